@@ -3,7 +3,7 @@
 /** Something in the document that could not be read, was repaired or was left out. `at` is its location. */
 export type Finding = { at: string; message: string };
 
-export const inputLocations = ['path', 'query', 'header', 'cookie'] as const;
+export const inputLocations = ['path', 'query', 'header', 'cookie', 'querystring'] as const;
 export type InputLocation = (typeof inputLocations)[number];
 
 /**
@@ -23,6 +23,8 @@ export type ApiInput = {
   style?: InputStyle | undefined;
   /** Whether a path value may hold slashes. */
   allowSlashes?: boolean;
+  /** Whether the reserved characters of a query value stay as they are. */
+  allowReserved?: boolean;
   /** Text before a path value, as the styles `matrix` and `label` want it. */
   prefix?: string;
 };

@@ -187,7 +187,7 @@ describe('the reader of API descriptions', () => {
         'paths./elsewhere: refers to "https://example.com/paths.yaml#/x", which is not fetched',
         'paths./missing.get.parameters[0]: refers to "#/components/parameters/none", which is missing',
         'paths./missing.get.parameters[2]: is not a parameter; left out',
-        'paths./missing.get.parameters: parameter "x" in "nowhere" is left out; allowed: path, query, header, cookie',
+        'paths./missing.get.parameters: parameter "x" in "nowhere" is left out; allowed: path, query, header, cookie, querystring',
         'paths./good.post: is not an operation; left out',
       ],
     );

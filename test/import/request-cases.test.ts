@@ -265,4 +265,57 @@ describe('an imported operation', () => {
     assert.deepEqual(await urlsOf('/list{?q,r}', [inPath('q')], { q: 'a', r: 'b' }), ['/list?q=a&r=b']);
     assert.deepEqual(await urlsOf('/list{?q,r}', [], { r: 'b' }), ['/list?r=b']);
   });
+
+  it('[imp 2] sends what a document writes as the whole query', async () => {
+    const rows = await imports.imported(importCase('openapi/querystring.yaml'));
+    assert.deepEqual(outcomesOf(rows), ['whole']);
+    const { url } = await rows.sent('list_rows', { query: { area: 'a b', years: [1, 2] } });
+    assert.equal(url, '/rows?area=a%20b&years=1&years=2');
+    const whole = (type: string, schema: Json) => ({ name: 'q', in: 'querystring', content: { [type]: { schema } } });
+    const object = { type: 'object', properties: { a: { type: 'integer' } } };
+    assert.deepEqual(await urlsOf('/rows', [whole('application/json', object)], { q: { a: 1 } }), [
+      '/rows?%7B%22a%22%3A1%7D',
+    ]);
+    assert.deepEqual(await urlsOf('/rows', [whole('text/plain', { type: 'string' })], { q: '$.a&b=c' }), [
+      '/rows?%24.a%26b%3Dc',
+    ]);
+    const key = { components: { securitySchemes: { key: { type: 'apiKey', in: 'query', name: 'key' } } } };
+    const paths = { '/rows': { get: { parameters: [whole('text/plain', { type: 'string' })], responses: {} } } };
+    const [skipped] = skippedOf(openApi(paths, { ...key, security: [{ key: [] }] }));
+    assert.match(skipped ?? '', /skipped; url: the whole query is one argument, so the credential cannot stand in it$/);
+  });
+
+  it('[imp 2] keeps reserved characters where the document allows them, and JSON texts in a path', async () => {
+    const reserved = { name: 'p', in: 'query', allowReserved: true, schema: { type: 'string' } };
+    assert.deepEqual(await urlsOf('/a', [reserved], { p: "/x:y@z!$'()*,;?&=+#" }), [
+      "/a?p=/x:y@z!$'()*,;?%26%3D%2B%23",
+    ]);
+    const json = {
+      ...inPath('id'),
+      schema: undefined,
+      content: { 'application/json': { schema: { type: 'string' } } },
+    };
+    assert.deepEqual(await urlsOf('/a/{id}', [json], { id: 'two words' }), ['/a/%22two%20words%22']);
+  });
+
+  it('[imp 2] passes on every declared response header that does not belong to HTTP', async () => {
+    const analyses = await imports.imported(importCase('openapi/operation-location.yaml'));
+    assert.deepEqual(analyses.config.tools[0]?.response_headers, ['Operation-Location', 'Retry-After']);
+    const named = ['X-Page', 'Content-Type', 'Cache-Control', 'X-RateLimit-Limit', 'Set-Cookie', 'x-page', 'ETag'];
+    const headers = Object.fromEntries(named.map((name) => [name, { schema: { type: 'string' } }]));
+    const responses = { 200: { description: 'ok', headers } };
+    const made = await imports.imported(JSON.stringify(openApi({ '/a': { get: { operationId: 'a', responses } } })));
+    assert.deepEqual(made.config.tools[0]?.response_headers, ['x-page', 'X-RateLimit-Limit', 'ETag']);
+  });
+
+  it('[imp 2] lets an agent choose one of several types of the response', async () => {
+    const report = await imports.imported(importCase('openapi/accept-without-json.yaml'));
+    assert.equal((await report.sent('get_report', { Accept: 'application/pdf' })).headers.accept, 'application/pdf');
+    assert.equal((await report.sent('get_report')).headers.accept, 'text/csv');
+    const accept = { name: 'accept', in: 'header', schema: { enum: ['text/html', 'application/json'] } };
+    const paths = { '/a': { get: { operationId: 'a', parameters: [accept], responses: {} } } };
+    const optional = await imports.imported(JSON.stringify(openApi(paths)));
+    assert.equal((await optional.sent('a')).headers.accept, 'application/json');
+    assert.equal((await optional.sent('a', { Accept: 'text/html' })).headers.accept, 'text/html');
+  });
 });

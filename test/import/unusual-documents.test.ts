@@ -224,7 +224,7 @@ paths:
       '/f/{id}': path('simple', array, true),
       '/g/{id}': path('matrix', array, true),
       '/h/{id}': path('simple', object, true),
-      '/d': { get: { parameters: [{ name: 'q', in: 'querystring', required: true, content: {} }] } },
+      '/d': { get: { parameters: [{ name: 'q', in: 'fragment', required: true, content: {} }] } },
     });
     const { tools } = configOf(planOf(document));
     assert.deepEqual(
@@ -235,7 +235,7 @@ paths:
     assert.deepEqual(outcomesOf(document).slice(5), [
       'GET /g/{id}: skipped; "id": an exploded list or object in a path',
       'GET /h/{id}: skipped; "id": an exploded list or object in a path',
-      'GET /d: skipped; an input in "querystring"',
+      'GET /d: skipped; an input in "fragment"',
     ]);
   });
 

@@ -51,6 +51,10 @@ const wireKeywords = {
     .boolean()
     .optional()
     .describe('true keeps the slashes of a path argument, such as src/main.ts, as separators of segments.'),
+  allow_reserved: z
+    .boolean()
+    .optional()
+    .describe("true keeps : / ? @ ! $ ' ( ) * , ; of a query argument as they are, instead of percent-encoding them."),
   content: z
     .literal('base64')
     .optional()

@@ -73,6 +73,15 @@ function locationProblems(argument: Argument, { tool, destinations, template }: 
   if (wire.allow_slashes && template && !isInPath(argument, template)) {
     add('allow_slashes', `is for an argument of the path, which needs the token :${name} in the path of url`);
   }
+  if (wire.allow_reserved && to !== 'query') {
+    add('allow_reserved', 'is for an argument of the query that stands beside the url; leave it out');
+  }
+  const whole = template?.query.find(({ isWhole }) => isWhole)?.parts ?? [];
+  if (to === 'query' && whole.length > 0) {
+    const path = `input_schema.${name}`;
+    const message = `the whole query is the argument ${argumentsIn(whole).join()}; say with "in" where this one goes`;
+    problems.push({ path, message });
+  }
   if (to === 'body' && tool.method === 'HEAD') add('in', 'a HEAD request has no body; allowed: path, query, header');
   if (to === 'body' && bodyKindOf(tool) === 'argument' && name !== tool.body) {
     add('in', `the argument ${tool.body} is the body; allowed: path, query, header`);

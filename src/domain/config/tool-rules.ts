@@ -165,6 +165,9 @@ function checkUrl(
   if (hostFault) problems.push(hostFault);
   problems.push(...braces);
   if (!template) return { problems };
+  const ofCredential =
+    template.query.some(({ isWhole }) => isWhole) && credentialQueryNames(authentication).folded.size > 0;
+  if (ofCredential) problems.push('the whole query is one argument, so the credential cannot stand in it');
   return { template, problems: [...problems, ...queryKeyProblems(url, authentication)] };
 }
 

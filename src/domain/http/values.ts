@@ -73,6 +73,13 @@ export function encodeText(text: WireText): string {
   return typeof text === 'string' ? encode(text) : text.map(encode).join(',');
 }
 
+const percentOfReserved = /%(?:21|24|27|28|29|2A|2C|2F|3A|3B|3F|40)/g;
+
+/** The same with the reserved characters that end nothing in a query (RFC 3986, 2.2): all but `&`, `=`, `+`, `#` and brackets. */
+export function encodeReserved(text: WireText): string {
+  return encodeText(text).replaceAll(percentOfReserved, decodeURIComponent);
+}
+
 const unreserved = /^[A-Za-z0-9._~-]*$/;
 const left = /[!'()*]/;
 /** From this length on, going over the bytes is quicker than encodeURIComponent. */

@@ -3,6 +3,7 @@ import { areReadAs } from '../http/parameter-names.ts';
 import {
   type ArrayFormat,
   encode,
+  encodeReserved,
   encodeText,
   hasControlCharacter,
   lengthOf,
@@ -99,7 +100,7 @@ function add(to: Pairs, argument: SentArgument, name: string, text: WireText | u
   // Before anything is encoded, which makes no text shorter.
   if (name.length + lengthOf(text) > to.left) throw refusedArgument(argument, tooLong(to.where));
   const writtenName = to.names?.get(name) ?? nameOf(to, argument, name);
-  const written = to.isEncoded ? encodeText(text) : joined(text);
+  const written = to.isEncoded ? (argument.keepsReserved ? encodeReserved : encodeText)(text) : joined(text);
   to.left -= bytesOf(writtenName, to) + bytesOf(written, to) + 2;
   if (to.left < 0) throw refusedArgument(argument, tooLong(to.where));
   to.list.push([name, written, writtenName]);

@@ -104,7 +104,8 @@ function listsInUrl(
   return new Map(
     query.flatMap((pair): [QueryPair, SentArgument][] => {
       const [part, ...others] = pair.parts ?? [];
-      const list = part && 'argument' in part && others.length === 0 ? lists.get(part.argument) : undefined;
+      const list =
+        part && 'argument' in part && others.length === 0 && !pair.isWhole ? lists.get(part.argument) : undefined;
       const [name = ''] = new URLSearchParams(pair.name).keys();
       const wireName = array_format === 'brackets' ? name.replace(/\[\]$/, '') : name;
       return list ? [[pair, { ...sentArgument(list, 'query'), wireName }]] : [];
@@ -165,6 +166,7 @@ function sentArgument({ name, wire }: Argument, location: SentArgument['location
     location,
     style: wire.style,
     reserved: undefined,
+    keepsReserved: location === 'query' && wire.allow_reserved === true,
     isBase64: wire.content === 'base64',
     fileName: wire.file_name,
     mediaType: wire.media_type,

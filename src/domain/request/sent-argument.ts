@@ -14,6 +14,8 @@ export type SentArgument = {
   style: WireStyle | undefined;
   /** Names that the caller must not make of the properties of an object. */
   reserved: OwnedNames | undefined;
+  /** Whether reserved characters of a query value stay as they are. */
+  keepsReserved: boolean;
   isBase64: boolean;
   fileName: TextOrArgument | undefined;
   mediaType: TextOrArgument | undefined;

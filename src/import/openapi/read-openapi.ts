@@ -3,7 +3,7 @@ import { References } from '../document/references.ts';
 import type { ApiAnswers, ApiDescription, ApiOperation, ApiServer, Finding, ServerVariable } from '../model.ts';
 import { mediaTypesOf, readRequestBody, readSwaggerBody } from './read-body.ts';
 import { type DocumentReading, readParameters } from './read-parameters.ts';
-import { type Route, readRoutes } from './read-route.ts';
+import { type PathForm, readRoutes } from './read-route.ts';
 import { readRequirements, readSchemes } from './read-security.ts';
 
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace', 'query'];
@@ -76,8 +76,8 @@ function readOperation(
     ? readSwaggerBody(parameters, mediaTypesOf(operation, root, 'consumes'))
     : readRequestBody(operation.requestBody, `${at}.requestBody`, reading);
   const read = readRoutes(path, parameters.inputs);
-  const whole: Route = { path, route: path, inputs: parameters.inputs, without: [] };
-  const isNew = ({ path: other, without }: Route) =>
+  const whole: PathForm = { path, route: path, inputs: parameters.inputs, without: [] };
+  const isNew = ({ path: other, without }: PathForm) =>
     without.length === 0 || !isFields(field(field(root.paths, other), method.toLowerCase()));
   const id = asText(operation.operationId);
   const routes = 'routes' in read ? read.routes.filter(isNew) : [whole];

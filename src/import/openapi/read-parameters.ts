@@ -59,19 +59,22 @@ function readParameter(parameter: JsonFields, at: string, reading: DocumentReadi
   const misplaced = reading.isSwagger ? undefined : misplacedSchema(parameter);
   if (misplaced) reading.add({ at, message: `${atWrongPlace}: schema of the parameter ${JSON.stringify(name)}` });
   const described = reading.isSwagger ? parameter : (misplaced ?? parameter.schema ?? {});
+  const isForm = location === 'querystring' && /x-www-form-urlencoded/i.test(content?.[0] ?? '');
   const given = content ? field(content[1], 'schema') : described;
   const isList = !content && location === 'query' && name.endsWith('[]');
   const schema = isList ? asList(given, reading) : given;
-  const style = content ? contentStyle(content[0]) : styleOf(parameter, location, schema, reading);
+  const style = isForm ? 'repeat' : content ? contentStyle(content[0]) : styleOf(parameter, location, schema, reading);
   return [
     {
       name,
-      location,
+      // The fields of a form are pairs beside one another, as those of a query are.
+      location: isForm ? 'query' : location,
       required: parameter.required === true || parameter.required === 'true' || location === 'path',
       description: asText(parameter.description),
       schema: withExample(schema, parameter),
       style,
       allowSlashes: location === 'path' && (parameter.allowReserved === true || parameter['x-multi-segment'] === true),
+      ...(location === 'query' && parameter.allowReserved === true && { allowReserved: true }),
       ...(location === 'path' && !content && pathPrefix(parameter, name)),
     },
   ];

@@ -4,7 +4,7 @@ import type { ApiInput } from '../model.ts';
  * Paths as frameworks and standards write them. `{id}`, `:id`, `<id>`, `{id?}`, `{path=**}` and the operators of RFC 6570
  * all become `{name}` with a meaning; nothing behind this knows another spelling.
  */
-export type Route = {
+export type PathForm = {
   /** What identifies it: the path as it is written, or the same without optional segments. */
   path: string;
   /** With each parameter as `{name}`. */
@@ -20,7 +20,7 @@ type Parameter = { name: string; hasSlashes: boolean; isOptional: boolean };
 type QueryParameter = { wireName: string; name: string; isOptional: boolean };
 
 /** The routes of a path: one for each number of optional segments, the whole one first; or why there is none. */
-export function readRoutes(path: string, inputs: readonly ApiInput[]): { routes: Route[] } | { problem: string } {
+export function readRoutes(path: string, inputs: readonly ApiInput[]): { routes: PathForm[] } | { problem: string } {
   const declared = new Set(inputs.filter(({ location }) => location === 'path').map(({ name }) => name));
   const [before, query] = splitQuery(withoutFragment(withBraces(path)));
   const found = tokensOf(before, declared);
@@ -33,7 +33,7 @@ export function readRoutes(path: string, inputs: readonly ApiInput[]): { routes:
   const inQuery = [...found.query, ...parsed.flatMap((pair) => ('name' in pair ? [pair] : []))];
   const fixed = parsed.flatMap((pair) => ('fixed' in pair && !isOpenPair(pair.fixed, inputs) ? [pair.fixed] : []));
   const forms = shorterForms(found.tokens);
-  const routes = forms.map((tokens, index): Route => {
+  const routes = forms.map((tokens, index): PathForm => {
     const names = new Map(tokens.flatMap((token) => ('name' in token ? [[token.name, token] as const] : [])));
     const route = tokens.map((token) => ('name' in token ? `{${token.name}}` : token.text)).join('') || '/';
     const search = fixed.length > 0 ? `?${fixed.join('&')}` : '';

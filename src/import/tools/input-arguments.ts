@@ -1,6 +1,6 @@
 import { headerNameProblem } from '../../domain/http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames } from '../../domain/http/parameter-names.ts';
-import { asText, field, isFields, listOf } from '../document/lenient.ts';
+import { asText, asTexts, field, isFields, listOf } from '../document/lenient.ts';
 import type { ApiInput, ApiOperation, InputStyle } from '../model.ts';
 import type { MadeArgument, Report } from './made-tool.ts';
 import type { ArgumentNames } from './names.ts';
@@ -90,8 +90,12 @@ function addInput(described: ApiInput, parts: InputParts, making: Making): void 
 /** Longest name on the wire. */
 const longestName = 200;
 
+/** Parts of a signature of AWS, in headers or in a query. */
+const partOfSignature =
+  /^x-amz-(?:content-sha256|date|algorithm|credential|security-token|signature|signedheaders|expires)$/i;
+
 function isCredential({ name, location }: ApiInput, credential: CredentialNames): boolean {
-  const isSigned = credential.isAws && /^x-amz-(?!target$)/i.test(name);
+  const isSigned = credential.isAws && partOfSignature.test(name);
   if (location !== 'header' && location !== 'query') return false;
   if (isSigned || credential.listed.has(name.toLowerCase())) return true;
   if (location === 'query') return isReadAs(name, credential.query);
@@ -109,6 +113,11 @@ function isSendable(input: ApiInput, parts: InputParts, making: Making): boolean
   const folded = foldedHeader(input.name);
   if (folded === 'accept' || folded === 'content-type') {
     const { schema } = maker.flat(input.schema);
+    const choices = folded === 'accept' ? asTexts(schema.enum).filter(isMediaType) : [];
+    if (choices.length > 1) {
+      parts.arguments.push(acceptArgument(input, choices, making));
+      return false;
+    }
     const given = onlyValue(schema) ?? (input.required ? asText(schema.default) : '');
     if (folded === 'accept' && isMediaType(given)) parts.headers.push(['Accept', given]);
     return false;
@@ -118,10 +127,22 @@ function isSendable(input: ApiInput, parts: InputParts, making: Making): boolean
     return false;
   }
   seen.add(folded);
+  if (folded === 'cookie') {
+    report.lose('the header "Cookie" as a whole', input.required);
+    return false;
+  }
   const isOfAuthor = folded !== 'user-agent' || constantOf(input, making) !== undefined;
   if (isOfAuthor && headerNameProblem(input.name) === undefined) return true;
   report.repairs.add(`the header ${short(input.name)} is set by the service`);
   return false;
+}
+
+/** The type of the response, of which agents choose another than the usual one. */
+function acceptArgument(input: ApiInput, choices: readonly string[], making: Making): MadeArgument {
+  const { default: given } = making.maker.flat(input.schema).schema;
+  const usual = choices.find((choice) => choice === given) ?? choices.find((choice) => /[/+]json\b/i.test(choice));
+  const made = argumentOf({ ...input, name: 'Accept' }, making);
+  return { ...made, required: false, schema: { ...made.schema, enum: choices, default: usual ?? choices[0] } };
 }
 
 /** Whether a text is a type of answers, which may have parameters such as a version. */
@@ -163,14 +184,17 @@ function argumentOf(input: ApiInput, { maker, names }: Making): MadeArgument {
   const { prefix, location } = input;
   // Arrays in a path are joined by commas anyway.
   const wire = {
-    ...((location !== 'path' || isObject) && wireStyle(input.style, isObject ? 'object' : type)),
+    ...((location !== 'path' || isObject || input.style === 'json') &&
+      wireStyle(input.style, isObject ? 'object' : type)),
     ...(input.allowSlashes && { allow_slashes: true }),
+    ...(input.allowReserved && { allow_reserved: true }),
   };
   const name = names.take(isSpread ? input.name : withoutBrackets(input.name));
   return {
     name,
     wireName: input.name,
-    location: location as MadeArgument['location'],
+    location: location === 'querystring' ? 'query' : (location as MadeArgument['location']),
+    isWholeQuery: location === 'querystring',
     required: input.required,
     schema: { ...(type !== undefined && { type }), ...(text !== '' && { description: text }), ...rest },
     ...(prefix !== undefined && { prefix }),

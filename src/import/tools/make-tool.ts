@@ -1,7 +1,7 @@
 import { hasNoUsualBody } from '../../domain/config/destinations.ts';
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import { maxUrlLength, mostTags, mostTagText } from '../../domain/config/tool.ts';
-import { methods } from '../../domain/http/headers.ts';
+import { isHeaderName, methods } from '../../domain/http/headers.ts';
 import { charactersOfToken, tokensOfLength } from '../../domain/pieces/tokens.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { field } from '../document/lenient.ts';
@@ -79,9 +79,7 @@ function toolOf(operation: ApiOperation, name: string, base: string, making: Mak
   const tags = tagsOf(operation);
   const hints = hintsOf(operation);
   const paging = pagingOf(operation, args);
-  const declared = operation.answers.headers.filter((header) =>
-    /^(?:link|location|etag|x-total-count|x-next-page|retry-after)$/i.test(header),
-  );
+  const declared = operation.answers.headers.filter((header) => isHeaderName(header) && !ofHttp.test(header));
   const hasLink = declared.some((header) => /^link$/i.test(header));
   const answerHeaders = hasLink ? declared : [...declared, ...paging.headers];
   return {
@@ -92,12 +90,70 @@ function toolOf(operation: ApiOperation, name: string, base: string, making: Mak
     ...(Object.keys(headers).length > 0 && { headers }),
     input_schema: inputSchemaOf(args, method, url.inUrl, body.body),
     ...(body.body !== undefined && { body: body.body }),
-    ...(answerHeaders.length > 0 && { response_headers: answerHeaders.slice(0, 20) }),
+    ...(answerHeaders.length > 0 && { response_headers: distinctHeaders(answerHeaders) }),
     ...(operation.answers.isRedirect && (method === 'GET' || method === 'HEAD') && { redirects: 'follow' }),
     ...(hints && { annotations: hints }),
     ...(tags.length > 0 && { tags }),
   };
 }
+
+/**
+ * Headers about the connection, the message, caching, and browsers (RFC 9110, RFC 9111), which say nothing to an agent.
+ * With Link, Location, ETag and Retry-After it goes on.
+ */
+const ofHttp = new RegExp(
+  `^(?:${[
+    ...[
+      'accept(?:-.*)?',
+      'access-control-.*',
+      'age',
+      'allow',
+      'alt-svc',
+      'authorization',
+      'cache-control',
+      'connection',
+    ],
+    ...[
+      'content-.*',
+      'cross-origin-.*',
+      'date',
+      'expires',
+      'keep-alive',
+      'last-modified',
+      'permissions-policy',
+      'pragma',
+    ],
+    ...[
+      'proxy-.*',
+      'referrer-policy',
+      'sec-.*',
+      'server(?:-timing)?',
+      'set-cookie2?',
+      'strict-transport-security',
+      'te',
+    ],
+    ...[
+      'trailer',
+      'transfer-encoding',
+      'upgrade',
+      'vary',
+      'via',
+      'warning',
+      'www-authenticate',
+      'x-content-type-options',
+    ],
+    ...['x-frame-options', 'x-powered-by', 'x-xss-protection'],
+  ].join('|')})$`,
+  'i',
+);
+
+function distinctHeaders(names: readonly string[]): string[] {
+  const byName = new Map(names.map((name) => [name.toLowerCase(), name]));
+  return [...byName.values()].slice(0, mostHeaders);
+}
+
+/** The most headers of a response that a tool has. */
+const mostHeaders = 20;
 
 /** The tags of an operation, as far as a configuration may have them. */
 function tagsOf({ tags }: ApiOperation): string[] {
@@ -137,7 +193,8 @@ function fewArguments(given: readonly MadeArgument[], making: Making): MadeArgum
 function headersOf(operation: ApiOperation, inputs: InputParts, body: BodyParts): Record<string, string> {
   const headers = new Map(inputs.headers);
   const accept = acceptOf(operation.answers.mediaTypes);
-  if (accept !== undefined && !headers.has('Accept')) headers.set('Accept', accept);
+  const isChosen = inputs.arguments.some(({ location, wireName }) => location === 'header' && wireName === 'Accept');
+  if (accept !== undefined && !isChosen && !headers.has('Accept')) headers.set('Accept', accept);
   if (body.contentType !== undefined) headers.set('Content-Type', body.contentType);
   return Object.fromEntries(headers);
 }
@@ -215,7 +272,9 @@ type Definition = { name: string; required: boolean; definition: JsonSchema };
 const nested = new Set(
   'type description enum minimum maximum minLength maxLength format pattern required items properties'.split(' '),
 );
-const ofArgument = new Set('in wire_name style value allow_slashes content file_name media_type'.split(' '));
+const ofArgument = new Set(
+  'in wire_name style value allow_slashes allow_reserved content file_name media_type'.split(' '),
+);
 
 /** Definitions as a flat map, which people read more easily than a JSON Schema; undefined when some need one. */
 function flatFields(definitions: readonly Definition[]): { [name: string]: JsonSchema } | undefined {

@@ -11,7 +11,7 @@ export const names: Record<string, readonly string[]> = {
   "variables.*": ["value","description","enum"],
   "imported": ["id","document"],
   "tools.*": ["name","title","description","method","url","headers","credential","input_schema","response_transform","timeout_ms","annotations","output_schema","array_format","body","body_template","response_limit_bytes","max_answer_tokens","response_fields","response_headers","redirects","tags","pinned","imported_from","disabled"],
-  "tools.*.input_schema.*": ["type","description","enum","default","minimum","maximum","minLength","maxLength","pattern","format","examples","required","nullable","items","properties","optional","in","wire_name","style","value","allow_slashes","content","file_name","media_type","x-mcp-header"],
+  "tools.*.input_schema.*": ["type","description","enum","default","minimum","maximum","minLength","maxLength","pattern","format","examples","required","nullable","items","properties","optional","in","wire_name","style","value","allow_slashes","allow_reserved","content","file_name","media_type","x-mcp-header"],
   "tools.*.input_schema.*.file_name": ["argument"],
   "tools.*.input_schema.*.media_type": ["argument"],
   "tools.*.annotations": ["title","readOnlyHint","destructiveHint","idempotentHint","openWorldHint"],

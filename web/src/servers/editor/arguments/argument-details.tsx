@@ -81,6 +81,7 @@ const sending: readonly ArgumentField[] = [
   choice('style', 'Lists and objects', 'How they are written.', styles, { placeholder: 'As the tool says' }),
   { ...text('value', 'Constant', 'Sent in every call; agents neither see nor give it.'), as: typed },
   check('allow_slashes', 'Keeps its slashes in the path'),
+  check('allow_reserved', 'Keeps : / ? @ and others in the query'),
   { ...text('file_name', 'File name', part), as: constant },
   { ...text('media_type', 'Media type', 'Of a part or of the body, such as image/png.'), as: constant },
   { ...check('content', 'Is Base64 of a file'), as: base64 },
