@@ -1,0 +1,30 @@
+import { asText, isFields } from '../document/lenient.ts';
+import { short } from '../tools/input-arguments.ts';
+import type { Loss, SchemaComparison } from './compare-schema.ts';
+import type { DescribedInput } from './described-inputs.ts';
+import type { ToolInput } from './tool-inputs.ts';
+
+/** Compares a described input with the argument or the constant that stands for it. */
+export function compareInput(input: DescribedInput, offered: ToolInput, schemas: SchemaComparison): Loss[] {
+  const { name, isRequired, schema } = input;
+  const { definition } = offered;
+  if (offered.value !== undefined) return compareConstant(input, offered.value, schemas);
+  const losses: Loss[] = [];
+  if (isRequired && !offered.isRequired) losses.push({ kind: 'loosened', note: 'required' });
+  if (!isRequired && offered.isRequired) losses.push({ kind: 'partial', note: `leaving out ${short(name)}` });
+  // Receivers read `name[]` as a list, also where the description has forgotten to say so.
+  const isList = name.endsWith('[]') && definition.type === 'array';
+  const described = isList && schemas.isScalar(schema) ? { type: 'array', items: schema } : schema;
+  return [...losses, ...schemas.compare(described, definition, { name, depth: 0, trail: [], text: 'value' })];
+}
+
+/** A constant stands for an input that has one value, or for the value that the document suggests. */
+function compareConstant(
+  { name, schema, suggested }: DescribedInput,
+  value: unknown,
+  schemas: SchemaComparison,
+): Loss[] {
+  const text = (one: unknown) => (isFields(one) || Array.isArray(one) ? JSON.stringify(one) : asText(one));
+  if (suggested.some((one) => text(one) === text(value))) return [];
+  return schemas.compare(schema, { enum: [value] }, { name, depth: 0, trail: [], text: 'value' });
+}

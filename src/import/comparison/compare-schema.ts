@@ -1,0 +1,239 @@
+import { field } from '../document/lenient.ts';
+import { short } from '../tools/input-arguments.ts';
+import { relationOf } from './schema-keywords.ts';
+import type { SchemaReader, Variant } from './schema-variants.ts';
+
+/** A difference between a description and a tool: `partial` is what cannot be sent, `loosened` what is not refused. */
+export type Loss = {
+  kind: 'partial' | 'loosened';
+  note: string /** A field that the note is about. */;
+  field?: string;
+};
+
+/** Note for fields that the description of their object names. */
+export const onlyNamed = 'large optional fields, which are only named';
+/** Note for fields that can be sent, but that an agent does not see. */
+export const notListed = 'fields that are not listed';
+const maxValues = 100;
+/** Maximum number of schemas that are compared for one tool. */
+const maxSteps = 20_000;
+
+/** A schema's place: its name in notes, its level below an argument, and the references around it. */
+export type Place = {
+  name: string;
+  depth: number;
+  trail: readonly string[];
+  /** Whether values are written as text, which has no null: this one, or the fields inside. */
+  text?: 'value' | 'fields' | undefined;
+  /** Names of fields that are sent as the credential. */
+  credential?: ReadonlySet<string>;
+  /** Values that the discriminator of the surrounding object has. */
+  kinds?: readonly string[] | undefined;
+};
+
+const partial = (note: string): Loss => ({ kind: 'partial', note });
+const loosened = (note: string): Loss => ({ kind: 'loosened', note });
+
+/** Compares schemas of a description with those that a tool shows. */
+export class SchemaComparison {
+  readonly #described: SchemaReader;
+  readonly #offered: SchemaReader;
+  #left = maxSteps;
+
+  constructor(described: SchemaReader, offered: SchemaReader) {
+    this.#described = described;
+    this.#offered = offered;
+  }
+
+  compare(described: unknown, offered: unknown, place: Place): Loss[] {
+    if (--this.#left < 0) return [loosened('a schema of more than 20,000 parts')];
+    const wanted = this.#described.variants(described, place.trail);
+    const given = this.#offered.variants(offered, []);
+    const losses = place.text === 'value' ? [] : compareNull(wanted, given, place);
+    const isValue = ({ type }: Variant) => type !== 'null';
+    const isBytes = field(offered, 'content') === 'base64';
+    const rules = wanted.filter(isValue).map((one) => (isBytes ? withoutRules(one) : one));
+    return [...losses, ...this.#match(rules, given.filter(isValue), place)];
+  }
+
+  /** Returns whether a schema of the description allows neither lists nor objects. */
+  isScalar(described: unknown): boolean {
+    return this.#described.variants(described, []).every(({ type }) => !['array', 'object', 'any'].includes(type));
+  }
+
+  /** Finds for each described variant the one of the tool that loses least. */
+  #match(wanted: readonly Variant[], given: readonly Variant[], place: Place): Loss[] {
+    const unreadable = wanted.flatMap((one) => one.unreadable ?? []);
+    if (unreadable.length > 0) return unreadable.map(loosened);
+    const losses: Loss[] = [];
+    const users = new Map<Variant, Variant[]>();
+    for (const [at, one] of wanted.entries()) {
+      const candidates = given.filter(({ type }) => canHold(type, one.type));
+      const ordered = candidates.toSorted((a, b) => distance(given, a, at) - distance(given, b, at));
+      let best: { variant: Variant; losses: Loss[] } | undefined;
+      for (const variant of ordered) {
+        const found = this.#compareVariant(one, variant, place);
+        if (best === undefined || weight(found) < weight(best.losses)) best = { variant, losses: found };
+        if (found.length === 0) break;
+      }
+      if (!best) losses.push(partial(`${typeText(one)} as ${nameText(place)}`));
+      else {
+        losses.push(...best.losses);
+        users.set(best.variant, [...(users.get(best.variant) ?? []), one]);
+      }
+    }
+    const isUnused = given.some((variant) => !users.has(variant) && variant.type !== 'any');
+    if (isUnused || users.values().some(areJoined)) losses.push(loosened(`alternatives of ${nameText(place)}`));
+    return losses;
+  }
+
+  #compareVariant(one: Variant, offered: Variant, place: Place): Loss[] {
+    if (offered.type === 'any' && one.type !== 'any') return [loosened(hiddenNote(one, place))];
+    const losses = [...compareTypes(one, offered, place), ...compareValues(one, offered, place)];
+    for (const name of new Set([...one.keywords.keys(), ...offered.keywords.keys()])) {
+      const relation = relationOf(name, one.keywords.get(name), offered.keywords.get(name));
+      if (relation === 'wider') losses.push(loosened(name));
+      if (relation === 'narrower') losses.push(partial(`${name} of ${nameText(place)}`));
+    }
+    if (one.type === 'object') losses.push(...this.#compareObject(one, offered, place));
+    if (one.type === 'array') losses.push(...this.#compareItems(one, offered, place));
+    return losses;
+  }
+
+  #compareItems(one: Variant, offered: Variant, place: Place): Loss[] {
+    const isHidden = offered.items === undefined || Object.keys(offered.items as object).length === 0;
+    const inner = this.#described.variants(one.items ?? {}, one.trail);
+    if (isHidden && inner.some(({ type }) => type === 'object' || type === 'array'))
+      return [loosened(inner.some(({ isRecursive }) => isRecursive) ? 'recursion' : hiddenNote(one, place))];
+    const at = { name: `${place.name}[]`, depth: place.depth + 1, trail: one.trail };
+    return this.compare(one.items ?? {}, offered.items ?? {}, at);
+  }
+
+  #compareObject(one: Variant, offered: Variant, place: Place): Loss[] {
+    const names = [...one.properties].filter(([, schema]) => !this.#described.isReadOnly(schema));
+    const readOnly = new Set(one.properties.keys()).difference(new Set(names.map(([name]) => name)));
+    const required = one.required.difference(readOnly);
+    const all = new Map<string, unknown>([
+      ...[...required].map((name) => [name, undefined] as const),
+      ...one.conditional,
+    ]);
+    for (const [name, schema] of names) all.set(name, schema);
+    const missing = [...all.keys()].filter((name) => !offered.properties.has(name) && !place.credential?.has(name));
+    const isNamed = missing.every((name) => offered.description.includes(name));
+    if (offered.properties.size === 0 && !offered.isClosed && names.length > 0 && !isNamed)
+      return [loosened(hiddenNote(one, place))];
+    const losses: Loss[] = [];
+    for (const name of missing) losses.push(missingLoss({ name, offered, isRequired: required.has(name) }, place));
+    for (const [name, schema] of all) {
+      if (!offered.properties.has(name) || schema === undefined) continue;
+      const kinds = one.kinds.get(name);
+      const text = place.text === 'fields' ? 'value' : undefined;
+      const at = { name: inside(place, name), depth: place.depth + 1, trail: one.trail, kinds, text } as const;
+      losses.push(...this.compare(schema, offered.properties.get(name), at));
+    }
+    for (const name of required)
+      if (!offered.required.has(name) && offered.properties.has(name)) losses.push(loosened('required'));
+    for (const name of offered.required)
+      if (!required.has(name) && !one.kinds.has(name))
+        losses.push(partial(`leaving out ${short(inside(place, name))}`));
+    return [...losses, ...this.#compareOthers(one, offered, place)];
+  }
+
+  #compareOthers(one: Variant, offered: Variant, place: Place): Loss[] {
+    if (one.isClosed) return offered.isClosed ? [] : [loosened('additionalProperties')];
+    if (one.free === undefined) return [];
+    if (offered.isClosed) return [partial(`other fields of ${nameText(place)}`)];
+    if (offered.free === undefined && isAny(one.free)) return [];
+    if (offered.free === undefined || isAny(offered.free))
+      return isAny(one.free) ? [] : [loosened('additionalProperties')];
+    const at = { name: inside(place, '*'), depth: place.depth + 1, trail: one.trail };
+    return this.compare(one.free === true ? {} : one.free, offered.free, at);
+  }
+}
+
+function canHold(offered: Variant['type'], described: Variant['type']): boolean {
+  const isNumber = (type: Variant['type']) => type === 'number' || type === 'integer';
+  return offered === described || offered === 'any' || (isNumber(offered) && isNumber(described));
+}
+
+/** A variant at the same index is mostly the one that was made of it. */
+function distance(given: readonly Variant[], variant: Variant, at: number): number {
+  return Math.abs(given.indexOf(variant) - at);
+}
+
+function weight(losses: readonly Loss[]): number {
+  return losses.reduce((sum, { kind }) => sum + (kind === 'partial' ? 1000 : 1), 0);
+}
+
+/** Returns whether objects with different fields are shown as one. */
+function areJoined(users: readonly Variant[]): boolean {
+  const shapes = users.map(({ type, properties }) =>
+    type === 'object' ? [...properties.keys()].toSorted().join() : '',
+  );
+  return new Set(shapes).size > 1;
+}
+
+function compareNull(wanted: readonly Variant[], given: readonly Variant[], place: Place): Loss[] {
+  const has = (variants: readonly Variant[], ...types: Variant['type'][]) =>
+    variants.some(({ type }) => types.includes(type));
+  if (has(wanted, 'null') && !has(given, 'null', 'any')) return [partial(`null as ${nameText(place)}`)];
+  return has(given, 'null') && !has(wanted, 'null', 'any') ? [loosened(`null as ${nameText(place)}`)] : [];
+}
+
+function compareTypes(one: Variant, offered: Variant, place: Place): Loss[] {
+  if (one.type === 'integer' && offered.type === 'number') return [loosened(`numbers as ${nameText(place)}`)];
+  if (one.type === 'number' && offered.type === 'integer') return [partial(`${typeText(one)} as ${nameText(place)}`)];
+  return [];
+}
+
+function compareValues({ values }: Variant, offered: Variant, { name, kinds }: Place): Loss[] {
+  if (!offered.values) {
+    if (!values) return [];
+    return [loosened(values.size > maxValues ? `a list of more than ${maxValues} values` : 'enum')];
+  }
+  // A tool may list the values of a discriminator where the description says only that it is a text.
+  const wanted = values ? [...values.keys()] : kinds;
+  if (!wanted) return [partial(`other values of ${nameText({ name })}`)];
+  const gone = wanted.find((text) => !offered.values?.has(text) && kinds?.includes(text) !== false);
+  if (gone !== undefined) return [partial(`the value ${short(gone)} of ${nameText({ name })}`)];
+  return kinds === undefined && offered.values.size > wanted.length ? [loosened('enum')] : [];
+}
+
+type Missing = { name: string; offered: Variant; isRequired: boolean };
+
+function missingLoss({ name, offered, isRequired }: Missing, place: Place): Loss {
+  const field = inside(place, name);
+  if (offered.isClosed) return partial(`the field ${short(field)}`);
+  if (!isRequired && offered.description.includes(name)) return loosened(onlyNamed);
+  return { kind: 'loosened', note: notListed, field };
+}
+
+function inside({ name }: Place, inner: string): string {
+  return name === '' ? inner : `${name}.${inner}`;
+}
+
+/** A place as a note names it. */
+function nameText({ name }: Pick<Place, 'name'>): string {
+  return name === '' ? 'the body' : short(name);
+}
+
+/** Rules for the text of bytes hold for the bytes. */
+function withoutRules(variant: Variant): Variant {
+  return variant.type === 'string' ? { ...variant, values: undefined, keywords: new Map() } : variant;
+}
+
+function isAny(schema: unknown): boolean {
+  return typeof schema !== 'object' || schema === null || Object.keys(schema).length === 0;
+}
+
+/** Note for a place at which a tool shows nothing of what is inside. */
+function hiddenNote({ isRecursive, type }: Variant, { name, depth }: Place): string {
+  if (isRecursive) return 'recursion';
+  return (type === 'object' || type === 'array') && depth > 0
+    ? `levels below ${depth}`
+    : `the schema of ${nameText({ name })}`;
+}
+
+function typeText({ type }: Variant): string {
+  return type === 'any' ? 'any value' : `${/^[aeio]/.test(type) ? 'an' : 'a'} ${type}`;
+}

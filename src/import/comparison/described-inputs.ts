@@ -1,0 +1,136 @@
+import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import type { References } from '../document/references.ts';
+import type { ApiOperation } from '../model.ts';
+import { visibleName } from '../tools/texts.ts';
+
+/** An input of an operation, as its document describes it. */
+export type DescribedInput = {
+  /** As written; it need not be one that exists. */
+  location: string;
+  name: string;
+  isRequired: boolean;
+  schema: unknown;
+  /** A value that the document gives as the default or an example. */
+  suggested: readonly unknown[];
+};
+
+export type DescribedContent = {
+  mediaType: string;
+  schema: unknown;
+  /** Media types of parts, by the names of their fields. */
+  partTypes: ReadonlyMap<string, string>;
+};
+
+export type DescribedRequest = {
+  inputs: readonly DescribedInput[];
+  body: { isRequired: boolean; contents: readonly DescribedContent[] } | undefined;
+};
+
+/** Reads what the document of an operation describes, and of a collection the request itself. */
+export function describedRequest(operation: ApiOperation, root: unknown, references: References): DescribedRequest {
+  const { at } = operation;
+  const end = at.lastIndexOf('.');
+  const item = references.follow(field(references.follow(field(root, 'paths')).value, at.slice('paths.'.length, end)));
+  const method = at.slice(end + 1);
+  const given = field(item.value, method) ?? field(field(item.value, 'additionalOperations'), method);
+  const { value } = references.follow(given);
+  if (!at.startsWith('paths.') || !isFields(value)) return requestOf(operation);
+  const parameters = readParameters([field(item.value, 'parameters'), value.parameters], references);
+  if (isFields(root) && root.swagger !== undefined && root.openapi === undefined)
+    return swaggerRequest(parameters, asTexts(Array.isArray(value.consumes) ? value.consumes : root.consumes));
+  return { inputs: parameters.map(readInput), body: readBody(references.follow(value.requestBody).value, references) };
+}
+
+function requestOf({ inputs, body }: ApiOperation): DescribedRequest {
+  return {
+    inputs: inputs.map(({ location, name, required, schema }) => ({
+      ...{ location, name, schema, isRequired: required },
+      suggested: suggestedValues(schema),
+    })),
+    body: body && {
+      isRequired: body.required,
+      contents: body.contents.map(({ mediaType, schema, encodings }) => ({
+        ...{ mediaType, schema },
+        partTypes: new Map([...encodings].flatMap(([name, { mediaType: type }]) => (type ? [[name, type]] : []))),
+      })),
+    },
+  };
+}
+
+/** Parameters by location and name: those of the operation replace those of its path. */
+function readParameters(lists: readonly unknown[], references: References): JsonFields[] {
+  const found = new Map<string, JsonFields>();
+  for (const item of lists.flatMap(listOf)) {
+    const { value } = references.follow(item);
+    if (isFields(value)) found.set(`${asText(value.in)} ${asText(value.name)}`, value);
+  }
+  return [...found.values()];
+}
+
+function readInput(parameter: JsonFields): DescribedInput {
+  const [content] = entriesOf(parameter.content);
+  const schema = content ? field(content[1], 'schema') : (parameter.schema ?? {});
+  return inputOf(parameter, schema);
+}
+
+function inputOf(parameter: JsonFields, schema: unknown): DescribedInput {
+  const { required, example } = parameter;
+  return {
+    location: asText(parameter.in),
+    name: visibleName(asText(parameter.name)),
+    isRequired: required === true || required === 'true' || parameter.in === 'path',
+    schema,
+    suggested: [...suggestedValues(schema), ...(example === undefined ? [] : [example])],
+  };
+}
+
+function suggestedValues(schema: unknown): unknown[] {
+  return [field(schema, 'default'), field(schema, 'example')].filter((value) => value !== undefined);
+}
+
+function readBody(body: unknown, references: References): DescribedRequest['body'] {
+  if (!isFields(body)) return undefined;
+  const contents = entriesOf(body.content).flatMap(([types, given]) => {
+    const { value: content } = references.follow(given);
+    const partTypes = entriesOf(field(content, 'encoding')).flatMap(([name, encoding]) => {
+      const type = asText(field(encoding, 'contentType'));
+      return type === '' ? [] : [[name, type] as const];
+    });
+    const shared = { schema: field(content, 'schema'), partTypes: new Map(partTypes) };
+    return mediaTypesIn(types).map((mediaType) => ({ mediaType, ...shared }));
+  });
+  return { isRequired: body.required === true, contents };
+}
+
+/** Media types as people write them: several in one text, and short names. */
+function mediaTypesIn(text: string): string[] {
+  const types = text.length > 500 || text.includes('"') ? [text] : text.split(',');
+  return types.map((type) => {
+    const [name = ''] = /^(?:json|xml)$/i.exec(type.trim()) ?? [];
+    return name === '' ? type.trim() : `application/${name.toLowerCase()}`;
+  });
+}
+
+/** Swagger 2 has the body and the fields of a form among the parameters. */
+function swaggerRequest(parameters: readonly JsonFields[], consumes: readonly string[]): DescribedRequest {
+  const isInput = (parameter: JsonFields) => parameter.in !== 'body' && parameter.in !== 'formData';
+  const inputs = parameters.filter(isInput).map((parameter) => inputOf(parameter, parameter));
+  const fields = parameters.filter((parameter) => parameter.in === 'formData');
+  const body = parameters.find((parameter) => parameter.in === 'body');
+  const types = consumes.flatMap(mediaTypesIn);
+  const contentsOf = (schema: unknown, usual: readonly string[]) =>
+    usual.map((mediaType) => ({ mediaType, schema, partTypes: new Map<string, string>() }));
+  if (body) {
+    const contents = contentsOf(body.schema, types.length > 0 ? types : ['application/json']);
+    return { inputs, body: { isRequired: body.required === true, contents } };
+  }
+  if (fields.length === 0) return { inputs, body: undefined };
+  const required = fields.filter((one) => one.required === true).map(({ name }) => asText(name));
+  const properties = Object.fromEntries(fields.map((one) => [asText(one.name), one]));
+  const forms = types.filter((type) => /^multipart\/|^application\/x-www-form-urlencoded/i.test(type));
+  const contents = contentsOf(
+    { type: 'object', properties, required },
+    forms.length > 0 ? forms : ['application/x-www-form-urlencoded', 'multipart/form-data'],
+  );
+  return { inputs, body: { isRequired: required.length > 0, contents } };
+}

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import { compareTool } from '../../src/import/comparison/compare-tool.ts';
+import { SchemaFinder } from '../../src/import/document/references.ts';
+import type { ImportedTool } from '../../src/import/tools/made-tool.ts';
+import { tries } from '../sets.ts';
+import { openApi, planOf } from '../support/import/plan-of.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+const responses = { 200: { description: 'ok' } };
+
+const leaf: fc.Arbitrary<Json> = fc.oneof(
+  fc.constantFrom<Json>({ type: 'boolean' }, { type: 'string' }, { type: ['string', 'null'] }, { type: 'number' }),
+  fc
+    .record({ pattern: fc.constantFrom('^[a-z]+$', '^\\d{3}$'), maxLength: fc.integer({ min: 1, max: 9 }) })
+    .map((rules): Json => ({ type: 'string', ...rules })),
+  fc
+    .record({ minimum: fc.integer({ min: 1, max: 9 }), exclusiveMaximum: fc.integer({ min: 10, max: 19 }) })
+    .map((rules): Json => ({ type: 'integer', ...rules })),
+  fc.subarray(['open', 'done', 'late'], { minLength: 2 }).map((values): Json => ({ type: 'string', enum: values })),
+);
+
+const listOf = (items: fc.Arbitrary<Json>) =>
+  fc.record({ items, minItems: fc.integer({ min: 1, max: 3 }) }).map((rules): Json => ({ type: 'array', ...rules }));
+
+const objectOf = (property: fc.Arbitrary<Json>) =>
+  fc
+    .record({
+      properties: fc.dictionary(fc.constantFrom('name', 'size', 'tags', 'owner'), property, { minKeys: 1, maxKeys: 3 }),
+      required: fc.subarray(['name', 'size', 'tags', 'owner']),
+      isClosed: fc.boolean(),
+    })
+    .map(({ properties, required, isClosed }): Json => {
+      const known = required.filter((name) => Object.hasOwn(properties, name));
+      return {
+        type: 'object',
+        properties,
+        ...(known.length > 0 && { required: known }),
+        ...(isClosed && { additionalProperties: false }),
+      };
+    });
+
+const inner = fc.oneof({ weight: 2, arbitrary: leaf }, { weight: 1, arbitrary: listOf(leaf) }, objectOf(leaf));
+const schema = fc.oneof(
+  inner,
+  listOf(inner),
+  objectOf(inner),
+  fc.tuple(leaf, objectOf(leaf), listOf(leaf)).map(([...anyOf]): Json => ({ anyOf })),
+);
+
+const operation = fc
+  .record({
+    query: fc.dictionary(fc.constantFrom('page', 'kind'), fc.oneof(leaf, listOf(leaf)), { maxKeys: 2 }),
+    header: fc.option(leaf, { nil: undefined }),
+    isRequired: fc.boolean(),
+    body: fc.oneof(objectOf(schema), listOf(inner)),
+    mediaType: fc.constantFrom('application/json', 'application/vnd.things+json'),
+  })
+  .map(({ query, header, isRequired, body, mediaType }) => ({
+    parameters: [
+      { name: 'id', in: 'path', required: true, schema: { type: 'integer', minimum: 1 } },
+      ...Object.entries(query).map(([name, one]) => ({ name, in: 'query', required: isRequired, schema: one })),
+      ...(header ? [{ name: 'X-Mode', in: 'header', schema: header }] : []),
+    ],
+    requestBody: { required: isRequired, content: { [mediaType]: { schema: body } } },
+    responses,
+  }));
+
+type Mutation = { what: string; tool: ImportedTool };
+
+/** Keywords that refuse values. */
+const rules = ['type', 'enum', 'pattern', 'minLength', 'maxLength', 'minimum', 'exclusiveMinimum', 'exclusiveMaximum'];
+const lists = ['minItems', 'additionalProperties', 'anyOf', 'items', 'required'];
+
+/** The tool without one of its parts, for each part. */
+function mutationsOf(tool: ImportedTool): Mutation[] {
+  const found: Mutation[] = [];
+  const mutate = (what: string, path: readonly (string | number)[], change: (parent: Json, key: string) => void) => {
+    const copy = structuredClone(tool);
+    const parent = path.slice(0, -1).reduce<unknown>((at, step) => (at as Json)[step], copy.input_schema);
+    change(parent as Json, String(path.at(-1)));
+    found.push({ what: `${what} ${path.join('.')}`, tool: copy });
+  };
+  const remove = (parent: Json, key: string) => {
+    if (Array.isArray(parent)) parent.splice(Number(key), 1);
+    else delete parent[key];
+  };
+  const walk = (schema: Json, path: readonly (string | number)[], isArgument: boolean) => {
+    const isInUrl = isArgument && tool.url.includes(`:${path.at(-1)}`);
+    if (isArgument && !isInUrl) mutate('no argument', path, remove);
+    // A list of values says their type too.
+    for (const keyword of [...rules, ...lists])
+      if (schema[keyword] !== undefined && !(keyword === 'type' && schema.enum !== undefined))
+        mutate('no', [...path, keyword], remove);
+    for (const keyword of ['enum', 'anyOf', 'required'])
+      for (const at of ((schema[keyword] ?? []) as unknown[]).keys()) mutate('not', [...path, keyword, at], remove);
+    for (const [name, property] of Object.entries((schema.properties ?? {}) as Record<string, Json>)) {
+      mutate('no property', [...path, 'properties', name], remove);
+      walk(property, [...path, 'properties', name], false);
+    }
+    if (schema.items !== undefined) walk(schema.items as Json, [...path, 'items'], false);
+    for (const [at, one] of ((schema.anyOf ?? []) as Json[]).entries()) walk(one, [...path, 'anyOf', at], false);
+  };
+  const { input_schema: given } = tool;
+  const isForm = typeof given.type === 'string';
+  const args = (isForm ? given.properties : given) as Record<string, Json>;
+  for (const [name, definition] of Object.entries(args)) {
+    const at = isForm ? ['properties', name] : [name];
+    walk(definition, at, true);
+    if (!isForm && definition.optional === undefined && !tool.url.includes(`:${name}`))
+      mutate('optional', [...at, 'optional'], (parent, key) => {
+        parent[key] = true;
+      });
+  }
+  for (const [at, name] of ((isForm ? given.required : []) as string[]).entries())
+    if (!tool.url.includes(`:${name}`)) mutate('optional', ['required', at], remove);
+  return found;
+}
+
+describe('the comparison of a document with a finished tool', () => {
+  it('[imp 3] notices every part that a tool lacks, and nothing where it lacks none', () => {
+    fc.assert(
+      fc.property(operation, (post) => {
+        const document = openApi({ '/things/{id}': { post: { summary: 'Changes a thing of the shop', ...post } } });
+        const [made] = planOf(document).all;
+        assert.ok(made?.tool);
+        assert.deepEqual([made.outcome, made.notes], ['whole', []], JSON.stringify(made.tool));
+        const credential = {
+          headers: new Set<string>(),
+          query: { folded: new Set<string>(), tree: { next: new Map() } },
+        };
+        const source = {
+          root: document,
+          finder: new SchemaFinder(document),
+          credential: { ...credential, isAws: false, listed: new Set<string>() },
+        };
+        for (const { what, tool } of mutationsOf(made.tool)) {
+          const { outcome, notes } = compareTool(made.operation, tool, source);
+          assert.notEqual(outcome, 'whole', `${what}\n${JSON.stringify(post)}\n${JSON.stringify(made.tool)}`);
+          assert.ok(notes.length > 0);
+        }
+      }),
+      { numRuns: tries(200) },
+    );
+  });
+});
