@@ -178,7 +178,7 @@ describe('the reader of API descriptions', () => {
     const plan = planOf(document);
     assert.deepEqual(
       plan.all.map(({ name, outcome }) => `${name} ${outcome}`),
-      ['missing whole', 'good whole'],
+      ['missing partial', 'good whole'],
     );
     assert.deepEqual(
       plan.findings.map(({ at, message }) => `${at}: ${message}`),

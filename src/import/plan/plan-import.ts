@@ -9,11 +9,13 @@ import { normalised } from '../../domain/normalised.ts';
 import { startAnswerTokens } from '../../domain/pieces/read-more.ts';
 import { ProblemList } from '../../domain/problems.ts';
 import { isSlug, reservedSlugs } from '../../domain/slug.ts';
+import { compareTool } from '../comparison/compare-tool.ts';
 import { SchemaFinder } from '../document/references.ts';
 import type { ApiDescription, ApiOperation, Finding } from '../model.ts';
 import type { Group, ImportOutcome, NeededSecret, Proposal, Question } from '../plan-outline.ts';
+import { short } from '../tools/input-arguments.ts';
 import type { ImportedTool, MadeTool } from '../tools/made-tool.ts';
-import { makeTool } from '../tools/make-tool.ts';
+import { makeTool, type ToolSource } from '../tools/make-tool.ts';
 import { toolNames } from '../tools/names.ts';
 import { plainText, shortened, visibleName } from '../tools/texts.ts';
 import { type CredentialFields, usableSchemes } from './authentication-fields.ts';
@@ -92,7 +94,7 @@ export function planImport(
       if (missing !== undefined) return { ...made, tool: undefined, outcome: 'skipped', notes: [missing], tokens: 0 };
       if (!made.tool) return made;
       const fields = { ...(name !== undefined && { credential: name }), imported_from: keys[index] as string };
-      return withoutRefused({ ...made, tool: { ...made.tool, ...fields } }, surroundings);
+      return judged(withoutRefused({ ...made, tool: { ...made.tool, ...fields } }, surroundings), source);
     });
   };
   let credentials = chooseCredentials(description, { ...choosing, present });
@@ -136,6 +138,16 @@ export function planImport(
     tokens: tokensOfAll(chosen),
     config,
   };
+}
+
+/** A finished tool with what a comparison with its operation says of it, and why inputs were left out. */
+function judged(made: MadeTool, source: ToolSource): MadeTool {
+  if (!made.tool) return made;
+  const { outcome, notes } = compareTool(made.operation, made.tool, source);
+  const refused = [...(made.refused ?? [])];
+  const reasonOf = (note: string) => refused.find(([name]) => note.endsWith(` ${short(name)}`))?.[1];
+  const explained = notes.map((note) => [note, reasonOf(note)].filter((text) => text !== undefined).join(': '));
+  return { ...made, outcome, notes: explained };
 }
 
 function operationsOf(tools: readonly MadeTool[]): ApiOperation[] {

@@ -5,7 +5,6 @@ import { checkTool, type ToolSurroundings } from '../../domain/config/tool-rules
 import { addIssues, ProblemList } from '../../domain/problems.ts';
 import type { Problem } from '../../errors.ts';
 import { field, isFields, type JsonFields } from '../document/lenient.ts';
-import { short } from '../tools/input-arguments.ts';
 import type { ImportedTool, MadeTool } from '../tools/made-tool.ts';
 import { tokensOfTool } from '../tools/make-tool.ts';
 
@@ -13,18 +12,19 @@ import { tokensOfTool } from '../tools/make-tool.ts';
 const mostRounds = 8;
 
 /**
- * A tool without what the check of configurations would refuse: optional inputs and the type of the answer are left out
- * with a note, and otherwise there is no tool. So one operation never makes the whole import refused.
+ * A tool without what the check of configurations would refuse: optional inputs and the type of the answer are left out,
+ * and otherwise there is no tool. So one operation never makes the whole import refused.
  */
 export function withoutRefused(made: MadeTool, surroundings: ToolSurroundings): MadeTool {
   if (!made.tool) return made;
-  const lost: string[] = [];
+  const refused = new Map<string, string>();
   let { tool } = made;
   for (let round = 0; round < mostRounds; round++) {
     const problems = problemsOf(tool, surroundings);
-    if (problems.length === 0) return lost.length === 0 ? made : partial(made, tool, lost);
+    if (problems.length === 0)
+      return tool === made.tool ? made : { ...made, tool, refused, tokens: tokensOfTool(tool) };
     for (const problem of problems) {
-      const smaller = without(tool, problem, lost);
+      const smaller = without(tool, problem, refused);
       if (!smaller) return skipped(made, problem);
       tool = smaller;
     }
@@ -45,28 +45,27 @@ function problemsOf(tool: ImportedTool, surroundings: ToolSurroundings): Problem
   return problems.all().filter(({ path }) => path !== '');
 }
 
-function partial(made: MadeTool, tool: ImportedTool, lost: readonly string[]): MadeTool {
-  return { ...made, tool, outcome: 'partial', notes: [...lost, ...made.notes], tokens: tokensOfTool(tool) };
-}
-
 function skipped(made: MadeTool, { path, message }: Problem): MadeTool {
   return { ...made, tool: undefined, isRefused: true, outcome: 'skipped', notes: [`${path}: ${message}`], tokens: 0 };
 }
 
 /** The tool without the part that has the problem; undefined where nothing is left without it. */
-function without(tool: ImportedTool, { path, message }: Problem, lost: string[]): ImportedTool | undefined {
+function without(
+  tool: ImportedTool,
+  { path, message }: Problem,
+  refused: Map<string, string>,
+): ImportedTool | undefined {
   if (path === 'headers.Accept') {
     if (tool.headers?.Accept === undefined) return tool;
     const { Accept: _, ...headers } = tool.headers;
-    lost.push('the type of the answer');
     return { ...tool, headers };
   }
   if (!path.startsWith('input_schema.')) return undefined;
   const name = inputAt(path, tool);
   // Another problem of an input that is left out by now.
-  if (name === undefined) return lost.length > 0 ? tool : undefined;
+  if (name === undefined) return refused.size > 0 ? tool : undefined;
   if (isRequired(tool, name)) return undefined;
-  lost.push(`the input ${short(wireNameOf(tool, name))}: ${message}`);
+  refused.set(wireNameOf(tool, name), message);
   return withoutInput(tool, name);
 }
 

@@ -44,6 +44,8 @@ export type MadeTool = {
   tool: ImportedTool | undefined;
   /** Whether it was skipped because the check of configurations would refuse its tool. */
   isRefused?: boolean;
+  /** Reasons why the check of configurations would refuse inputs, which were left out, by their names on the wire. */
+  refused?: ReadonlyMap<string, string>;
   outcome: ImportOutcome;
   /** What was loosened, which input is missing, or why it was skipped. */
   notes: readonly string[];
