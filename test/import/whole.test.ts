@@ -291,7 +291,7 @@ function lostIn(one: Described, plan: ImportPlan, isSwagger: boolean): string[] 
     const listed =
       location === 'body' && whole ? (Object.hasOwn(properties, name) ? properties[name] : undefined) : undefined;
     const argument = args.get(`${location} ${location === 'header' ? name.toLowerCase() : name}`);
-    if (location === 'body' && whole && !listed) return /names of properties/.test(told);
+    if (location === 'body' && whole && !listed) return told.includes(name);
     const found = listed ?? argument?.schema;
     const values =
       isFixed && argument?.value !== undefined

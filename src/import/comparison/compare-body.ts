@@ -2,7 +2,7 @@ import { isSafeMethod, mediaTypeOf } from '../../domain/http/headers.ts';
 import { asText } from '../document/lenient.ts';
 import { short } from '../tools/input-arguments.ts';
 import type { Loss, SchemaComparison } from './compare-schema.ts';
-import type { DescribedContent, DescribedRequest } from './described-inputs.ts';
+import type { ContentDescription, RequestDescription } from './described-inputs.ts';
 import type { SchemaReader, Variant } from './schema-variants.ts';
 import type { ToolInput, ToolInputs } from './tool-inputs.ts';
 
@@ -19,7 +19,7 @@ const partial = (note: string): Loss => ({ kind: 'partial', note });
 const loosened = (note: string): Loss => ({ kind: 'loosened', note });
 
 /** Compares a described body with what a tool sends. `others` are the media types that it does not send. */
-export function compareBody(body: DescribedRequest['body'], sent: SentBody, schemas: Schemas): Found {
+export function compareBody(body: RequestDescription['body'], sent: SentBody, schemas: Schemas): Found {
   if (!body) return { losses: [], others: [] };
   const [first] = body.contents;
   if (!first) return { losses: [partial('a body of no type')], others: [] };
@@ -72,7 +72,7 @@ function fitOf(described: string, sent: string): number {
   return wanted.endsWith('/*') && type.startsWith(wanted.slice(0, -1)) ? 2 : 0;
 }
 
-function compareContent(content: DescribedContent, isRequired: boolean, sent: SentBody, schemas: Schemas): Loss[] {
+function compareContent(content: ContentDescription, isRequired: boolean, sent: SentBody, schemas: Schemas): Loss[] {
   const { whole, bodyKind } = sent.tool;
   const variants = schemas.reader.variants(content.schema, []);
   if (!whole) {
@@ -112,12 +112,12 @@ function isPlainText({ type, values, keywords }: Variant): boolean {
   return (type === 'string' || type === 'any' || type === 'null') && values === undefined && keywords.size === 0;
 }
 
-function textNote({ mediaType }: DescribedContent, how: string): string {
+function textNote({ mediaType }: ContentDescription, how: string): string {
   return `the body as ${how} of type ${short(mediaType)}`;
 }
 
 /** Compares a body whose fields are arguments: as one object, so that alternatives are compared too. */
-function compareFields(content: DescribedContent, { tool, credential }: SentBody, { schemas }: Schemas): Loss[] {
+function compareFields(content: ContentDescription, { tool, credential }: SentBody, { schemas }: Schemas): Loss[] {
   const { fields, spread, bodyKind } = tool;
   const definitionOf = ({ definition, value }: ToolInput) => (value === undefined ? definition : { enum: [value] });
   const [other] = spread.body;

@@ -1,11 +1,11 @@
 import { asText, isFields } from '../document/lenient.ts';
 import { short } from '../tools/input-arguments.ts';
 import type { Loss, SchemaComparison } from './compare-schema.ts';
-import type { DescribedInput } from './described-inputs.ts';
+import type { InputDescription } from './described-inputs.ts';
 import type { ToolInput } from './tool-inputs.ts';
 
 /** Compares a described input with the argument or the constant that stands for it. */
-export function compareInput(input: DescribedInput, offered: ToolInput, schemas: SchemaComparison): Loss[] {
+export function compareInput(input: InputDescription, offered: ToolInput, schemas: SchemaComparison): Loss[] {
   const { name, isRequired, schema } = input;
   const { definition } = offered;
   if (offered.value !== undefined) return compareConstant(input, offered.value, schemas);
@@ -20,7 +20,7 @@ export function compareInput(input: DescribedInput, offered: ToolInput, schemas:
 
 /** A constant stands for an input that has one value, or for the value that the document suggests. */
 function compareConstant(
-  { name, schema, suggested }: DescribedInput,
+  { name, schema, suggested }: InputDescription,
   value: unknown,
   schemas: SchemaComparison,
 ): Loss[] {

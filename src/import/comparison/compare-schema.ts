@@ -11,7 +11,7 @@ export type Loss = {
 };
 
 /** Note for fields that the description of their object names. */
-export const onlyNamed = 'large optional fields, which are only named';
+export const namedFields = 'large optional fields, which are only named';
 /** Note for fields that can be sent, but that an agent does not see. */
 export const notListed = 'fields that are not listed';
 const maxValues = 100;
@@ -19,7 +19,7 @@ const maxValues = 100;
 const maxSteps = 20_000;
 
 /** A schema's place: its name in notes, its level below an argument, and the references around it. */
-export type Place = {
+export type SchemaPlace = {
   name: string;
   depth: number;
   trail: readonly string[];
@@ -45,7 +45,7 @@ export class SchemaComparison {
     this.#offered = offered;
   }
 
-  compare(described: unknown, offered: unknown, place: Place): Loss[] {
+  compare(described: unknown, offered: unknown, place: SchemaPlace): Loss[] {
     if (--this.#left < 0) return [loosened('a schema of more than 20,000 parts')];
     const wanted = this.#described.variants(described, place.trail);
     const given = this.#offered.variants(offered, []);
@@ -62,7 +62,7 @@ export class SchemaComparison {
   }
 
   /** Finds for each described variant the one of the tool that loses least. */
-  #match(wanted: readonly Variant[], given: readonly Variant[], place: Place): Loss[] {
+  #match(wanted: readonly Variant[], given: readonly Variant[], place: SchemaPlace): Loss[] {
     const unreadable = wanted.flatMap((one) => one.unreadable ?? []);
     if (unreadable.length > 0) return unreadable.map(loosened);
     const losses: Loss[] = [];
@@ -87,7 +87,7 @@ export class SchemaComparison {
     return losses;
   }
 
-  #compareVariant(one: Variant, offered: Variant, place: Place): Loss[] {
+  #compareVariant(one: Variant, offered: Variant, place: SchemaPlace): Loss[] {
     if (offered.type === 'any' && one.type !== 'any') return [loosened(hiddenNote(one, place))];
     const losses = [...compareTypes(one, offered, place), ...compareValues(one, offered, place)];
     for (const name of new Set([...one.keywords.keys(), ...offered.keywords.keys()])) {
@@ -100,7 +100,7 @@ export class SchemaComparison {
     return losses;
   }
 
-  #compareItems(one: Variant, offered: Variant, place: Place): Loss[] {
+  #compareItems(one: Variant, offered: Variant, place: SchemaPlace): Loss[] {
     const isHidden = offered.items === undefined || Object.keys(offered.items as object).length === 0;
     const inner = this.#described.variants(one.items ?? {}, one.trail);
     if (isHidden && inner.some(({ type }) => type === 'object' || type === 'array'))
@@ -109,7 +109,7 @@ export class SchemaComparison {
     return this.compare(one.items ?? {}, offered.items ?? {}, at);
   }
 
-  #compareObject(one: Variant, offered: Variant, place: Place): Loss[] {
+  #compareObject(one: Variant, offered: Variant, place: SchemaPlace): Loss[] {
     const names = [...one.properties].filter(([, schema]) => !this.#described.isReadOnly(schema));
     const readOnly = new Set(one.properties.keys()).difference(new Set(names.map(([name]) => name)));
     const required = one.required.difference(readOnly);
@@ -120,8 +120,8 @@ export class SchemaComparison {
     for (const [name, schema] of names) all.set(name, schema);
     const missing = [...all.keys()].filter((name) => !offered.properties.has(name) && !place.credential?.has(name));
     const isNamed = missing.every((name) => offered.description.includes(name));
-    if (offered.properties.size === 0 && !offered.isClosed && names.length > 0 && !isNamed)
-      return [loosened(hiddenNote(one, place))];
+    const isShown = offered.properties.size > 0 || offered.isClosed || names.length === 0;
+    if (!isShown && !isNamed && (place.depth > 0 || one.isRecursive)) return [loosened(hiddenNote(one, place))];
     const losses: Loss[] = [];
     for (const name of missing) losses.push(missingLoss({ name, offered, isRequired: required.has(name) }, place));
     for (const [name, schema] of all) {
@@ -139,7 +139,7 @@ export class SchemaComparison {
     return [...losses, ...this.#compareOthers(one, offered, place)];
   }
 
-  #compareOthers(one: Variant, offered: Variant, place: Place): Loss[] {
+  #compareOthers(one: Variant, offered: Variant, place: SchemaPlace): Loss[] {
     if (one.isClosed) return offered.isClosed ? [] : [loosened('additionalProperties')];
     if (one.free === undefined) return [];
     if (offered.isClosed) return [partial(`other fields of ${nameText(place)}`)];
@@ -173,20 +173,20 @@ function areJoined(users: readonly Variant[]): boolean {
   return new Set(shapes).size > 1;
 }
 
-function compareNull(wanted: readonly Variant[], given: readonly Variant[], place: Place): Loss[] {
+function compareNull(wanted: readonly Variant[], given: readonly Variant[], place: SchemaPlace): Loss[] {
   const has = (variants: readonly Variant[], ...types: Variant['type'][]) =>
     variants.some(({ type }) => types.includes(type));
   if (has(wanted, 'null') && !has(given, 'null', 'any')) return [partial(`null as ${nameText(place)}`)];
   return has(given, 'null') && !has(wanted, 'null', 'any') ? [loosened(`null as ${nameText(place)}`)] : [];
 }
 
-function compareTypes(one: Variant, offered: Variant, place: Place): Loss[] {
+function compareTypes(one: Variant, offered: Variant, place: SchemaPlace): Loss[] {
   if (one.type === 'integer' && offered.type === 'number') return [loosened(`numbers as ${nameText(place)}`)];
   if (one.type === 'number' && offered.type === 'integer') return [partial(`${typeText(one)} as ${nameText(place)}`)];
   return [];
 }
 
-function compareValues({ values }: Variant, offered: Variant, { name, kinds }: Place): Loss[] {
+function compareValues({ values }: Variant, offered: Variant, { name, kinds }: SchemaPlace): Loss[] {
   if (!offered.values) {
     if (!values) return [];
     return [loosened(values.size > maxValues ? `a list of more than ${maxValues} values` : 'enum')];
@@ -201,19 +201,19 @@ function compareValues({ values }: Variant, offered: Variant, { name, kinds }: P
 
 type Missing = { name: string; offered: Variant; isRequired: boolean };
 
-function missingLoss({ name, offered, isRequired }: Missing, place: Place): Loss {
+function missingLoss({ name, offered, isRequired }: Missing, place: SchemaPlace): Loss {
   const field = inside(place, name);
   if (offered.isClosed) return partial(`the field ${short(field)}`);
-  if (!isRequired && offered.description.includes(name)) return loosened(onlyNamed);
+  if (!isRequired && offered.description.includes(name)) return loosened(namedFields);
   return { kind: 'loosened', note: notListed, field };
 }
 
-function inside({ name }: Place, inner: string): string {
+function inside({ name }: SchemaPlace, inner: string): string {
   return name === '' ? inner : `${name}.${inner}`;
 }
 
 /** A place as a note names it. */
-function nameText({ name }: Pick<Place, 'name'>): string {
+function nameText({ name }: Pick<SchemaPlace, 'name'>): string {
   return name === '' ? 'the body' : short(name);
 }
 
@@ -227,7 +227,7 @@ function isAny(schema: unknown): boolean {
 }
 
 /** Note for a place at which a tool shows nothing of what is inside. */
-function hiddenNote({ isRecursive, type }: Variant, { name, depth }: Place): string {
+function hiddenNote({ isRecursive, type }: Variant, { name, depth }: SchemaPlace): string {
   if (isRecursive) return 'recursion';
   return (type === 'object' || type === 'array') && depth > 0
     ? `levels below ${depth}`

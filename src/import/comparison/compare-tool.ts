@@ -7,8 +7,8 @@ import type { ImportedTool } from '../tools/made-tool.ts';
 import type { ToolSource } from '../tools/make-tool.ts';
 import { compareBody } from './compare-body.ts';
 import { compareInput } from './compare-input.ts';
-import { type Loss, notListed, onlyNamed, SchemaComparison } from './compare-schema.ts';
-import { type DescribedInput, describedRequest } from './described-inputs.ts';
+import { type Loss, namedFields, notListed, SchemaComparison } from './compare-schema.ts';
+import { describedRequest, type InputDescription } from './described-inputs.ts';
 import { SchemaReader } from './schema-variants.ts';
 import { readToolInputs, type ToolInput, type ToolInputs } from './tool-inputs.ts';
 
@@ -84,7 +84,7 @@ function namesInPath({ path }: ApiOperation): string[] {
 }
 
 /** Parameters that only the path names. */
-function undeclared(operation: ApiOperation, inputs: readonly DescribedInput[]): DescribedInput[] {
+function undeclared(operation: ApiOperation, inputs: readonly InputDescription[]): InputDescription[] {
   const known = new Set(inputs.map(({ name }) => name));
   return [...new Set(namesInPath(operation))].flatMap((name) =>
     known.has(name) ? [] : [{ location: 'path', name, isRequired: true, schema: { type: 'string' }, suggested: [] }],
@@ -92,7 +92,7 @@ function undeclared(operation: ApiOperation, inputs: readonly DescribedInput[]):
 }
 
 function findInput(
-  { location, name }: DescribedInput,
+  { location, name }: InputDescription,
   operation: ApiOperation,
   { path, query, headers }: ToolInputs,
 ): ToolInput | 'not in the path' | undefined {
@@ -108,12 +108,12 @@ function findInput(
   return query.get(name) ?? query.values().find(({ wireName }) => wireName === name);
 }
 
-function missingLoss({ location, name, isRequired }: DescribedInput, { spread }: ToolInputs): Loss {
+function missingLoss({ location, name, isRequired }: InputDescription, { spread }: ToolInputs): Loss {
   const note = `the ${nounOf(location)} ${short(name)}`;
   const [other] = location === 'query' ? spread.query : [];
   if (!other || isRequired) return { kind: 'partial', note };
   const isNamed = String(other.definition.description ?? '').includes(name);
-  return isNamed ? { kind: 'loosened', note: onlyNamed } : { kind: 'loosened', note: notListed, field: name };
+  return isNamed ? { kind: 'loosened', note: namedFields } : { kind: 'loosened', note: notListed, field: name };
 }
 
 function nounOf(location: string): string {
@@ -125,14 +125,14 @@ function nounOf(location: string): string {
 const ofHttp =
   /^(?:accept(?:-encoding|-charset)?|authorization|connection|content-(?:length|type)|date|expect|host|keep-alive|te|trace(?:parent|state)|trailer|transfer-encoding|upgrade|user-agent|via)$/;
 
-function isSetByService({ location, name }: DescribedInput): boolean {
+function isSetByService({ location, name }: InputDescription): boolean {
   return location === 'header' && ofHttp.test(foldedHeader(name));
 }
 
 /** Headers that an AWS signature (version 4) consists of. */
 const ofSignature = /^x-amz-(?:content-sha256|date|algorithm|credential|security-token|signature|signedheaders)$/;
 
-function isCredential({ location, name }: DescribedInput, credential: CredentialNames): boolean {
+function isCredential({ location, name }: InputDescription, credential: CredentialNames): boolean {
   if (location !== 'header' && location !== 'query') return false;
   if (credential.isAws && ofSignature.test(name.toLowerCase())) return true;
   if (credential.listed.has(name.toLowerCase())) return true;

@@ -4,7 +4,7 @@ import type { ApiOperation } from '../model.ts';
 import { visibleName } from '../tools/texts.ts';
 
 /** An input of an operation, as its document describes it. */
-export type DescribedInput = {
+export type InputDescription = {
   /** As written; it need not be one that exists. */
   location: string;
   name: string;
@@ -14,20 +14,20 @@ export type DescribedInput = {
   suggested: readonly unknown[];
 };
 
-export type DescribedContent = {
+export type ContentDescription = {
   mediaType: string;
   schema: unknown;
   /** Media types of parts, by the names of their fields. */
   partTypes: ReadonlyMap<string, string>;
 };
 
-export type DescribedRequest = {
-  inputs: readonly DescribedInput[];
-  body: { isRequired: boolean; contents: readonly DescribedContent[] } | undefined;
+export type RequestDescription = {
+  inputs: readonly InputDescription[];
+  body: { isRequired: boolean; contents: readonly ContentDescription[] } | undefined;
 };
 
 /** Reads what the document of an operation describes, and of a collection the request itself. */
-export function describedRequest(operation: ApiOperation, root: unknown, references: References): DescribedRequest {
+export function describedRequest(operation: ApiOperation, root: unknown, references: References): RequestDescription {
   const { at } = operation;
   const end = at.lastIndexOf('.');
   const item = references.follow(field(references.follow(field(root, 'paths')).value, at.slice('paths.'.length, end)));
@@ -41,7 +41,7 @@ export function describedRequest(operation: ApiOperation, root: unknown, referen
   return { inputs: parameters.map(readInput), body: readBody(references.follow(value.requestBody).value, references) };
 }
 
-function requestOf({ inputs, body }: ApiOperation): DescribedRequest {
+function requestOf({ inputs, body }: ApiOperation): RequestDescription {
   return {
     inputs: inputs.map(({ location, name, required, schema }) => ({
       ...{ location, name, schema, isRequired: required },
@@ -67,13 +67,13 @@ function readParameters(lists: readonly unknown[], references: References): Json
   return [...found.values()];
 }
 
-function readInput(parameter: JsonFields): DescribedInput {
+function readInput(parameter: JsonFields): InputDescription {
   const [content] = entriesOf(parameter.content);
   const schema = content ? field(content[1], 'schema') : (parameter.schema ?? {});
   return inputOf(parameter, schema);
 }
 
-function inputOf(parameter: JsonFields, schema: unknown): DescribedInput {
+function inputOf(parameter: JsonFields, schema: unknown): InputDescription {
   const { required, example } = parameter;
   return {
     location: asText(parameter.in),
@@ -88,7 +88,7 @@ function suggestedValues(schema: unknown): unknown[] {
   return [field(schema, 'default'), field(schema, 'example')].filter((value) => value !== undefined);
 }
 
-function readBody(body: unknown, references: References): DescribedRequest['body'] {
+function readBody(body: unknown, references: References): RequestDescription['body'] {
   if (!isFields(body)) return undefined;
   const contents = entriesOf(body.content).flatMap(([types, given]) => {
     const { value: content } = references.follow(given);
@@ -112,7 +112,7 @@ function mediaTypesIn(text: string): string[] {
 }
 
 /** Swagger 2 has the body and the fields of a form among the parameters. */
-function swaggerRequest(parameters: readonly JsonFields[], consumes: readonly string[]): DescribedRequest {
+function swaggerRequest(parameters: readonly JsonFields[], consumes: readonly string[]): RequestDescription {
   const isInput = (parameter: JsonFields) => parameter.in !== 'body' && parameter.in !== 'formData';
   const inputs = parameters.filter(isInput).map((parameter) => inputOf(parameter, parameter));
   const fields = parameters.filter((parameter) => parameter.in === 'formData');
