@@ -69,7 +69,8 @@ function fitOf(described: string, sent: string): number {
   const [wanted, type] = [mediaTypeOf(described), mediaTypeOf(sent)];
   if (wanted === type) return described === sent ? 4 : 3;
   if (wanted === '' || wanted === '*/*' || wanted === '*') return 1;
-  return wanted.endsWith('/*') && type.startsWith(wanted.slice(0, -1)) ? 2 : 0;
+  if (!wanted.endsWith('/*')) return 0;
+  return type.startsWith(wanted.slice(0, -1)) ? 2 : Number(type === 'application/octet-stream');
 }
 
 function compareContent(content: ContentDescription, isRequired: boolean, sent: SentBody, schemas: Schemas): Loss[] {

@@ -91,7 +91,10 @@ export class SchemaComparison {
     if (offered.type === 'any' && one.type !== 'any') return [loosened(hiddenNote(one, place))];
     const losses = [...compareTypes(one, offered, place), ...compareValues(one, offered, place)];
     for (const name of new Set([...one.keywords.keys(), ...offered.keywords.keys()])) {
-      const relation = relationOf(name, one.keywords.get(name), offered.keywords.get(name));
+      const described = one.keywords.get(name);
+      // Required names are a number of properties too.
+      const isImplied = name === 'minProperties' && Number(described) <= one.required.size;
+      const relation = isImplied ? 'same' : relationOf(name, described, offered.keywords.get(name));
       if (relation === 'wider') losses.push(loosened(name));
       if (relation === 'narrower') losses.push(partial(`${name} of ${nameText(place)}`));
     }

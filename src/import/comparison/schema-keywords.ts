@@ -10,7 +10,10 @@ const ofType: Partial<Record<JsonType, readonly string[]>> = {
   integer: [...bounds, 'multipleOf'],
   number: [...bounds, 'multipleOf'],
   array: ['minItems', 'maxItems', 'uniqueItems', 'contains', 'prefixItems', 'unevaluatedItems'],
-  object: ['minProperties', 'maxProperties', 'propertyNames', 'dependentRequired', 'dependentSchemas', 'dependencies'],
+  object: [
+    ...['minProperties', 'maxProperties', 'propertyNames', 'patternProperties'],
+    ...['dependentRequired', 'dependentSchemas', 'dependencies'],
+  ],
 };
 
 /** The keywords beside those of types, values, properties and items that refuse values of a type. */

@@ -213,7 +213,6 @@ function declaredTypes({ type }: JsonFields): JsonType[] {
 }
 
 function inferredTypes(pieces: readonly JsonFields[], isExact: boolean): JsonType[] {
-  if (pieces.some((piece) => typeof piece.type === 'string')) return [];
   const has = (...keywords: string[]) =>
     !isExact && pieces.some((piece) => keywords.some((keyword) => isFields(piece[keyword])));
   if (has('properties', 'additionalProperties', 'patternProperties', 'dependentSchemas')) return ['object'];
