@@ -124,7 +124,7 @@ export const openCode: AgentKind = {
         stub: {
           npm: '@ai-sdk/openai-compatible',
           options: { baseURL: `${model}/v1`, apiKey: 'any' },
-          models: { stub: {} },
+          models: { stub: { attachment: true, modalities: { input: ['text', 'image', 'pdf'], output: ['text'] } } },
         },
       },
       model: 'stub/stub',

@@ -6,7 +6,14 @@ import { root } from '../../files.ts';
 import type { Json } from '../toolhost/toolhost.ts';
 import type { AgentKind } from './agent-kinds.ts';
 import { type AgentWorld, type Conversation, startAgentWorld } from './agent-world.ts';
-import { step } from './stub-model.ts';
+import { step, turn } from './stub-model.ts';
+
+/** One blue pixel. */
+const png = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYPgPAAEDAQAIicLsAAAAAElFTkSuQmCC',
+  'base64',
+);
+const pdf = Buffer.from('%PDF-1.4\n%\u00e2\u00e3\u00cf\u00d3\ntrailer<<>>\n%%EOF\n', 'latin1');
 
 const exactNumbers = '{"big":12345678901234567890,"price":1.10}';
 
@@ -20,6 +27,8 @@ function serverOf({ upstream }: AgentWorld, slug: string, more: Json): Json {
     tool('read_numbers', '/numbers'),
     tool('list_names', '/names'),
     tool('read_missing', '/missing'),
+    tool('read_picture', '/picture'),
+    tool('read_paper', '/paper'),
     tool('who_am_i', '/person'),
   ];
   return { name: `Server ${slug}`, slug, tools, ...more };
@@ -32,6 +41,8 @@ async function prepare(world: AgentWorld): Promise<void> {
   upstream.on('GET /numbers', () => ({ headers: json, body: exactNumbers }));
   upstream.on('GET /names', () => ({ body: ['Ada', 'Bob'] }));
   upstream.on('GET /missing', () => ({ status: 404, body: { problem: 'no such thing' } }));
+  upstream.on('GET /picture', () => ({ headers: { 'content-type': 'image/jpg' }, body: png }));
+  upstream.on('GET /paper', () => ({ headers: { 'content-type': 'application/pdf' }, body: pdf }));
   upstream.on('GET /person', async ({ headers }) => {
     const token = headers.authorization?.replace('Bearer ', '') ?? '';
     return { body: { person: await provider.accountOf(token) } };
@@ -92,6 +103,32 @@ export function checkAgent(kind: AgentKind): void {
 
     it('[behaviour The tool result] its model reads why the API refused', () => {
       assert.match(conversation.results[3] ?? '', /404 Not Found.*no such thing/s);
+    });
+
+    it('[behaviour Arguments] its model makes two calls in one turn', async () => {
+      world.upstream.take();
+      const { results } = await world.ask(
+        turn(step(kind.shown('things', 'read_item'), { id: 'a b' }), step(kind.shown('things', 'list_names'))),
+      );
+      assert.deepEqual(
+        [results.length, /the item/.test(results[0] ?? ''), /Ada/.test(results[1] ?? '')],
+        [2, true, true],
+        results.join('\n'),
+      );
+      const asked = world.upstream.take().map(({ url }) => url);
+      assert.deepEqual(asked.toSorted(), ['/items/a%20b', '/names']);
+    });
+
+    it('[behaviour The tool result] its model gets an image and a PDF, each with a text, and goes on', async () => {
+      const { results, request } = await world.ask(
+        step(kind.shown('things', 'read_picture')),
+        step(kind.shown('things', 'read_paper')),
+        step(kind.shown('things', 'list_names')),
+      );
+      assert.match(results[0] ?? '', /image\/png, \d+ bytes/);
+      assert.match(results[1] ?? '', /application\/pdf, \d+ bytes/);
+      assert.match(results[2] ?? '', /Ada/);
+      assert.match(request, /image\/png/);
     });
 
     it('[mcp 59] a person logs in, and it calls with their token', async () => {

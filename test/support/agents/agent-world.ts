@@ -14,8 +14,8 @@ import { runAlone, runInTerminal } from './agent-process.ts';
 import { type Person, startPerson } from './person.ts';
 import { startStubModel } from './stub-model.ts';
 
-/** The tools that an agent offered to its model, and the results of the calls. */
-export type Conversation = { tools: string[]; results: string[] };
+/** The tools that an agent offered to its model, the results of the calls, and the newest request to the model. */
+export type Conversation = { tools: string[]; results: string[]; request: string };
 
 /** An agent with a home, a model and a person of its own, beside a service to whose servers it is connected. */
 export type AgentWorld = {
@@ -85,8 +85,8 @@ export async function startAgentWorld(kind: AgentKind): Promise<AgentWorld> {
       model.take();
       await runAlone(kind.ask(steps.join(' ')), { cwd, env });
       const requests = model.take().filter(({ tools }) => tools.length > 0);
-      const { tools, results } = requests.at(-1) ?? assert.fail('it asked no model');
-      return { tools: tools.map(({ name }) => name), results };
+      const { tools, results, body } = requests.at(-1) ?? assert.fail('it asked no model');
+      return { tools: tools.map(({ name }) => name), results, request: body };
     },
     async logIn(slug) {
       const done = /authenticated with|success/i;

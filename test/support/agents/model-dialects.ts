@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { Json } from '../toolhost/toolhost.ts';
 
 /** A tool that the model was offered. Codex groups tools in namespaces, which a call must name. */
-export type OfferedTool = { name: string; own: string; namespace?: string };
+export type OfferedTool = { name: string; own: string; namespace?: string; fields: readonly string[] };
 
 /** A request to a model: the tools, the newest text of the user that has a script, and the results since then. */
 export type Request = { tools: OfferedTool[]; prompt: string; results: string[] };
 
-export type Decision = { tool: OfferedTool; args: string } | { text: string };
+/** A call; `args` is JSON. */
+export type WantedCall = { tool: OfferedTool; args: string };
+export type Decision = { calls: readonly WantedCall[] } | { text: string };
 
 /** One API for models, as far as the agents of the tests use it: they ask for streams. */
 export type Dialect = {
@@ -40,7 +42,11 @@ function request(tools: OfferedTool[], turns: Turn[]): Request {
   return { tools, prompt: begun && 'prompt' in begun ? begun.prompt : '', results };
 }
 
-const named = (name: unknown): OfferedTool => ({ name: String(name), own: String(name) });
+const fieldsOf = (schema: unknown) => Object.keys(((schema ?? {}) as Json).properties ?? {});
+
+const named = (name: unknown, schema?: unknown): OfferedTool => {
+  return { name: String(name), own: String(name), fields: fieldsOf(schema) };
+};
 
 /** https://platform.claude.com/docs/en/build-with-claude/streaming */
 const messages: Dialect = {
@@ -53,26 +59,28 @@ const messages: Dialect = {
       });
     });
     return request(
-      list(body.tools).map(({ name }) => named(name)),
+      list(body.tools).map(({ name, input_schema }) => named(name, input_schema)),
       turns,
     );
   },
   write(decision) {
-    const isCall = 'tool' in decision;
+    const isCall = 'calls' in decision;
     const usage = { input_tokens: 1, output_tokens: 1 };
     const message = { id: randomUUID(), type: 'message', role: 'assistant', model: 'stub', content: [], usage };
-    const block = isCall
-      ? { type: 'tool_use', id: randomUUID(), name: decision.tool.own, input: {} }
-      : { type: 'text', text: '' };
-    const delta = isCall
-      ? { type: 'input_json_delta', partial_json: decision.args }
-      : { type: 'text_delta', text: decision.text };
+    const blocks = isCall
+      ? decision.calls.map(({ tool, args }) => ({
+          content_block: { type: 'tool_use', id: randomUUID(), name: tool.own, input: {} },
+          delta: { type: 'input_json_delta', partial_json: args },
+        }))
+      : [{ content_block: { type: 'text', text: '' }, delta: { type: 'text_delta', text: decision.text } }];
     const end = { stop_reason: isCall ? 'tool_use' : 'end_turn', stop_sequence: null };
     return [
       { type: 'message_start', message: { ...message, stop_reason: null, stop_sequence: null } },
-      { type: 'content_block_start', index: 0, content_block: block },
-      { type: 'content_block_delta', index: 0, delta },
-      { type: 'content_block_stop', index: 0 },
+      ...blocks.flatMap(({ content_block, delta }, index) => [
+        { type: 'content_block_start', index, content_block },
+        { type: 'content_block_delta', index, delta },
+        { type: 'content_block_stop', index },
+      ]),
       { type: 'message_delta', delta: end, usage },
       { type: 'message_stop' },
     ];
@@ -86,7 +94,8 @@ const responses: Dialect = {
       list(tools).flatMap((tool) => {
         if (tool.type === 'namespace') return flat(tool.tools, String(tool.name));
         const own = String(tool.name ?? tool.type);
-        return namespace === undefined ? named(own) : { name: `${namespace}__${own}`, own, namespace };
+        const offered = named(own, tool.parameters);
+        return namespace === undefined ? offered : { ...offered, name: `${namespace}__${own}`, namespace };
       });
     const turns = list(body.input).flatMap((item): Turn[] => {
       if (item.type === 'function_call_output') return [{ result: textOf(item.output) }];
@@ -96,24 +105,26 @@ const responses: Dialect = {
   },
   write(decision) {
     const status = 'completed';
-    const item =
-      'tool' in decision
-        ? {
+    const output =
+      'calls' in decision
+        ? decision.calls.map(({ tool, args }) => ({
             type: 'function_call',
             id: randomUUID(),
             call_id: randomUUID(),
-            name: decision.tool.own,
-            namespace: decision.tool.namespace,
-            arguments: decision.args,
+            name: tool.own,
+            namespace: tool.namespace,
+            arguments: args,
             status,
-          }
-        : {
-            type: 'message',
-            id: randomUUID(),
-            role: 'assistant',
-            status,
-            content: [{ type: 'output_text', text: decision.text, annotations: [] }],
-          };
+          }))
+        : [
+            {
+              type: 'message',
+              id: randomUUID(),
+              role: 'assistant',
+              status,
+              content: [{ type: 'output_text', text: decision.text, annotations: [] }],
+            },
+          ];
     const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
     const response = {
       id: randomUUID(),
@@ -121,12 +132,12 @@ const responses: Dialect = {
       created_at: 1,
       status,
       model: 'stub',
-      output: [item],
+      output,
       usage,
     };
     return [
       { type: 'response.created', response: { ...response, status: 'in_progress', output: [] } },
-      { type: 'response.output_item.done', output_index: 0, item },
+      ...output.map((item, output_index) => ({ type: 'response.output_item.done', output_index, item })),
       { type: 'response.completed', response },
     ];
   },
@@ -140,7 +151,7 @@ const chat: Dialect = {
       return role === 'user' ? [{ prompt: textOf(content) }] : [];
     });
     return request(
-      list(body.tools).map((tool) => named((tool.function as Json).name)),
+      list(body.tools).map((tool) => named((tool.function as Json).name, (tool.function as Json).parameters)),
       turns,
     );
   },
@@ -156,8 +167,9 @@ const chat: Dialect = {
       ...(finish_reason !== null && { usage }),
     });
     if ('text' in decision) return [chunk({ role: 'assistant', content: decision.text }), chunk({}, 'stop')];
-    const call = { name: decision.tool.own, arguments: decision.args };
-    const calls = [{ index: 0, id: randomUUID(), type: 'function', function: call }];
+    const calls = decision.calls.map(({ tool, args }, index) => {
+      return { index, id: randomUUID(), type: 'function', function: { name: tool.own, arguments: args } };
+    });
     return [chunk({ role: 'assistant', tool_calls: calls }), chunk({}, 'tool_calls')];
   },
   end: 'data: [DONE]\n\n',
@@ -175,17 +187,17 @@ const gemini: Dialect = {
     );
     const declared = list(body.tools).flatMap((tool) => list(tool.functionDeclarations));
     return request(
-      declared.map(({ name }) => named(name)),
+      declared.map(({ name, parameters, parametersJsonSchema }) => named(name, parametersJsonSchema ?? parameters)),
       turns,
     );
   },
   write(decision) {
-    const part =
-      'tool' in decision
-        ? { functionCall: { name: decision.tool.own, args: JSON.parse(decision.args) as Json } }
-        : { text: decision.text };
+    const parts =
+      'calls' in decision
+        ? decision.calls.map(({ tool, args }) => ({ functionCall: { name: tool.own, args: JSON.parse(args) as Json } }))
+        : [{ text: decision.text }];
     const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 };
-    const content = { role: 'model', parts: [part] };
+    const content = { role: 'model', parts };
     return [{ candidates: [{ content, finishReason: 'STOP', index: 0 }], usageMetadata, modelVersion: 'stub' }];
   },
 };

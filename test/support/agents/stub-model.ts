@@ -3,11 +3,11 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Json } from '../toolhost/toolhost.ts';
-import { dialectOf, type Request } from './model-dialects.ts';
+import { type Decision, dialectOf, type OfferedTool, type Request } from './model-dialects.ts';
 
-type Seen = Request & { headers: IncomingHttpHeaders };
+type Seen = Request & { headers: IncomingHttpHeaders; body: string };
 
-/** A model whose script is the prompt: it calls the tool of each `step`, one after the other. */
+/** A model whose script is the prompt: it calls the tool of each `step`, one after the other, those of a `turn` at once. */
 export type StubModel = {
   readonly url: string;
   /** What it was sent since the last take, oldest first. */
@@ -21,17 +21,36 @@ export function step(tool: string, args: Json = {}): string {
   return `[[${tool}:${encodeURIComponent(JSON.stringify(args))}]]`;
 }
 
+/** The part of a prompt that makes the model call several tools in one turn. */
+export function turn(...calls: readonly string[]): string {
+  return calls.join('&');
+}
+
 /** What the model says when every call has its result. */
 const lastWord = 'The script has ended.';
 
-const steps = /\[\[(\w+):([^\]]*)\]\]/g;
+const steps = /\[\[(\w+):([^\]]*)\]\](&(?:amp;)?)?/g;
 
-/** The next call of the script, or the last word. A request without tools, for example for a title, runs no script. */
-function decide({ tools, prompt, results }: Request) {
-  const [, name, args = ''] = [...prompt.matchAll(steps)][results.length] ?? [];
-  if (name === undefined || tools.length === 0) return { text: lastWord };
-  const tool = tools.find((offered) => offered.name === name);
-  return tool ? { tool, args: decodeURIComponent(args) } : { text: `There is no tool ${name}.` };
+/** What Gemini CLI adds to the schema of every tool, for calls that wait for those before them in a turn. */
+const waiting = 'wait_for_previous';
+
+/** The calls of the next turn of the script, or the last word. A request without tools, as for a title, runs no script. */
+function decide({ tools, prompt, results }: Request): Decision {
+  const rest = tools.length === 0 ? [] : [...prompt.matchAll(steps)].slice(results.length);
+  const last = rest.findIndex(([, , , and]) => and === undefined);
+  const next = rest.slice(0, last + 1);
+  if (next.length === 0) return { text: lastWord };
+  const calls = next.map(([, name, args = ''], index) => {
+    const tool = tools.find((offered) => offered.name === name);
+    return tool ? { tool, args: argumentsOf(tool, decodeURIComponent(args), index) } : `There is no tool ${name}.`;
+  });
+  const text = calls.find((call) => typeof call === 'string');
+  return text === undefined ? { calls: calls.filter((call) => typeof call !== 'string') } : { text };
+}
+
+function argumentsOf({ fields }: OfferedTool, args: string, index: number): string {
+  if (index === 0 || !fields.includes(waiting)) return args;
+  return JSON.stringify({ ...(JSON.parse(args) as Json), [waiting]: true });
 }
 
 async function answer(message: IncomingMessage, response: ServerResponse, seen: Seen[]): Promise<void> {
@@ -40,7 +59,7 @@ async function answer(message: IncomingMessage, response: ServerResponse, seen: 
   // Whatever else agents may ask a model's host, they go on without an answer.
   if (!dialect) return void response.writeHead(404, { 'content-type': 'application/json' }).end('{}');
   const request = dialect.read(JSON.parse(body) as Json);
-  seen.push({ ...request, headers: message.headers });
+  seen.push({ ...request, headers: message.headers, body });
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   for (const event of dialect.write(decide(request))) {
     const type = typeof event.type === 'string' ? `event: ${event.type}\n` : '';
