@@ -5,6 +5,7 @@ import { apiKeyId, hashOf } from '../domain/ids.ts';
 import type { KeyLimits, LimitedKey } from '../domain/limits.ts';
 import type { Lookup } from '../domain/visit.ts';
 import type { MaybePromise } from '../domain/work/next-turn.ts';
+import { Unauthenticated } from '../errors.ts';
 import { createRemembered, type Freshness } from './changes/cache.ts';
 import type { Db } from './db.ts';
 import { inPieces } from './delete-in-steps.ts';
@@ -309,8 +310,8 @@ async function touch(db: Db, table: Used['table'], ids: readonly string[], at: n
 /** Identifies presented API keys, both for calls and for management. */
 type ApiKeyCheck = {
   /**
-   * The key, or undefined for anything that is not currently valid; the reasons are not distinguished. `look` counts the
-   * query for a key that was not seen before.
+   * The key, or undefined for one that is not known. `look` counts the query for a key that was not seen before.
+   * @throws Unauthenticated for a key that has ended: only its holder has the secret, so the message may say when
    */
   verify(presented: string, look?: Lookup): MaybePromise<VerifiedKey | undefined>;
   /** Drops a key by its id, because it changed. */
@@ -331,6 +332,11 @@ type ApiKeyCheckOptions = {
   onUse: (id: string) => void;
 };
 
+function ended(how: string, at: number): Unauthenticated {
+  const time = new Date(at).toISOString().replace(/\.\d+/, '');
+  return new Unauthenticated('invalid', `this API key ${how} at ${time}; use another one`);
+}
+
 /** Remembers keys by their hash. A malformed key fails its checksum, without a query to the database. */
 export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheckOptions): ApiKeyCheck {
   const remembered = createRemembered<VerifiedKey>({
@@ -340,8 +346,9 @@ export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheck
     ownerOf: (key) => key.workspaceId,
   });
   const ifValid = (key: VerifiedKey | undefined) => {
-    if (!key || key.revokedAt !== undefined || (key.expiresAt !== undefined && key.expiresAt <= now()))
-      return undefined;
+    if (!key) return undefined;
+    if (key.revokedAt !== undefined) throw ended('was revoked', key.revokedAt);
+    if (key.expiresAt !== undefined && key.expiresAt <= now()) throw ended('expired', key.expiresAt);
     onUse(key.id);
     return key;
   };

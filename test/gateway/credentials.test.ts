@@ -10,10 +10,9 @@ describe('access to a hosted server, and the credentials that the upstream recei
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
-  let now = 0;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { now: () => Date.now() + now } });
+    toolhost = await startToolhost({ egress: [upstream.port] });
     key = await toolhost.key();
   });
   beforeEach(() => void upstream.take());
@@ -132,19 +131,11 @@ describe('access to a hosted server, and the credentials that the upstream recei
     }
   });
 
-  it('api_key: every key that is not good is refused alike', async () => {
+  it('api_key: every key that is not known is refused alike', async () => {
     const slug = await create({ authentication: { type: 'Bearer', token: 'stored' } });
-    const revoked = await toolhost.key();
-    await received(send(slug, bearer(revoked)));
-    await toolhost.rest('DELETE', `/keys/key_${revoked.split('_')[1]}`);
-    const expiring = await toolhost.key({ expiresAt: new Date(Date.now() + 60_000).toISOString() });
-    await received(send(slug, bearer(expiring)));
-    now = 61_000;
     const last = key.at(-1) === 'x' ? 'y' : 'x';
     const answers = new Set<string>();
     for (const token of [
-      revoked,
-      expiring,
       await toolhost.key({ workspace: 'strangers' }),
       key.slice(0, -1) + last,
       key.slice(0, -1),
@@ -153,7 +144,6 @@ describe('access to a hosted server, and the credentials that the upstream recei
     ]) {
       answers.add((await refused(send(slug, bearer(token)))).text);
     }
-    now = 0;
     assert.equal(answers.size, 1);
   });
 

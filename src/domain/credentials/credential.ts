@@ -1,5 +1,6 @@
 import { Unauthenticated } from '../../errors.ts';
 import type { RequestHeaders } from '../visit.ts';
+import { placeholderProblem } from './placeholder.ts';
 
 /** Permissions of a credential. `manage` includes both halves of managing. */
 export const keyScopes = ['manage', 'manage:read', 'manage:write', 'call'] as const;
@@ -40,11 +41,26 @@ function isCredential(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }
 
-/** The bearer token of a request, or undefined without one. @throws Unauthenticated when the header has another form */
+/** @throws Unauthenticated where the client did not replace a placeholder */
+function checkFilled(credential: string): void {
+  const problem = placeholderProblem(credential);
+  if (problem !== undefined) throw new Unauthenticated('invalid', problem);
+}
+
+/**
+ * The bearer token of a request, or undefined without one.
+ * @throws Unauthenticated when the header has another form, or a placeholder
+ */
 export function bearerToken(headers: RequestHeaders): string | undefined {
   const authorization = headerValue(headers, 'authorization');
   if (authorization === undefined) return undefined;
   const token = bearerPattern.exec(authorization)?.[1];
+  checkFilled(token ?? authorization.replace(/^Bearer +/i, ''));
+  if (token === undefined && /^Bearer$/i.test(authorization))
+    throw new Unauthenticated(
+      'invalid',
+      'the Authorization header has no token after "Bearer"; the setting of the client may be empty',
+    );
   if (token === undefined)
     throw new Unauthenticated(
       'invalid',
@@ -58,7 +74,7 @@ export const keyHeader = 'x-api-key';
 
 /**
  * The one credential of a request: the bearer, or what one of these headers holds, whose names are in lower case.
- * @throws Unauthenticated when a header is malformed or two different credentials were sent
+ * @throws Unauthenticated when a header is malformed or has a placeholder, or two different credentials were sent
  */
 export function presentedCredential(headers: RequestHeaders, names: readonly string[]): string | undefined {
   let found = bearerToken(headers);
@@ -66,6 +82,7 @@ export function presentedCredential(headers: RequestHeaders, names: readonly str
     const value = headerValue(headers, name);
     if (value === undefined || value === '') continue;
     const bare = value.replace(/^(Bearer|Basic) +/i, '');
+    checkFilled(bare);
     if (found !== undefined && found !== bare)
       throw new Unauthenticated('invalid', 'two different credentials were sent; send one');
     if (!isCredential(bare))

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
+
+/** A variable as many programs write it. */
+const dollar = (name: string) => `$\{${name}}`;
+
+describe('credentials that cannot be used, and the reason that their sender is told', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let aheadMs = 0;
+
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({
+      egress: [upstream.port],
+      surroundings: { now: () => Date.now() + aheadMs },
+    });
+    const more = { authentication: { type: 'Bearer', header: 'X-Token' } };
+    await toolhost.createServer(serverAt('tokens', upstream.url, more));
+    await toolhost.createServer(serverAt('open', upstream.url));
+    const stored = { authentication: { type: 'Bearer', token: 'stored' } };
+    await toolhost.createServer(serverAt('stored', upstream.url, stored));
+    await toolhost.createServer(serverAt('other', upstream.url, stored));
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  const asBearer = (slug: string, token: string) =>
+    toolhost.post(slug, call, { headers: { authorization: `Bearer ${token}` } });
+  /** The reason in the body, which stands in the challenge too. */
+  const reasonOf = (reply: Reply): string => {
+    assert.equal(reply.status, 401, reply.text);
+    assert.match(reply.headers.get('www-authenticate') ?? '', /error="invalid_token", error_description="/);
+    return String((reply.body.error as { message: string }).message);
+  };
+
+  const placeholders: [reason: RegExp, credentials: string[]][] = [
+    [
+      /is a variable that the client did not fill in/,
+      [
+        ...[
+          dollar('SHOP_TOKEN'),
+          dollar('env:SHOP_TOKEN'),
+          dollar('input:token'),
+          dollar('TOKEN:-'),
+          '{{SHOP_TOKEN}}',
+          '{{ $json.token }}',
+        ],
+        ...['$SHOP_TOKEN', '$env:SHOP_TOKEN', '%SHOP_TOKEN%', '{env:SHOP_TOKEN}'],
+      ],
+    ],
+    [
+      /is the placeholder of an example/,
+      ['<your-key>', '<your API key>', 'YOUR_API_KEY', 'your-api-key', 'your_token_here', 'API_KEY', 'SHOP_TOKEN'],
+    ],
+    [/^the client sent the word "undefined"/, ['undefined']],
+    [/^the client sent the word "null"/, ['null']],
+    [/^the client sent the word "\[object Object\]"/, ['[object Object]']],
+    [/has no token after "Bearer"/, ['']],
+  ];
+
+  it('[find D5] refuses a placeholder before anything is sent, and says which kind it is', async () => {
+    for (const [reason, credentials] of placeholders) {
+      for (const credential of credentials) {
+        for (const slug of ['tokens', 'stored', 'open', 'manage'])
+          assert.match(reasonOf(await asBearer(slug, credential)), reason, `${slug} ${credential}`);
+        if (credential === '') continue;
+        const inHeader = await toolhost.post('tokens', call, { headers: { 'x-token': credential } });
+        assert.match(reasonOf(inHeader), reason, credential);
+        const rest = await toolhost.rest('GET', '/servers', { key: credential });
+        assert.deepEqual([rest.status, reason.test(String(rest.body.detail))], [401, true], rest.text);
+      }
+    }
+    assert.deepEqual(upstream.take(), []);
+  });
+
+  it('[find E1] takes tokens that only resemble a placeholder', async () => {
+    const tokens = [
+      '$2y$10$abc',
+      'a{b}',
+      '{"a":1}',
+      'yours',
+      'undefined1',
+      'nullable',
+      'xTOKEN',
+      'a%b%',
+      'key',
+      '$x',
+      '{x}',
+    ];
+    for (const token of tokens) {
+      assert.equal((await asBearer('tokens', token)).status, 200, token);
+      assert.equal(upstream.take()[0]?.headers['x-token'], `Bearer ${token}`);
+    }
+  });
+
+  it('[find D5] says that a key expired or was revoked, and when, to its holder alone', async () => {
+    const expiresAt = new Date(Date.now() + 60_000).toISOString();
+    const expiring = await toolhost.key({ expiresAt });
+    const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'short', scopes: ['call'] } });
+    const { id, key: revoked } = body as { id: string; key: string };
+    for (const key of [expiring, revoked]) assert.equal((await asBearer('stored', key)).status, 200);
+    upstream.take();
+    assert.equal((await toolhost.rest('DELETE', `/keys/${id}`)).status, 200);
+    aheadMs += 61_000;
+    const [day] = expiresAt.split('.');
+    for (const slug of ['stored', 'other', 'open', 'manage']) {
+      assert.equal(reasonOf(await asBearer(slug, expiring)), `this API key expired at ${day}Z; use another one`);
+      assert.match(reasonOf(await asBearer(slug, revoked)), /^this API key was revoked at \d{4}-[\d-]+T[\d:]+Z; use/);
+    }
+    assert.match(String((await toolhost.rest('GET', '/servers', { key: expiring })).body.detail), /expired at /);
+    // Another secret for the same id, with a checksum that is right or not.
+    const forged = expiring.replace(/.{12}$/, 'x'.repeat(12));
+    assert.doesNotMatch(reasonOf(await asBearer('stored', forged)), /expired|revoked/);
+    assert.deepEqual(upstream.take(), []);
+  });
+});
