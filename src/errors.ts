@@ -141,16 +141,21 @@ export function oauthCodeOf({ kind }: AppError): OAuthErrorCode {
   return kind === 'internal' ? 'server_error' : 'invalid_request';
 }
 
-/** An error of the OAuth proxy. `message` is for the client and the person; `detail` goes only to the log. */
+/**
+ * An error of the OAuth proxy. `message` is for the client and the person; `detail` goes only to the log. `said` is the
+ * provider's own sentence, redacted, for the person, the log and the audit.
+ */
 export class OAuthError extends Error {
   readonly code: OAuthErrorCode;
   readonly detail: string | undefined;
+  readonly said: string | undefined;
 
-  constructor(code: OAuthErrorCode, message: string, detail?: string) {
+  constructor(code: OAuthErrorCode, message: string, detail?: string, said?: string) {
     super(message);
     this.name = 'OAuthError';
     this.code = code;
     this.detail = detail;
+    this.said = said;
   }
 }
 

@@ -12,7 +12,7 @@ import { createClientDocuments } from '../oauth/client-documents.ts';
 import { createClientTokens } from '../oauth/client-tokens.ts';
 import type { LoginEvent, LoginServer, LoginView, OAuthParts, RequestParts, TokenAnswer } from '../oauth/parts.ts';
 import { createHandedOutTokens } from '../oauth/passthrough.ts';
-import { hostedProvider, shownCode, shownPerson } from '../oauth/provider.ts';
+import { hostedProvider, shownCode, shownPerson, shownSentence } from '../oauth/provider.ts';
 import { createGrantUse, createUnsavedTokens, type GrantUse } from '../oauth/provider-tokens.ts';
 import { createRefreshRefusals } from '../oauth/refresh-refusals.ts';
 import { redeem, revoke } from '../oauth/token.ts';
@@ -112,6 +112,7 @@ function managementLoginOf(
       host: identity.host,
       audience: [],
       shownCode: (error) => shownCode(error, []),
+      shownSentence: (description) => shownSentence(description, []),
       authorizationUrl: ({ state, verifier }) =>
         identity.authorizationUrl({ state, verifier, nonce: nonceOf(verifier) }, redirectUri),
       async exchange({ parameters, state, verifier }) {

@@ -69,7 +69,8 @@ export async function callback(
     const isOfProvider = thrown instanceof OAuthError && thrown !== refusal;
     if (isOfProvider && thrown.code !== 'temporarily_unavailable') parts.onCodeRefused();
     const error = toldOf(thrown, requestId, parts);
-    parts.log('a login failed', { slug: server.slug, error: error.code, message: error.message, detail: error.detail });
+    const { code, message, detail, said } = error;
+    parts.log('a login failed', { slug: server.slug, error: code, message, detail, said });
     if (error !== refusal) await noteFailure(failureOf(server, { login, error, requestId }), parts);
     return clientRedirect(server, login.redirect_uri, { error, state }, { cookies });
   }
@@ -131,7 +132,13 @@ function takeLogin(
 type FailedLogin = { login: Authorization; error: OAuthError; requestId: string };
 
 function failureOf(server: LoginServer, { login, error, requestId }: FailedLogin): LoginRecord {
-  const detail = { client: login.client_name, error: error.code, message: error.message };
+  const { code, message, said } = error;
+  const detail = {
+    client: login.client_name,
+    error: code,
+    message,
+    ...(said !== undefined && { provider_says: said }),
+  };
   return { server, workspaceId: server.workspaceId, name: 'loginFailed', detail, requestId };
 }
 
@@ -175,7 +182,7 @@ const passedOn: readonly OAuthErrorCode[] = [
   'invalid_scope',
 ];
 
-/** The provider's error in our own words: its description could hold anything. Undefined when it sent a code. */
+/** The provider's error in our own words, with its own sentence. Undefined when it sent a code. */
 function answerRefusal(server: LoginServer, query: URLSearchParams): OAuthError | undefined {
   const error = query.get('error');
   if (error !== null) {
@@ -183,7 +190,8 @@ function answerRefusal(server: LoginServer, query: URLSearchParams): OAuthError 
     const shown = server.provider.shownCode(error);
     const answered = `the provider answered the login with ${shown === undefined ? 'an error' : `the error ${shown}`}`;
     const message = known === 'access_denied' ? 'the login was refused at the provider' : answered;
-    return new OAuthError(known ?? 'server_error', message, `error ${shown ?? 'of an unusual form'}`);
+    const said = server.provider.shownSentence(query.get('error_description'));
+    return new OAuthError(known ?? 'server_error', message, `error ${shown ?? 'of an unusual form'}`, said);
   }
   return query.get('code')
     ? undefined

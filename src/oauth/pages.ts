@@ -96,7 +96,8 @@ function returnPage(
   const target = isLocalRedirect(redirectUri) ? 'your client' : redirectTarget(redirectUri);
   const name = html`<bdi>${visible(server.name)}</bdi>`;
   const back = onward === undefined ? '' : goOn(onward, `Back to ${target}`);
-  const head = onward === undefined ? '' : refreshTo(onward);
+  // A person needs time to read a sentence that only this page has.
+  const head = onward === undefined ? '' : refreshTo(onward, failure?.said === undefined ? 0 : readingS);
   if (!failure) {
     return page(
       'Logged in',
@@ -110,6 +111,7 @@ function returnPage(
     'Not logged in',
     html`${mark('bad', 'M6 6l12 12M18 6 6 18')}<h1>${isRefusal ? 'You did not log in' : 'The login did not succeed'}</h1>
 <p>${isRefusal ? html`Your client gets no access to ${name}` : html`${name}: ${failure.message}`}.</p>
+${failure.said === undefined ? '' : html`<p class="warn" role="note">${server.provider.host} says: “<bdi>${failure.said}</bdi>”</p>`}
 <p class="soft">This ${onward === undefined ? 'has been' : 'is being'} passed on to ${target}.</p>${back}`,
     head,
   );
@@ -142,8 +144,11 @@ function goOn(url: string, label: string): Markup {
   return html`<div class="actions"><a class="button primary" id="continue" href="${url}">${label}</a></div>`;
 }
 
-function refreshTo(url: string): Markup {
-  return html`<meta http-equiv="refresh" content="0; url=${url}">`;
+/** Seconds until a page leads on by itself. */
+const readingS = 20;
+
+function refreshTo(url: string, seconds = 0): Markup {
+  return html`<meta http-equiv="refresh" content="${seconds}; url=${url}">`;
 }
 
 type Outcome = { state: string | undefined } & ({ code: string } | { error: OAuthError });
@@ -151,7 +156,8 @@ type Outcome = { state: string | undefined } & ({ code: string } | { error: OAut
 /**
  * Sends the browser back to the client with a code or an error, always with `state` and our `iss` (RFC 6749, 4.1.2; RFC
  * 9207). The answer to a form must not be a redirect, so it is a page, and so it is for a private-use scheme: a browser that
- * starts a program stays on the page before it, which after a redirect would be the provider's form.
+ * starts a program stays on the page before it, which after a redirect would be the provider's form. A page that has the
+ * provider's own sentence stays until it was read.
  */
 export function clientRedirect(
   server: LoginServer,
@@ -161,7 +167,7 @@ export function clientRedirect(
 ): OAuthAnswer {
   const failure = 'error' in outcome ? outcome.error : undefined;
   const location = addressOf(server, redirectUri, outcome);
-  if (isOfForm || !/^https?:/.test(location))
+  if (isOfForm || failure?.said !== undefined || !/^https?:/.test(location))
     return { status: 200, html: returnPage(server, redirectUri, failure, location), cookies };
   return { status: 302, location, html: returnPage(server, redirectUri, failure), cookies };
 }

@@ -36,6 +36,8 @@ export type Provider = {
   audience: readonly string[];
   /** The provider's error code, or undefined when it may not be shown (`shownCode` in `provider.ts`). */
   shownCode(error: string): string | undefined;
+  /** The provider's own sentence about an error, without credentials. */
+  shownSentence(description: string | null): string | undefined;
   /** `scope` is the one shown to the person. */
   authorizationUrl(request: { state: string; verifier: string; scope: string }): Promise<URL>;
   /** @throws OAuthError server_error, temporarily_unavailable */

@@ -203,7 +203,9 @@ export async function refreshAtProvider(
     if (!(thrown instanceof OAuthError)) throw thrown;
     parts.onEvent('refresh_failed');
     const error = parts.refusals.judge(thrown, `${grant.id} ${grant.tokens_version}`, grant.workspace_id);
-    parts.log('a provider did not refresh a login', { slug: server.slug, error: error.code, detail: error.detail });
+    parts.log('a provider did not refresh a login', {
+      ...{ slug: server.slug, error: error.code, detail: error.detail, said: error.said },
+    });
     if (error.code === 'invalid_grant') return breakOff(open, parts);
     await releaseRefresh(parts.db, grant.id, until);
     throw new AppError('unavailable', 'the login could not be refreshed at its provider; try again in a moment', {

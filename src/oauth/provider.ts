@@ -42,6 +42,7 @@ export function hostedProvider(options: ProviderOptions): Provider {
     host: new URL(oauth.authorization_url).host,
     audience: options.audience,
     shownCode: (error) => shownCode(error, [options.clientSecret]),
+    shownSentence: (description) => shownSentence(description, [options.clientSecret]),
     async authorizationUrl(request) {
       return authorizationUrl(oauth, options.redirectUri, request);
     },
@@ -109,9 +110,8 @@ async function ask({ oauth, clientSecret, workspaceId, ...by }: ProviderOptions,
  */
 function readTokens(answer: Answer, { oauth, secrets, isRefresh, now }: Reading): Read {
   const whole = readFields(answer);
-  if (whole.error !== undefined && whole.error !== null)
-    throw refusal(answer, whole.error, { oauth, secrets, isRefresh });
-  if (answer.status < 200 || answer.status > 299) throw refusal(answer, undefined, { oauth, secrets, isRefresh });
+  if (whole.error !== undefined && whole.error !== null) throw refusal(answer, whole, { oauth, secrets, isRefresh });
+  if (answer.status < 200 || answer.status > 299) throw refusal(answer, {}, { oauth, secrets, isRefresh });
   const fields = fieldsAt(whole, oauth.token_path, isRefresh);
   const { access_token: accessToken, token_type: tokenType } = fields;
   if (!isToken(accessToken)) throw incomplete('access_token');
@@ -160,6 +160,8 @@ export function shownPerson(names: readonly unknown[], secrets: readonly string[
     .find((name) => name !== '' && !name.includes('\ufffd') && !holdsAny(name, secrets));
 }
 
+/** The fields of an answer. */
+type Fields = { [name: string]: unknown };
 type Asked = { oauth: OAuth; secrets: readonly string[]; isRefresh: boolean };
 type Reading = Asked & { now: number };
 type Read = { tokens: ProviderTokens; person: string | undefined };
@@ -201,14 +203,16 @@ const endsLogin = new Set(['invalid_grant', 'bad_refresh_token', 'invalid_refres
 
 /** A refused refresh without a reason that OAuth knows. A single one does not end the login. */
 export class UnexplainedRefusal extends OAuthError {
-  constructor(message: string, detail: string) {
-    super('temporarily_unavailable', message, detail);
+  constructor(message: string, detail: string, said: string | undefined) {
+    super('temporarily_unavailable', message, detail, said);
     this.name = 'UnexplainedRefusal';
   }
 }
 
 /** Clients see only the provider's error code. */
-function refusal({ status }: Answer, error: unknown, { oauth, secrets, isRefresh }: Asked): OAuthError {
+function refusal({ status }: Answer, fields: Fields, { oauth, secrets, isRefresh }: Asked): OAuthError {
+  const { error, error_description } = fields;
+  const said = shownSentence(error_description, secrets);
   const code = typeof error === 'string' ? error : '';
   const shown = shownCode(code, secrets);
   const suffix = shown === undefined || statedCodes.has(shown) ? '' : ` and says ${shown}`;
@@ -218,23 +222,25 @@ function refusal({ status }: Answer, error: unknown, { oauth, secrets, isRefresh
       'temporarily_unavailable',
       `the token endpoint of the provider is not available${suffix}`,
       detail,
+      said,
     );
   }
   const isBare = code === '' && (status === 400 || status === 401);
   const isOver = isRefresh ? endsLogin.has(code) : isBare || (code !== '' && !passing.has(code));
-  if (isOver) return new OAuthError('invalid_grant', `the provider does not accept this login${suffix}`, detail);
+  if (isOver) return new OAuthError('invalid_grant', `the provider does not accept this login${suffix}`, detail, said);
   const isUnknown = code !== '' && status <= 401 && !aboutRefresh.has(code);
   if (isRefresh && (isBare || isUnknown))
     return new UnexplainedRefusal(
       `the token endpoint refused to renew the login with status ${status}${suffix}`,
       detail,
+      said,
     );
   const what = aboutClient.has(code) ? 'the client id or the client secret of this server' : 'the request';
   // Both ways are common, and an endpoint that wants the other one says only this.
   const advice =
     code === 'invalid_client' && oauth.client_auth === undefined ? '; it may want "client_auth": "basic" in oauth' : '';
   const message = `the token endpoint refused ${what} with status ${status}${suffix}${advice}`;
-  return new OAuthError('server_error', message, detail);
+  return new OAuthError('server_error', message, detail, said);
 }
 
 /** A client at a token endpoint. `none` is a public client, which has no secret. */
@@ -384,6 +390,23 @@ export function shownCode(error: string, secrets: readonly string[]): string | u
   if (!codePattern.test(error)) return undefined;
   const isPartOfSecret = secrets.some((secret) => secret.includes(error));
   return !isPartOfSecret && !holdsAny(error, secrets) ? error : undefined;
+}
+
+const longestSentence = 300;
+/** What is read of a sentence, so that a credential at its end is found whole. */
+const longestRead = 4000;
+
+/** Long words with a digit: codes, tokens and keys, also those that this service does not know. */
+const maybeSecret = /(?=[\w+/=.~%-]*\d)[\w+/=.~%-]{16,}/g;
+
+/** The sentence with which a provider explains an error, on one line and without credentials; undefined for none. */
+export function shownSentence(description: unknown, secrets: readonly string[]): string | undefined {
+  if (typeof description !== 'string') return undefined;
+  const known = secrets.filter((secret) => secret !== '');
+  const redacted = redact(description.slice(0, longestRead), known).replaceAll(maybeSecret, '[redacted]');
+  const line = [...onOneLine(redacted)];
+  const sentence = line.length > longestSentence ? [...line.slice(0, longestSentence - 1), '…'] : line;
+  return sentence.join('') || undefined;
 }
 
 function holdsAny(text: string, secrets: readonly string[]): boolean {

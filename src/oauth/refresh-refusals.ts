@@ -33,7 +33,7 @@ export function createRefreshRefusals(now: () => number) {
       const { count, firstAt } = remembered.get(key) ?? { count: 0, firstAt: now() };
       remembered.set(key, { count: count + 1, firstAt, workspaceId }, rememberedMs);
       const isOver = count + 1 >= refusalsToEnd && now() - firstAt >= refusedToEndMs;
-      return isOver ? new OAuthError('invalid_grant', error.message, error.detail) : error;
+      return isOver ? new OAuthError('invalid_grant', error.message, error.detail, error.said) : error;
     },
   };
 }

@@ -137,10 +137,16 @@ describe('[sec A10] a login leaves no secret where it could be read', () => {
     upstream.on('*', ({ url }) => ({ status: 302, headers: { location: `https://evil.example${url}` } }));
     seen('a redirected call', await call(slug, access_token));
     provider.onToken((form) => ({ status: 400, body: { error: form.toString(), error_description: shout() } }));
-    const browser = createBrowser();
-    seen('a refused login', await browser.get(await toProvider(browser, client.authorization())));
+    const failed = async (what: string) => {
+      const browser = createBrowser();
+      const authorization = client.authorization();
+      const page = await browser.get(await toProvider(browser, authorization));
+      // The link to the client has the client's own state.
+      seen(what, { ...page, html: page.html.replaceAll(authorization.state, '') });
+    };
+    await failed('a refused login');
     provider.onLogin(() => ({ error: clientSecret, error_description: shout() }));
-    seen('an error of the provider', await browser.get(await toProvider(browser, client.authorization())));
+    await failed('an error of the provider');
     giveCanaries();
     const captured = await toProvider(createBrowser(), client.authorization());
     seen('a login of another browser', await createBrowser().get(captured));

@@ -155,6 +155,48 @@ describe('tokens and errors of the provider', () => {
     }
   });
 
+  const sentences: [sent: string, shown: string][] = [
+    [
+      'E65004: An administrator has to allow this application',
+      'E65004: An administrator has to allow this application',
+    ],
+    ['<b>Call</b>\r\n+1 555\u202e', '<b>Call</b> +1 555\ufffd'],
+    ['Session 8f14e45fceea167a5a36dedd4bea2543 is over', 'Session [redacted] is over'],
+    ['é'.repeat(400), `${'é'.repeat(299)}…`],
+  ];
+
+  it('[find E8] the sentence of the login page or the token endpoint reaches the person, the audit and the log, but not the client', async () => {
+    const { clientSecret } = world.provider;
+    for (const [sent, shown] of [...sentences, [`for ${clientSecret}!`, 'for [redacted]!'] as const]) {
+      for (const isAtLogin of [true, false]) {
+        const error = { error: 'access_denied', error_description: sent };
+        world.provider.onLogin(isAtLogin ? () => error : undefined);
+        const { description, page } = await ended(clients.issued, error, 400);
+        const { host } = new URL(world.provider.url);
+        const text = visibleText(page);
+        assert.ok(text.includes(`${host} says: “${shown}”`), text);
+        assert.ok(!page.html.includes('<b>') && !page.html.includes(clientSecret));
+        assert.match(page.html, /http-equiv="refresh" content="20;/, 'there is time to read it');
+        assert.ok(!description.includes(shown));
+        const { body } = await world.toolhost.rest('GET', '/audit?limit=1');
+        const [event] = body.events as { detail: Json }[];
+        assert.equal(event?.detail.provider_says, shown);
+      }
+    }
+  });
+
+  it('[find E8] an error without a sentence leads on at once', async () => {
+    for (const error_description of [undefined, '', ' \n']) {
+      world.provider.onLogin(() => ({
+        error: 'access_denied',
+        ...(error_description !== undefined && { error_description }),
+      }));
+      const page = await world.returned(clients.issued.authorization());
+      assert.doesNotMatch(page.html, /says: “/);
+      assert.equal(page.status, 302);
+    }
+  });
+
   it('[find E4] only a single word is shown: no markup, no sentence, no secret', async () => {
     const { clientSecret } = world.provider;
     const anything = fc.oneof(
