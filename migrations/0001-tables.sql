@@ -525,10 +525,13 @@ create table webhooks (
   events text not null,
   -- The address, and the secret that signs (JSON).
   sealed_target text not null,
+  -- Who set the address; of an API key the person whose key it is.
   created_by text not null,
   created_at bigint not null,
   -- Since when it is told of nothing; null while it is told.
-  paused_at bigint
+  paused_at bigint,
+  -- 1 while it waits for another member than its maker, whose access ended.
+  unconfirmed smallint not null
 );
 create index webhooks_by_workspace on webhooks (workspace_id, created_at, id);
 

@@ -229,6 +229,7 @@ export type Tables = {
     created_by: string;
     created_at: number;
     paused_at: number | null;
+    unconfirmed: number;
   };
   notices: {
     id: string;

@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { NoticeEvent } from '../domain/notices.ts';
 import type { Db } from './db.ts';
 import type { Tables } from './schema.ts';
@@ -10,10 +10,13 @@ export type Webhook = {
   origin: string;
   events: NoticeEvent[];
   sealedTarget: string;
+  /** Who set the address; of an API key the person whose key it is. */
   createdBy: string;
   createdAt: number;
   /** Since when it is told of nothing. */
   pausedAt: number | undefined;
+  /** It waits for another member than its maker, whose access ended. */
+  isUnconfirmed: boolean;
 };
 
 function toWebhook(row: Selectable<Tables['webhooks']>): Webhook {
@@ -26,6 +29,7 @@ function toWebhook(row: Selectable<Tables['webhooks']>): Webhook {
     createdBy: row.created_by,
     createdAt: row.created_at,
     pausedAt: row.paused_at ?? undefined,
+    isUnconfirmed: row.unconfirmed === 1,
   };
 }
 
@@ -48,6 +52,7 @@ export async function insertWebhook(db: Db, webhook: Webhook): Promise<void> {
       created_by: createdBy,
       created_at: createdAt,
       paused_at: null,
+      unconfirmed: 0,
     })
     .execute();
 }
@@ -56,8 +61,31 @@ export async function insertWebhook(db: Db, webhook: Webhook): Promise<void> {
 export async function saveWebhook(db: Db, webhook: Webhook): Promise<void> {
   const { id, workspaceId, origin, sealedTarget, createdBy, pausedAt = null } = webhook;
   const events = JSON.stringify(webhook.events);
+  const unconfirmed = webhook.isUnconfirmed ? 1 : 0;
   const values = { origin, events, sealed_target: sealedTarget, created_by: createdBy, paused_at: pausedAt };
-  await db.updateTable('webhooks').set(values).where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
+  await db
+    .updateTable('webhooks')
+    .set({ ...values, unconfirmed })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute();
+}
+
+/** Pauses the webhooks of a person until another member confirms them. Returns the ids of those that were confirmed. */
+export async function pauseWebhooksOf(
+  db: Db,
+  { workspaceId, userId }: { workspaceId: string; userId: string },
+  at: number,
+): Promise<string[]> {
+  const rows = await db
+    .updateTable('webhooks')
+    .set({ paused_at: sql<number>`coalesce(paused_at, ${at})`, unconfirmed: 1 })
+    .where('workspace_id', '=', workspaceId)
+    .where('created_by', '=', userId)
+    .where('unconfirmed', '=', 0)
+    .returning('id')
+    .execute();
+  return rows.map(({ id }) => id);
 }
 
 /** False when there is no such webhook. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { personSession } from '../support/browser/dashboard.ts';
+import { personSession, sessionOf } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { serverAt } from '../support/configs.ts';
 import { assertOAuthError } from '../support/oauth/oauth-client.ts';
@@ -142,7 +142,7 @@ for (const engine of engines) {
         );
         const resume = { paused: false };
         const refused = await toolhost.rest('PATCH', `/webhooks/${webhook?.id}`, { key, body: resume });
-        assert.deepEqual([refused.status, /A member can resume it/.test(refused.text)], [403, true]);
+        assert.deepEqual([refused.status, /the key of a member/.test(refused.text)], [403, true]);
         const resumed = await asOwner('PATCH', `/webhooks/${webhook?.id}`, resume);
         assert.deepEqual(
           [resumed.status, resumed.body.paused_at, resumed.body.created_by],
@@ -152,6 +152,82 @@ for (const engine of engines) {
       assert.deepEqual([olgas?.id, olgas?.paused_at], [own.body.id, undefined]);
       for (const webhook of await webhooks()) await asOwner('DELETE', `/webhooks/${webhook.id}`);
       await asOwner('DELETE', `/remains/${id}`);
+    });
+
+    it('leaves keys that neither make, change, delete, nor test webhooks', async () => {
+      const { session, id } = await join();
+      const { key } = await makeKey(session, 'deploy');
+      const hook = { url: 'https://olga.example/', events: ['quota.near'] };
+      const { body: made } = await asOwner('POST', '/webhooks', hook);
+      assert.equal((await asOwner('DELETE', `/members/${id}`)).status, 200);
+      const path = `/webhooks/${made.id}`;
+      const refused = [
+        await toolhost.rest('POST', '/webhooks', { key, body: { ...hook, url: 'https://eds.example/' } }),
+        await toolhost.rest('PATCH', path, { key, body: { url: 'https://eds.example/' } }),
+        await toolhost.rest('POST', `${path}/test`, { key }),
+        await toolhost.rest('DELETE', path, { key }),
+      ];
+      for (const { status, text } of refused) assert.match(`${status} ${text}`, /^403 .*the key of a member/);
+      assert.partialDeepStrictEqual(await webhooks(), [{ id: made.id, origin: 'https://olga.example' }]);
+      await asOwner('DELETE', path);
+      await asOwner('DELETE', `/remains/${id}`);
+    });
+
+    it('answers for a webhook of somebody else whose address they or their key changed', async () => {
+      const { session, id } = await join();
+      const { key } = await makeKey(session, 'deploy');
+      const events = ['quota.near'];
+      const ids: unknown[] = [];
+      for (const n of [1, 2])
+        ids.push((await asOwner('POST', '/webhooks', { url: `https://olga-${n}.example/`, events })).body.id);
+      const url = 'https://eds.example/';
+      await personRequest(toolhost, session, 'PATCH', `/webhooks/${ids[0]}`, { url });
+      await toolhost.rest('PATCH', `/webhooks/${ids[1]}`, { key, body: { url } });
+      const { body } = await asOwner('DELETE', `/members/${id}`, { end_remains: true });
+      assert.deepEqual(body.paused_webhooks, ids);
+      for (const webhook of await webhooks()) {
+        assert.deepEqual([webhook.created_by, webhook.unconfirmed], [id, true]);
+        await asOwner('DELETE', `/webhooks/${webhook.id}`);
+      }
+    });
+
+    it('has webhooks that wait for another member also after they came back, and with programs', async () => {
+      const { db } = toolhost.running.app.runner;
+      const { session, id } = await join();
+      const { body: made } = await personRequest(toolhost, session, 'POST', '/webhooks', {
+        url: 'https://eds.example/',
+        events: ['quota.near'],
+      });
+      const path = `/webhooks/${made.id}`;
+      await asOwner('DELETE', `/members/${id}`);
+      await db
+        .insertInto('members')
+        .values({ workspace_id: 'local', user_id: id, role: 'editor', created_at: Date.now() })
+        .execute();
+      const back = await sessionOf(toolhost, id);
+      const member = await makeKey(owner, 'of Olga');
+      assert.equal((await webhooks())[0]?.unconfirmed, true);
+      for (const { status } of [
+        await personRequest(toolhost, back, 'PATCH', path, { paused: false }),
+        await personRequest(toolhost, back, 'PATCH', path, { url: 'https://eds.example/other' }),
+        await personRequest(toolhost, back, 'POST', `${path}/test`),
+        await toolhost.rest('PATCH', path, { key: member.key, body: { paused: false } }),
+        await toolhost.rest('POST', `${path}/test`, { key: member.key }),
+      ])
+        assert.equal(status, 403);
+      assert.equal((await asOwner('PATCH', path, { paused: false })).body.created_by, nameless(owner));
+      await asOwner('DELETE', path);
+    });
+
+    it('stays a member whose webhooks are paused when an owner ends what they made', async () => {
+      const { session, id } = await join();
+      const hook = { url: 'https://eds.example/', events: ['quota.near'] };
+      const { body: made } = await personRequest(toolhost, session, 'POST', '/webhooks', hook);
+      const { status, body } = await asOwner('DELETE', `/remains/${id}`);
+      assert.deepEqual([status, body.paused_webhooks], [200, [made.id]]);
+      assert.deepEqual(((await lastEvent()).detail as Json).paused_webhooks, [made.id]);
+      assert.equal((await webhooks())[0]?.unconfirmed, true);
+      await asOwner('DELETE', `/webhooks/${made.id}`);
     });
 
     it('is listed with what still works after they left by themselves, until an owner ends it in one step', async () => {

@@ -4,6 +4,7 @@ import { newId } from '../../domain/ids.ts';
 import { mostWebhooks, noticeEventNames, noticeEvents, noticePath } from '../../domain/notices.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { type WebhookTarget, webhookSecretPrefix } from '../../outbound/webhook.ts';
+import { keysById, originsOfKeys } from '../../store/api-keys.ts';
 import { findNotices } from '../../store/notices.ts';
 import { membersAmong } from '../../store/people/members.ts';
 import { findUser } from '../../store/people/users.ts';
@@ -40,25 +41,42 @@ const webhookRecord = z.object({
   unconfirmed: z
     .literal(true)
     .optional()
-    .describe('It is paused because its maker is no longer a member, until a member resumes it in the dashboard.'),
+    .describe("It is paused because its maker's access ended, until another member resumes it in the dashboard."),
 });
 nameSchema('Webhook', webhookRecord);
 
 const signingSecret = z.string().describe('whsec_…; it cannot be shown again.');
 
-function toRecord(webhook: Webhook, isUnconfirmed = false): z.input<typeof webhookRecord> {
-  const { id, origin, events, createdAt, createdBy, pausedAt } = webhook;
+function toRecord(webhook: Webhook): z.input<typeof webhookRecord> {
+  const { id, origin, events, createdAt, createdBy, pausedAt, isUnconfirmed } = webhook;
   const paused = pausedAt !== undefined && { paused_at: isoTime(pausedAt) };
   const unconfirmed = isUnconfirmed && { unconfirmed: true as const };
   return { id, origin, events, created_at: isoTime(createdAt), created_by: createdBy, ...paused, ...unconfirmed };
 }
 
-/** Ids of the webhooks that are paused until a member confirms them, because their maker is no longer one. */
-async function unconfirmedAmong({ db, actor }: Context, webhooks: readonly Webhook[]): Promise<ReadonlySet<string>> {
-  const paused = webhooks.filter(({ createdBy, pausedAt }) => pausedAt !== undefined && createdBy.startsWith('usr_'));
-  const makers = paused.map(({ createdBy }) => createdBy);
-  const members = await membersAmong(db, actor.workspaceId, makers);
-  return new Set(paused.filter(({ createdBy }) => !members.has(createdBy)).map(({ id }) => id));
+/**
+ * The actor; for an API key, the person whose key it is.
+ * @throws AppError forbidden for a key that such a person left behind
+ */
+async function makerOf({ db, actor }: Context): Promise<string> {
+  if (actor.kind !== 'api_key') return actor.id;
+  const { workspaceId } = actor;
+  const origins = await originsOfKeys(db, workspaceId, await keysById(db, workspaceId, [actor.id]));
+  const maker = origins.get(actor.id) ?? actor.id;
+  if (!maker.startsWith('usr_') || (await membersAmong(db, workspaceId, [maker])).has(maker)) return maker;
+  throw new AppError(
+    'forbidden',
+    'The person whose API key this is left the workspace, so it cannot change or test webhooks. Use the key of a member.',
+  );
+}
+
+/** @throws AppError forbidden for all but another member in the dashboard */
+function refuseUnconfirmed({ actor }: Context, { isUnconfirmed, createdBy }: Webhook): void {
+  if (!isUnconfirmed || (actor.role !== undefined && actor.id !== createdBy)) return;
+  throw new AppError(
+    'forbidden',
+    "This webhook is paused because its maker's access ended. Another member can resume it in the dashboard, on the page Notifications.",
+  );
 }
 
 const listWebhooks = operation({
@@ -69,10 +87,8 @@ const listWebhooks = operation({
   isTool: false,
   input: z.strictObject({}),
   output: z.object({ webhooks: z.array(webhookRecord).max(mostWebhooks) }),
-  async run(context) {
-    const webhooks = await webhooksOf(context.db, context.actor.workspaceId);
-    const unconfirmed = await unconfirmedAmong(context, webhooks);
-    return { webhooks: webhooks.map((webhook) => toRecord(webhook, unconfirmed.has(webhook.id))) };
+  async run({ db, actor }) {
+    return { webhooks: (await webhooksOf(db, actor.workspaceId)).map(toRecord) };
   },
 });
 
@@ -92,6 +108,7 @@ const createWebhook = operation({
   async run(context, { url, events }) {
     const { db, actor } = context;
     const { workspaceId } = actor;
+    const createdBy = await makerOf(context);
     const target = checkedUrl(context, url);
     if ((await webhooksOf(db, workspaceId)).length >= mostWebhooks)
       throw new AppError(
@@ -106,9 +123,10 @@ const createWebhook = operation({
       origin: target.origin,
       events: [...new Set(events)],
       sealedTarget: sealed(context, id, { url: target.href, secret }),
-      createdBy: actor.id,
+      createdBy,
       createdAt: context.now(),
       pausedAt: undefined,
+      isUnconfirmed: false,
     };
     await insertWebhook(db, webhook);
     return { ...toRecord(webhook), secret };
@@ -153,7 +171,7 @@ const updateWebhook = operation({
   name: 'updateWebhook',
   summary: 'Change the address of a webhook, what it is told of, or pause it',
   description:
-    'Omitted fields stay unchanged. An address with another scheme, host, or port gets a new signing secret, because the operator of the previous one knows the old secret. A paused webhook is not told later what happened in the meantime. One whose maker is no longer a member is changed and resumed only by a member in the dashboard, to whom it belongs from then on.',
+    'Omitted fields stay unchanged. An address with another scheme, host, or port gets a new signing secret, because the operator of the previous one knows the old secret. A paused webhook is not told later what happened in the meantime. It belongs to whoever set its address last. One whose maker left is changed and resumed only by another member in the dashboard, to whom it belongs from then on.',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
@@ -165,20 +183,21 @@ const updateWebhook = operation({
   }),
   output: webhookRecord.extend({ secret: signingSecret.optional(), unchanged: unchangedShape }),
   async run(context, { id, url, events, paused }) {
+    const maker = await makerOf(context);
     const before = await getWebhook(context, id);
+    refuseUnconfirmed(context, before);
     const target = opened(context, before);
     const next = url === undefined ? undefined : checkedUrl(context, url);
     const isPaused = before.pausedAt !== undefined;
-    const isUnconfirmed = (await unconfirmedAmong(context, [before])).has(id);
-    if (isUnconfirmed) refusePrograms(context);
-    const isConfirming = isUnconfirmed && paused === false;
+    const isMoved = next !== undefined && next.href !== target.url;
+    const isTaken = isMoved || (before.isUnconfirmed && paused === false);
     const wanted = events ? noticeEventNames.filter((name) => events.includes(name)) : before.events;
     const isSame =
-      (next === undefined || next.href === target.url) &&
+      !isMoved &&
       wanted.length === before.events.length &&
       wanted.every((name) => before.events.includes(name)) &&
       (paused ?? isPaused) === isPaused;
-    if (isSame) return { ...toRecord(before, isUnconfirmed), unchanged: true as const };
+    if (isSame) return { ...toRecord(before), unchanged: true as const };
     const newSecret = next && next.origin !== before.origin ? newSigningSecret(context) : undefined;
     const secret = newSecret ?? target.secret;
     const webhook: Webhook = {
@@ -186,13 +205,10 @@ const updateWebhook = operation({
       ...(next && { origin: next.origin, sealedTarget: sealed(context, id, { url: next.href, secret }) }),
       events: wanted,
       pausedAt: (paused ?? isPaused) ? (before.pausedAt ?? context.now()) : undefined,
-      ...(isConfirming && { createdBy: context.actor.id }),
+      ...(isTaken && { createdBy: maker, isUnconfirmed: false }),
     };
     await saveWebhook(context.db, webhook);
-    return {
-      ...toRecord(webhook, isUnconfirmed && !isConfirming),
-      ...(newSecret !== undefined && { secret: newSecret }),
-    };
+    return { ...toRecord(webhook), ...(newSecret !== undefined && { secret: newSecret }) };
   },
   isUnchanged,
   audit: ({ id, url, paused }, { origin, events }) => ({
@@ -200,15 +216,6 @@ const updateWebhook = operation({
     detail: { ...(url !== undefined && { origin }), events, ...(paused !== undefined && { paused }) },
   }),
 });
-
-/** A key that the maker left behind must not change or resume what waits for a member. @throws AppError forbidden */
-function refusePrograms({ actor }: Context): void {
-  if (actor.role !== undefined) return;
-  throw new AppError(
-    'forbidden',
-    'The person who made this webhook is no longer a member. A member can resume it in the dashboard, on the page Notifications.',
-  );
-}
 
 const deleteWebhook = operation({
   name: 'deleteWebhook',
@@ -219,8 +226,9 @@ const deleteWebhook = operation({
   isTool: false,
   input: z.strictObject({ id: webhookId }),
   output: z.object({ deleted: z.string() }),
-  async run({ db, actor }, { id }) {
-    if (!(await removeWebhook(db, actor.workspaceId, id))) throw noWebhook();
+  async run(context, { id }) {
+    await makerOf(context);
+    if (!(await removeWebhook(context.db, context.actor.workspaceId, id))) throw noWebhook();
     return { deleted: id };
   },
   audit: ({ id }) => ({ target: id }),
@@ -237,7 +245,10 @@ const testWebhook = operation({
   async run(context, { id }) {
     const { now, baseUrl } = context;
     const { workspaceId } = context.actor;
-    const target = opened(context, await getWebhook(context, id));
+    await makerOf(context);
+    const webhook = await getWebhook(context, id);
+    refuseUnconfirmed(context, webhook);
+    const target = opened(context, webhook);
     const told = { event: 'test' as const, subject: id, text: 'This webhook works.', at: now() };
     const body = webhookBody(told, { workspaceId, baseUrl });
     const message = { workspaceId, id: newId(context.random, 'ntc'), at: now(), body };

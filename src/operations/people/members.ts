@@ -4,9 +4,9 @@ import { AppError } from '../../errors.ts';
 import { recordChange } from '../../store/changes/follow-changes.ts';
 import { revokeGrantsOfPerson } from '../../store/logins/grants.ts';
 import { deleteMember, findMember as findMemberById, hasOtherOwner, invitedBy } from '../../store/people/members.ts';
-import { pauseWebhooksMadeBy } from '../../store/people/remains.ts';
 import { deleteSessionsOf, moveSession } from '../../store/people/sessions.ts';
 import { saveMember, workspacesOf } from '../../store/people/users.ts';
+import { pauseWebhooksOf } from '../../store/webhooks.ts';
 import { type Context, operation } from '../operation.ts';
 import { isUnchanged, unchangedShape } from '../shapes.ts';
 import {
@@ -14,6 +14,7 @@ import {
   type Ended,
   ended,
   endRemainsOf,
+  hasEnded,
   nothingEnded,
   type Remains,
   remains,
@@ -34,7 +35,7 @@ const endRemainsInput = z
   .boolean()
   .default(false)
   .describe(
-    'true revokes the API keys that they made and deletes the models that they stored; false leaves them, as scripts may depend on them.',
+    'true revokes the API keys that they made, deletes the models that they stored, and pauses their webhooks; false leaves keys and models, as scripts may depend on them.',
   );
 
 type Settled = Remains & Ended;
@@ -79,8 +80,7 @@ const changeMember = operation({
   async run(context, { id, role, end_remains }) {
     const before = await findMember(context, id, role === 'owner');
     const left = await settle(context, id, end_remains);
-    const isEnded = left.revoked_key_count > 0 || left.deleted_models.length > 0;
-    if (role === before.role) return { id, role, ...left, ...(!isEnded && { unchanged: true as const }) };
+    if (role === before.role) return { id, role, ...left, ...(!hasEnded(left) && { unchanged: true as const }) };
     await saveMember(context.db, { workspaceId: context.actor.workspaceId, userId: id, role, at: context.now() });
     if (isLess(role, before.role)) await endAccess(context, id);
     return { id, role, ...left };
@@ -139,9 +139,9 @@ async function endMembership(context: Context, userId: string, isEnding: boolean
   const { workspaceId } = actor;
   await deleteMember(db, workspaceId, userId);
   await endAccess(context, userId);
-  await pauseWebhooksMadeBy(db, { workspaceId, userId }, now());
+  const paused_webhooks = await pauseWebhooksOf(db, { workspaceId, userId }, now());
   const invitations = await invitedBy(db, workspaceId, userId, maxNamed);
-  return { ...(await settle(context, userId, isEnding)), invitations };
+  return { ...(await settle(context, userId, isEnding)), paused_webhooks, invitations };
 }
 
 function auditOfEnd({ invitations, ...left }: Left) {

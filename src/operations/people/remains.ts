@@ -12,6 +12,7 @@ import {
   webhooksMadeBy,
 } from '../../store/people/remains.ts';
 import { findUser } from '../../store/people/users.ts';
+import { pauseWebhooksOf } from '../../store/webhooks.ts';
 import { revokeKeys } from '../api-keys.ts';
 import { type Context, operation } from '../operation.ts';
 import { mostModels } from '../playground/models.ts';
@@ -37,7 +38,7 @@ export const remains = {
   webhooks: z
     .array(z.object({ id: z.string(), origin: z.string() }))
     .max(mostWebhooks)
-    .describe('Webhooks. Without their maker as a member they are paused until a member confirms them.'),
+    .describe('Webhooks. Those of a maker whose access ended are paused until another member confirms them.'),
   servers: z.array(z.string()).max(maxNamed).describe(`Slugs of servers that they created; at most ${maxNamed}.`),
   server_count: z.int().describe('Number of such servers.'),
   secrets: z
@@ -48,15 +49,28 @@ export const remains = {
 };
 export type Remains = z.input<z.ZodObject<typeof remains>>;
 
-/** API keys and models that were ended. */
+/** API keys, models, and webhooks that were ended. */
 export const ended = {
   revoked_keys: z.array(z.string()).max(maxNamed).describe(`Ids of keys that were revoked; at most ${maxNamed}.`),
   revoked_key_count: z.int(),
   deleted_models: z.array(z.string()).max(mostModels).describe('Names of models that were deleted.'),
+  paused_webhooks: z
+    .array(z.string())
+    .max(mostWebhooks)
+    .describe('Ids of webhooks that were paused until another member confirms them.'),
 };
 export type Ended = z.input<z.ZodObject<typeof ended>>;
 
-export const nothingEnded: Ended = { revoked_keys: [], revoked_key_count: 0, deleted_models: [] };
+export const nothingEnded: Ended = {
+  revoked_keys: [],
+  revoked_key_count: 0,
+  deleted_models: [],
+  paused_webhooks: [],
+};
+
+export function hasEnded({ revoked_key_count, deleted_models, paused_webhooks }: Ended): boolean {
+  return revoked_key_count + deleted_models.length + paused_webhooks.length > 0;
+}
 
 function shownKey({ id, name, scopes, lastUsedAt }: ApiKey): z.input<typeof keyLeft> {
   return { id, name, scopes, ...(lastUsedAt !== undefined && { last_used_at: isoTime(lastUsedAt) }) };
@@ -79,7 +93,7 @@ export async function remainsOf({ db, actor, now }: Context, userId: string): Pr
   };
 }
 
-/** Revokes the keys that a person made, and deletes the models that they stored. */
+/** Revokes the keys that a person made, deletes the models that they stored, and pauses their webhooks. */
 export async function endRemainsOf(context: Context, userId: string): Promise<Ended> {
   const { db, actor } = context;
   const at = context.now();
@@ -88,18 +102,24 @@ export async function endRemainsOf(context: Context, userId: string): Promise<En
   const models = await modelsMadeBy(db, maker);
   await revokeKeys(context, keys, at);
   await deleteModelsMadeBy(db, maker);
-  return { revoked_keys: keys.slice(0, maxNamed), revoked_key_count: keys.length, deleted_models: models };
+  return {
+    revoked_keys: keys.slice(0, maxNamed),
+    revoked_key_count: keys.length,
+    deleted_models: models,
+    paused_webhooks: await pauseWebhooksOf(db, maker, at),
+  };
 }
 
 /** Details for the audit log of what remains, and of what was ended. */
 export function auditOfRemains({ keys, key_count, models, webhooks }: Remains, done: Ended) {
-  const { revoked_keys, revoked_key_count, deleted_models } = done;
+  const { revoked_keys, revoked_key_count, deleted_models, paused_webhooks } = done;
   return {
     ...(key_count > 0 && { working_keys: keys.map(({ id }) => id), key_count }),
     ...(models.length > 0 && { models }),
     ...(webhooks.length > 0 && { webhooks: webhooks.map(({ id }) => id) }),
     ...(revoked_key_count > 0 && { revoked_keys, revoked_key_count }),
     ...(deleted_models.length > 0 && { deleted_models }),
+    ...(paused_webhooks.length > 0 && { paused_webhooks }),
   };
 }
 
@@ -136,8 +156,9 @@ const listRemains = operation({
 
 const endRemains = operation({
   name: 'endRemains',
-  summary: 'Revoke the API keys that a person made, and delete the models that they stored',
-  description: 'Also of a person who is no longer a member. Their servers, secrets and webhooks stay.',
+  summary: 'Revoke the API keys that a person made, delete the models that they stored, and pause their webhooks',
+  description:
+    'Also of a person who is no longer a member. Their servers and secrets stay, and another member can confirm a webhook.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
@@ -147,14 +168,11 @@ const endRemains = operation({
   output: z.object({ id: z.string(), ...ended }),
   async run(context, { id }) {
     const done = await endRemainsOf(context, id);
-    if (done.revoked_key_count === 0 && done.deleted_models.length === 0)
-      throw new AppError('notFound', 'This person has no working API key and no model in this workspace.');
+    if (!hasEnded(done))
+      throw new AppError('notFound', 'This person has no working API key, model, or active webhook in this workspace.');
     return { id, ...done };
   },
-  audit: ({ id }, { revoked_keys, revoked_key_count, deleted_models }) => ({
-    target: id,
-    detail: { revoked_keys, revoked_key_count, deleted_models },
-  }),
+  audit: (_input, { id, ...done }) => ({ target: id, detail: done }),
 });
 
 export const remainsOperations = { listRemains, endRemains };

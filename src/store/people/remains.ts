@@ -28,17 +28,7 @@ export async function deleteModelsMadeBy(db: Db, maker: Maker): Promise<void> {
 /** Webhooks that a person made. */
 export async function webhooksMadeBy(db: Db, maker: Maker): Promise<{ id: string; origin: string }[]> {
   const query = db.selectFrom('webhooks').select(['id', 'origin']).where('workspace_id', '=', maker.workspaceId);
-  return query.where(isMadeBy(maker)).orderBy('created_at').orderBy('id').execute();
-}
-
-/** Pauses the webhooks that a person made, and makes them theirs where a key made them: the key may be deleted first. */
-export async function pauseWebhooksMadeBy(db: Db, maker: Maker, at: number): Promise<void> {
-  await db
-    .updateTable('webhooks')
-    .set({ paused_at: sql<number>`coalesce(paused_at, ${at})`, created_by: maker.userId })
-    .where('workspace_id', '=', maker.workspaceId)
-    .where(isMadeBy(maker))
-    .execute();
+  return query.where('created_by', '=', maker.userId).orderBy('created_at').orderBy('id').execute();
 }
 
 /** Slugs of the servers that a person made; the first `most` of them, and how many there are. */

@@ -178,7 +178,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
         await button(dialog, 'End access').click();
         await toasted(page, 'Revoked one API key');
         await left.getByRole('link', { name: 'Webhooks of Ada' }).click();
-        await page.getByText('Its maker left the workspace. Confirm it to resume.').waitFor();
+        await page.getByText("Its maker's access ended. Another member can confirm it.").waitFor();
         await checkPage(page);
         await button(page, 'Confirm https://hooks.example').click();
         await toasted(page, 'Resumed the webhook to https://hooks.example');

@@ -29,8 +29,18 @@ export async function personSession(toolhost: TestToolhost, person: Person): Pro
   await insertWorkspace(db, { id: workspace, name: `Workspace ${workspace}`, at });
   await saveUser(db, { id, issuer: 'https://id.example', subject: id, email: `${id}@mail.example`, name, at });
   await saveMember(db, { workspaceId: workspace, userId: id, role, at });
-  const session = { hash: hashOf(cookie), userId: id, workspaceId: workspace, at, expiresAt: at + sessionMs };
-  await insertSession(db, session);
+  return sessionOf(toolhost, id, { workspace, cookie });
+}
+
+/** A session of a member; gives its cookie. */
+export async function sessionOf(
+  { running }: TestToolhost,
+  userId: string,
+  { workspace = localWorkspace.id as string, cookie = base62(randomBytes(32), 43) } = {},
+): Promise<string> {
+  const at = Date.now();
+  const session = { hash: hashOf(cookie), userId, workspaceId: workspace, at, expiresAt: at + sessionMs };
+  await insertSession(running.app.runner.db, session);
   return cookie;
 }
 

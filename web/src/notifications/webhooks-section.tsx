@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { noticeEvents } from '../../../src/domain/notices.ts';
 import type { Webhook } from '../answers.ts';
 import { api } from '../api.ts';
-import { useCanEdit } from '../frame/session.ts';
+import { useCanEdit, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { RowButton } from '../ui/actions/row-button.tsx';
 import { useAction } from '../ui/actions/use-action.ts';
@@ -24,7 +24,7 @@ const columns: Column<Webhook>[] = [
     cell: ({ origin, paused_at, unconfirmed }) => (
       <>
         <span className="th-mono">{visible(origin)}/…</span> {paused_at && <Badge color="gray">paused</Badge>}
-        {unconfirmed && <Hint size="xs">Its maker left the workspace. Confirm it to resume.</Hint>}
+        {unconfirmed && <Hint size="xs">Its maker's access ended. Another member can confirm it.</Hint>}
       </>
     ),
   },
@@ -34,6 +34,7 @@ const columns: Column<Webhook>[] = [
 
 export function WebhooksSection() {
   const canEdit = useCanEdit();
+  const { user } = useSession();
   const [edited, setEdited] = useState<Webhook | 'new'>();
   const remove = useQuestion({
     title: ({ origin }: Webhook) => `Delete the webhook to ${visible(origin)}?`,
@@ -53,15 +54,17 @@ export function WebhooksSection() {
   const query = useAnswer(queryKeys.webhooks, 'listWebhooks', {});
   const actions = (webhook: Webhook) => {
     const of = visible(webhook.origin);
+    const isWaiting = webhook.unconfirmed && webhook.created_by === user.id;
     const isTested = test.isPending && test.variables.id === webhook.id;
     return (
       <>
-        {webhook.unconfirmed ? (
+        {webhook.unconfirmed && !isWaiting && (
           <RowButton label="Confirm" of={of} isPending={confirm.isPending} onClick={() => confirm.mutate(webhook)} />
-        ) : (
+        )}
+        {!webhook.unconfirmed && (
           <RowButton label="Test" of={of} isPending={isTested} onClick={() => test.mutate(webhook)} />
         )}
-        <RowButton label="Edit" of={of} onClick={() => setEdited(webhook)} />
+        {!isWaiting && <RowButton label="Edit" of={of} onClick={() => setEdited(webhook)} />}
         <RowButton label="Delete" of={of} onClick={() => remove.ask(webhook)} />
       </>
     );
