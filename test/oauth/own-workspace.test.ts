@@ -155,6 +155,21 @@ for (const engine of engines) {
       }
     });
 
+    it('[sec E6] is joined by nobody whom a former owner invited, until an owner sends the invitation again', async () => {
+      const former = await invited('former', 'owner');
+      const { user } = await sessionOf(former);
+      await choose(former, hers);
+      const invitation = { email: 'accomplice@corp.example', role: 'owner' };
+      assert.equal((await as(former, 'POST', '/invitations', invitation)).status, 200);
+      assert.equal((await as(mallory, 'PATCH', `/members/${user.id}`, { role: 'viewer' })).status, 200);
+      const joined = async () => (await sessionOf(await signIn('accomplice'))).workspaces.some(({ id }) => id === hers);
+      assert.equal(await joined(), false);
+      const { invitations } = (await as(mallory, 'GET', '/members')).body;
+      assert.partialDeepStrictEqual(invitations, [{ ...invitation, unconfirmed: true }]);
+      assert.equal((await as(mallory, 'POST', '/invitations', invitation)).body.unchanged, undefined);
+      assert.equal(await joined(), true);
+    });
+
     it('cannot be left by its only owner', async () => {
       const session = await signIn('only');
       const { status, body } = await as(session, 'POST', '/workspace/leave', {});

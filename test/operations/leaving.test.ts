@@ -263,6 +263,11 @@ for (const engine of engines) {
       const { body } = await asOwner('DELETE', `/members/${id}`);
       assert.deepEqual(body.invitations, ['friend@mail.example']);
       assert.deepEqual(((await lastEvent()).detail as Json).invitations, ['friend@mail.example']);
+      const remaining = (await asOwner('GET', '/remains')).body.people as Json[];
+      assert.deepEqual(remaining.find((person) => person.id === id)?.invitations, ['friend@mail.example']);
+      const { body: ended } = await asOwner('DELETE', `/remains/${id}`);
+      assert.deepEqual(ended.withdrawn_invitations, ['friend@mail.example']);
+      assert.deepEqual((await asOwner('GET', '/members')).body.invitations, []);
     });
 
     it('has no session and no signed-in agent from then on, also when they come back', async () => {

@@ -91,6 +91,8 @@ for (const engine of bothEngines) {
         invitedBy: 'ada',
         createdAt: 5,
       };
+      for (const workspaceId of ['ours', 'theirs'])
+        await saveMember(db, { workspaceId, userId: 'ada', role: 'owner', at: 1 });
       await saveInvitation(db, invitation);
       await saveInvitation(db, { ...invitation, role: 'editor', createdAt: 6 });
       await saveInvitation(db, { ...invitation, workspaceId: 'theirs' });

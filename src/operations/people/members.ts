@@ -3,7 +3,7 @@ import { type Role, roles } from '../../domain/credentials/credential.ts';
 import { AppError } from '../../errors.ts';
 import { recordChange } from '../../store/changes/follow-changes.ts';
 import { revokeGrantsOfPerson } from '../../store/logins/grants.ts';
-import { deleteMember, findMember as findMemberById, hasOtherOwner, invitedBy } from '../../store/people/members.ts';
+import { deleteMember, findMember as findMemberById, hasOtherOwner } from '../../store/people/members.ts';
 import { deleteSessionsOf, moveSession } from '../../store/people/sessions.ts';
 import { saveMember, workspacesOf } from '../../store/people/users.ts';
 import { pauseWebhooksOf } from '../../store/webhooks.ts';
@@ -22,20 +22,11 @@ import {
 } from './remains.ts';
 import { roleInput } from './workspaces.ts';
 
-/** Maximum number of addresses that are listed. */
-const maxNamed = 100;
-
-const invited = {
-  invitations: z
-    .array(z.string())
-    .max(maxNamed)
-    .describe(`Addresses that they invited and that have not joined yet; at most ${maxNamed}.`),
-};
 const endRemainsInput = z
   .boolean()
   .default(false)
   .describe(
-    'true revokes the API keys that they made, deletes the models that they stored, and pauses their webhooks; false leaves keys and models, as scripts may depend on them.',
+    'true revokes the API keys that they made, deletes the models that they stored, pauses their webhooks, and withdraws their invitations; false leaves keys and models, as scripts may depend on them.',
   );
 
 type Settled = Remains & Ended;
@@ -86,26 +77,29 @@ const changeMember = operation({
     return { id, role, ...left };
   },
   isUnchanged,
-  audit: (_input, { id, role, ...left }) => ({ target: id, detail: { role, ...auditOfRemains(left, left) } }),
+  audit(_input, { id, role, ...left }) {
+    const { detail, ...entry } = auditOfRemains(left, left);
+    return { target: id, ...entry, detail: { role, ...detail } };
+  },
 });
 
 const removeMember = operation({
   name: 'removeMember',
   summary: 'Remove a member; their sessions in this workspace and the logins of their agents end',
   description:
-    'API keys and models belong to the workspace, so those that the member made continue to work unless they are ended; the response names them, with everything else that the member made. Whoever kept a copy of a key can still use it. Webhooks that they made are paused until a member confirms them, and they get no more mail.',
+    'API keys and models belong to the workspace, so those that the member made continue to work unless they are ended; the response names them, with everything else that the member made. Whoever kept a copy of a key can still use it. Webhooks that they made are paused until a member confirms them, their invitations wait until an owner sends them again, and they get no more mail.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
   people: 'owner',
   isTool: false,
   input: z.strictObject({ id: z.string().max(100), end_remains: endRemainsInput }),
-  output: z.object({ removed: z.string(), ...remains, ...ended, ...invited }),
+  output: z.object({ removed: z.string(), ...remains, ...ended }),
   async run(context, { id, end_remains }) {
     await findMember(context, id, false);
     return { removed: id, ...(await endMembership(context, id, end_remains)) };
   },
-  audit: ({ id }, left) => ({ target: id, ...auditOfEnd(left) }),
+  audit: ({ id }, left) => ({ target: id, ...auditOfRemains(left, left) }),
 });
 
 const leaveWorkspace = operation({
@@ -119,7 +113,7 @@ const leaveWorkspace = operation({
   people: 'any',
   isTool: false,
   input: z.strictObject({}),
-  output: z.object({ left: z.string(), ...remains, ...ended, ...invited }),
+  output: z.object({ left: z.string(), ...remains, ...ended }),
   async run(context) {
     const { actor, db } = context;
     await findMember(context, actor.id, false);
@@ -128,24 +122,17 @@ const leaveWorkspace = operation({
     if (others[0]) await moveSession(db, actor.sessionHash ?? '', others[0].id);
     return { left: actor.workspaceId, ...(await endMembership(context, actor.id, false)) };
   },
-  audit: (_input, left) => auditOfEnd(left),
+  audit: (_input, left) => auditOfRemains(left, left),
 });
 
-type Left = Settled & { invitations: string[] };
-
 /** Ends a membership, and says what the person leaves behind. */
-async function endMembership(context: Context, userId: string, isEnding: boolean): Promise<Left> {
+async function endMembership(context: Context, userId: string, isEnding: boolean): Promise<Settled> {
   const { db, actor, now } = context;
   const { workspaceId } = actor;
   await deleteMember(db, workspaceId, userId);
   await endAccess(context, userId);
   const paused_webhooks = await pauseWebhooksOf(db, { workspaceId, userId }, now());
-  const invitations = await invitedBy(db, workspaceId, userId, maxNamed);
-  return { ...(await settle(context, userId, isEnding)), paused_webhooks, invitations };
-}
-
-function auditOfEnd({ invitations, ...left }: Left) {
-  return { detail: auditOfRemains(left, left), ...(invitations.length > 0 && { people: { invitations } }) };
+  return { ...(await settle(context, userId, isEnding)), paused_webhooks };
 }
 
 export const memberOperations = { changeMember, removeMember, leaveWorkspace };

@@ -3,6 +3,7 @@ import { keyScopes } from '../../domain/credentials/credential.ts';
 import { mostWebhooks } from '../../domain/notices.ts';
 import { AppError } from '../../errors.ts';
 import { type ApiKey, workingKeysMadeBy } from '../../store/api-keys.ts';
+import { deleteInvitationsBy, invitedBy } from '../../store/people/members.ts';
 import {
   deleteModelsMadeBy,
   modelsMadeBy,
@@ -46,10 +47,14 @@ export const remains = {
     .max(maxNamed)
     .describe(`Secrets whose values they set, and may know; at most ${maxNamed}.`),
   secret_count: z.int().describe('Number of such secrets.'),
+  invitations: z
+    .array(z.string())
+    .max(maxNamed)
+    .describe(`Addresses that they invited and that have not joined yet; at most ${maxNamed}.`),
 };
 export type Remains = z.input<z.ZodObject<typeof remains>>;
 
-/** API keys, models, and webhooks that were ended. */
+/** API keys, models, webhooks, and invitations that were ended. */
 export const ended = {
   revoked_keys: z.array(z.string()).max(maxNamed).describe(`Ids of keys that were revoked; at most ${maxNamed}.`),
   revoked_key_count: z.int(),
@@ -58,6 +63,10 @@ export const ended = {
     .array(z.string())
     .max(mostWebhooks)
     .describe('Ids of webhooks that were paused until another member confirms them.'),
+  withdrawn_invitations: z
+    .array(z.string())
+    .max(maxNamed)
+    .describe(`Addresses whose invitations were withdrawn; at most ${maxNamed}.`),
 };
 export type Ended = z.input<z.ZodObject<typeof ended>>;
 
@@ -66,10 +75,12 @@ export const nothingEnded: Ended = {
   revoked_key_count: 0,
   deleted_models: [],
   paused_webhooks: [],
+  withdrawn_invitations: [],
 };
 
-export function hasEnded({ revoked_key_count, deleted_models, paused_webhooks }: Ended): boolean {
-  return revoked_key_count + deleted_models.length + paused_webhooks.length > 0;
+export function hasEnded({ revoked_key_count: keys, ...named }: Ended): boolean {
+  const { deleted_models, paused_webhooks, withdrawn_invitations } = named;
+  return keys > 0 || [deleted_models, paused_webhooks, withdrawn_invitations].some((list) => list.length > 0);
 }
 
 function shownKey({ id, name, scopes, lastUsedAt }: ApiKey): z.input<typeof keyLeft> {
@@ -90,10 +101,11 @@ export async function remainsOf({ db, actor, now }: Context, userId: string): Pr
     server_count: servers.count,
     secrets: secrets.secrets,
     secret_count: secrets.count,
+    invitations: await invitedBy(db, actor.workspaceId, userId, maxNamed),
   };
 }
 
-/** Revokes the keys that a person made, deletes the models that they stored, and pauses their webhooks. */
+/** Ends what gives access: a person's keys, models, webhooks, and invitations. */
 export async function endRemainsOf(context: Context, userId: string): Promise<Ended> {
   const { db, actor } = context;
   const at = context.now();
@@ -107,13 +119,14 @@ export async function endRemainsOf(context: Context, userId: string): Promise<En
     revoked_key_count: keys.length,
     deleted_models: models,
     paused_webhooks: await pauseWebhooksOf(db, maker, at),
+    withdrawn_invitations: (await deleteInvitationsBy(db, actor.workspaceId, userId)).slice(0, maxNamed),
   };
 }
 
-/** Details for the audit log of what remains, and of what was ended. */
-export function auditOfRemains({ keys, key_count, models, webhooks }: Remains, done: Ended) {
-  const { revoked_keys, revoked_key_count, deleted_models, paused_webhooks } = done;
-  return {
+/** What the audit log has of what remains, and of what was ended. */
+export function auditOfRemains({ keys, key_count, models, webhooks, invitations }: Remains, done: Ended) {
+  const { revoked_keys, revoked_key_count, deleted_models, paused_webhooks, withdrawn_invitations } = done;
+  const detail = {
     ...(key_count > 0 && { working_keys: keys.map(({ id }) => id), key_count }),
     ...(models.length > 0 && { models }),
     ...(webhooks.length > 0 && { webhooks: webhooks.map(({ id }) => id) }),
@@ -121,6 +134,11 @@ export function auditOfRemains({ keys, key_count, models, webhooks }: Remains, d
     ...(deleted_models.length > 0 && { deleted_models }),
     ...(paused_webhooks.length > 0 && { paused_webhooks }),
   };
+  const people = {
+    ...(invitations.length > 0 && { invitations }),
+    ...(withdrawn_invitations.length > 0 && { withdrawn_invitations }),
+  };
+  return { detail, ...(Object.keys(people).length > 0 && { people }) };
 }
 
 const memberId = z.string().max(100).describe('Id of a person, usr_…');
@@ -128,7 +146,8 @@ const memberId = z.string().max(100).describe('Id of a person, usr_…');
 const listRemains = operation({
   name: 'listRemains',
   summary: 'List what people created in the workspace and left behind',
-  description: 'Without an id: of all who are no longer members and of whom an API key, a model or a webhook remains.',
+  description:
+    'Without an id: of all who are no longer members and of whom an API key, a model, a webhook, or an invitation remains.',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -156,7 +175,8 @@ const listRemains = operation({
 
 const endRemains = operation({
   name: 'endRemains',
-  summary: 'Revoke the API keys that a person made, delete the models that they stored, and pause their webhooks',
+  summary:
+    'Revoke the API keys that a person made, delete their models, pause their webhooks, and withdraw their invitations',
   description:
     'Also of a person who is no longer a member. Their servers and secrets stay, and another member can confirm a webhook.',
   scope: 'manage:write',
@@ -169,10 +189,17 @@ const endRemains = operation({
   async run(context, { id }) {
     const done = await endRemainsOf(context, id);
     if (!hasEnded(done))
-      throw new AppError('notFound', 'This person has no working API key, model, or active webhook in this workspace.');
+      throw new AppError(
+        'notFound',
+        'This person has no working API key, model, active webhook, or invitation in this workspace.',
+      );
     return { id, ...done };
   },
-  audit: (_input, { id, ...done }) => ({ target: id, detail: done }),
+  audit: (_input, { id, withdrawn_invitations, ...detail }) => ({
+    target: id,
+    detail,
+    ...(withdrawn_invitations.length > 0 && { people: { withdrawn_invitations } }),
+  }),
 });
 
 export const remainsOperations = { listRemains, endRemains };

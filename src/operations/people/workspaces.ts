@@ -58,7 +58,15 @@ const memberRecord = z.object({
   created_at: time,
 });
 nameSchema('Member', memberRecord);
-const invitationRecord = z.object({ email: z.string(), role: z.enum(roles), created_at: time });
+const invitationRecord = z.object({
+  email: z.string(),
+  role: z.enum(roles),
+  created_at: time,
+  unconfirmed: z
+    .literal(true)
+    .optional()
+    .describe('Its sender is no longer an owner, so nobody joins with it until an owner invites the address again.'),
+});
 nameSchema('Invitation', invitationRecord);
 
 function shown({ id, name, role, isOwn, isChosen }: JoinedWorkspace): z.input<typeof workspaceRecord> {
@@ -165,7 +173,12 @@ const listMembers = operation({
         role,
         created_at: isoTime(createdAt),
       })),
-      invitations: invitations.map(({ email, role, createdAt }) => ({ email, role, created_at: isoTime(createdAt) })),
+      invitations: invitations.map(({ email, role, createdAt, isUnconfirmed }) => ({
+        email,
+        role,
+        created_at: isoTime(createdAt),
+        ...(isUnconfirmed && { unconfirmed: true as const }),
+      })),
       ...(next && { next_cursor: encodeCursor(next) }),
     };
   },
@@ -174,6 +187,7 @@ const listMembers = operation({
 const inviteMember = operation({
   name: 'inviteMember',
   summary: 'Invite a person; they join when they sign in with that address',
+  description: 'An invitation by somebody who is no longer an owner waits until an owner invites the address again.',
   scope: 'manage:write',
   effect: 'write',
   people: 'owner',
@@ -196,7 +210,8 @@ const inviteMember = operation({
     const known = await findInvitation(db, workspaceId, address);
     // An old invitation is replaced, so that it does not expire soon.
     const isYoung = known && context.now() - known.createdAt < invitationsKeptMs / 2;
-    if (isYoung && known.role === role) return { email: address, role, unchanged: true as const };
+    if (isYoung && !known.isUnconfirmed && known.role === role)
+      return { email: address, role, unchanged: true as const };
     await saveInvitation(db, { workspaceId, email: address, role, invitedBy: actor.id, createdAt: context.now() });
     if (!known) await checkMemberQuota(context);
     return { email: address, role };

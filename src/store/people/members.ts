@@ -10,7 +10,15 @@ import { deleteSessionsOf } from './sessions.ts';
 export type Member = { userId: string; email: string | null; name: string | null; role: Role; createdAt: number };
 
 /** A person who was invited and has not signed in since. */
-export type Invitation = { workspaceId: string; email: string; role: Role; invitedBy: string; createdAt: number };
+export type Invitation = {
+  workspaceId: string;
+  email: string;
+  role: Role;
+  invitedBy: string;
+  createdAt: number;
+  /** Who sent it is no longer an owner, so it waits until an owner sends it again. */
+  isUnconfirmed: boolean;
+};
 
 /** Oldest first. */
 export async function listMembers(
@@ -82,7 +90,7 @@ export async function deleteMember(db: Db, workspaceId: string, userId: string):
   return result.numDeletedRows > 0n;
 }
 
-export async function saveInvitation(db: Db, invitation: Invitation): Promise<void> {
+export async function saveInvitation(db: Db, invitation: Omit<Invitation, 'isUnconfirmed'>): Promise<void> {
   const { workspaceId, email, role, invitedBy, createdAt } = invitation;
   await db
     .insertInto('invitations')
@@ -93,16 +101,22 @@ export async function saveInvitation(db: Db, invitation: Invitation): Promise<vo
     .execute();
 }
 
+/** The condition that who sent an invitation is an owner now. */
+const isOfOwner = sql<boolean>`exists (select 1 from members where members.workspace_id = invitations.workspace_id
+  and members.user_id = invitations.invited_by and members.role = 'owner')`;
+
+function invitationsOf(db: Db, workspaceId: string) {
+  const unconfirmed = sql<number>`case when ${isOfOwner} then 0 else 1 end`.as('unconfirmed');
+  return db.selectFrom('invitations').selectAll().select(unconfirmed).where('workspace_id', '=', workspaceId);
+}
+
 /** Oldest first. */
 export async function listInvitations(
   db: Db,
   workspaceId: string,
   page: Page,
 ): Promise<{ rows: Invitation[]; next: Cursor | undefined }> {
-  const rows = await db
-    .selectFrom('invitations')
-    .selectAll()
-    .where('workspace_id', '=', workspaceId)
+  const rows = await invitationsOf(db, workspaceId)
     .where(newerThan('created_at', 'email', page.after))
     .orderBy('created_at')
     .orderBy('email')
@@ -112,8 +126,7 @@ export async function listInvitations(
 }
 
 export async function findInvitation(db: Db, workspaceId: string, email: string): Promise<Invitation | undefined> {
-  const query = db.selectFrom('invitations').selectAll().where('workspace_id', '=', workspaceId);
-  const row = await query.where('email', '=', email).executeTakeFirst();
+  const row = await invitationsOf(db, workspaceId).where('email', '=', email).executeTakeFirst();
   return row && toInvitation(row);
 }
 
@@ -130,14 +143,22 @@ export async function invitedBy(db: Db, workspaceId: string, userId: string, mos
   return rows.map(({ email }) => email);
 }
 
-function toInvitation(row: Selectable<Tables['invitations']>): Invitation {
+function toInvitation(row: Selectable<Tables['invitations']> & { unconfirmed: number }): Invitation {
   return {
     workspaceId: row.workspace_id,
     email: row.email,
     role: row.role as Role,
     invitedBy: row.invited_by,
     createdAt: row.created_at,
+    isUnconfirmed: Number(row.unconfirmed) === 1,
   };
+}
+
+/** Withdraws all invitations that a person sent; gives their addresses. */
+export async function deleteInvitationsBy(db: Db, workspaceId: string, userId: string): Promise<string[]> {
+  const removal = db.deleteFrom('invitations').where('workspace_id', '=', workspaceId);
+  const rows = await removal.where('invited_by', '=', userId).returning('email').execute();
+  return rows.map(({ email }) => email);
 }
 
 /** Whether there was such an invitation. */
@@ -157,8 +178,8 @@ const mostTaken = 100;
 export const invitationsKeptMs = 90 * 24 * 60 * 60_000;
 
 /**
- * Takes the invitations of an address since `since` out of the table. No workspace: any of them may have invited the
- * person.
+ * Takes the invitations of an address since `since`, by people who are owners, out of the table. No workspace: any of
+ * them may have invited the person.
  */
 export async function takeInvitations(
   db: Db,
@@ -170,6 +191,7 @@ export async function takeInvitations(
     .select('workspace_id')
     .where('email', '=', email)
     .where('created_at', '>=', since)
+    .where(isOfOwner)
     .orderBy('created_at');
   const rows = await db
     .deleteFrom('invitations')

@@ -62,7 +62,7 @@ export async function secretsMadeBy(db: Db, maker: Maker, most: number) {
   return { secrets, count: Number(rows[0]?.count ?? 0) };
 }
 
-/** People who are no longer members, and of whom a key, a model or a webhook is left; the first `most` by their ids. */
+/** People who left, and of whom a key, a model, a webhook, or an invitation remains; the first `most` by their ids. */
 export async function peopleWhoLeft(db: Db, workspaceId: string, now: number, most: number): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
     with recursive made (id, origin) as (
@@ -73,7 +73,8 @@ export async function peopleWhoLeft(db: Db, workspaceId: string, now: number, mo
       select id from api_keys where workspace_id = ${workspaceId} and revoked_at is null
         and (expires_at is null or expires_at > ${now}) union
       select created_by from models where workspace_id = ${workspaceId} union
-      select created_by from webhooks where workspace_id = ${workspaceId}
+      select created_by from webhooks where workspace_id = ${workspaceId} union
+      select invited_by from invitations where workspace_id = ${workspaceId}
     )
     select distinct coalesce(made.origin, remaining.maker) as id from remaining left join made on made.id = remaining.maker
     where coalesce(made.origin, remaining.maker) like 'usr_%'

@@ -162,7 +162,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
         await dialog.getByText(/API keys: (deploy, nightly|nightly, deploy)/).waitFor();
         await dialog.getByText('Models: eds').waitFor();
         await checkPage(page);
-        await page.getByRole('checkbox', { name: 'Revoke keys and delete models' }).check();
+        await page.getByRole('checkbox', { name: 'Revoke keys, delete models, withdraw invitations' }).check();
         await button(dialog, 'Remove member').click();
         await toasted(page, 'Removed the member, revoked 2 API keys and deleted one model');
         await page.goto('/keys');

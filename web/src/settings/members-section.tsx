@@ -48,6 +48,12 @@ export function MembersSection() {
     refresh: [queryKeys.members],
     toastFailure: true,
   });
+  const confirm = useAction({
+    run: ({ email, role }: Invitation) => api('inviteMember', { email, role }),
+    done: (_, { email }) => `Invited ${visible(email)}`,
+    refresh: [queryKeys.members],
+    toastFailure: true,
+  });
   const columns: Column<Person>[] = [
     { label: 'Member', cell: (person) => <Name person={person} /> },
     {
@@ -64,7 +70,14 @@ export function MembersSection() {
   const actionsFor = (members: readonly Member[]) => (person: Person) => {
     if (!('id' in person))
       return (
-        isOwner && <RowButton label="Withdraw" of={visible(person.email)} onClick={() => withdraw.mutate(person)} />
+        isOwner && (
+          <>
+            {person.unconfirmed && (
+              <RowButton label="Confirm" of={visible(person.email)} onClick={() => confirm.mutate(person)} />
+            )}
+            <RowButton label="Withdraw" of={visible(person.email)} onClick={() => withdraw.mutate(person)} />
+          </>
+        )
       );
     if (person.id !== user.id)
       return isOwner && <RowButton label="Remove" of={nameOf(person)} onClick={() => removal.ask(person)} />;
@@ -94,7 +107,12 @@ export function MembersSection() {
 
 function Name({ person }: { person: Person }) {
   const { user } = useSession();
-  if (!('id' in person)) return <RowName name={visible(person.email)}>invited</RowName>;
+  if (!('id' in person))
+    return (
+      <RowName name={visible(person.email)}>
+        {person.unconfirmed ? 'invited by someone who is no longer an owner' : 'invited'}
+      </RowName>
+    );
   return (
     <RowName
       name={

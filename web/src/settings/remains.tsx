@@ -24,23 +24,23 @@ export function accessText(keys: number, models: number): string {
   return [...counted(keys, 'API key'), ...counted(models, 'model')].join(' and ');
 }
 
-const endedText = ({
-  revoked_key_count: keys,
-  deleted_models: models,
-}: {
-  revoked_key_count: number;
-  deleted_models: string[];
-}) =>
+type Ended = { revoked_key_count: number; deleted_models: string[]; withdrawn_invitations: string[] };
+
+const endedText = ({ revoked_key_count, deleted_models, withdrawn_invitations }: Ended) =>
   [
-    ...counted(keys, 'API key').map((text) => `revoked ${text}`),
-    ...counted(models.length, 'model').map((text) => `deleted ${text}`),
+    ...counted(revoked_key_count, 'API key').map((text) => `revoked ${text}`),
+    ...counted(deleted_models.length, 'model').map((text) => `deleted ${text}`),
+    ...counted(withdrawn_invitations.length, 'invitation').map((text) => `withdrew ${text}`),
   ].join(' and ');
+
+const hasAccess = ({ key_count, models, invitations }: Remains) => key_count + models.length + invitations.length > 0;
 
 /** What a person made, a line for each kind; `onlyAccess` leaves out what is no way in. */
 function RemainsList({ of, onlyAccess = false }: { of: Remains; onlyAccess?: boolean }) {
   const lines: [label: string, names: string[], count: number][] = [
     ['API keys', of.keys.map(({ name }) => name), of.key_count],
     ['Models', of.models, of.models.length],
+    ['Invitations', of.invitations, of.invitations.length],
     ['Webhooks', of.webhooks.map(({ origin }) => origin), of.webhooks.length],
     ['Servers', of.servers, of.server_count],
     ['Secrets', of.secrets.map(({ server, name }) => `${server}/${name}`), of.secret_count],
@@ -48,7 +48,7 @@ function RemainsList({ of, onlyAccess = false }: { of: Remains; onlyAccess?: boo
   return (
     <Stack gap={2} component="ul" m={0} p={0} style={{ listStyle: 'none' }}>
       {lines
-        .slice(0, onlyAccess ? 2 : undefined)
+        .slice(0, onlyAccess ? 3 : undefined)
         .filter(([, , count]) => count > 0)
         .map(([label, names, count]) => (
           <Text key={label} size="sm" component="li" style={{ overflowWrap: 'anywhere' }}>
@@ -102,9 +102,10 @@ function MadeBy({ member: { id }, ends, onChange }: MadeProps) {
             {hasMade(made) && <div>What they made stays, and they may know its credentials:</div>}
             <RemainsList of={made} />
             {made.webhooks.length > 0 && <div>Their webhooks are paused until a member confirms them.</div>}
-            {made.key_count + made.models.length > 0 && (
+            {made.invitations.length > 0 && <div>Their invitations wait until an owner sends them again.</div>}
+            {hasAccess(made) && (
               <Checkbox
-                label="Revoke keys and delete models"
+                label="Revoke keys, delete models, withdraw invitations"
                 description="Scripts and clients that use them are refused within two seconds."
                 checked={ends}
                 onChange={(event) => onChange(event.currentTarget.checked)}
@@ -117,8 +118,7 @@ function MadeBy({ member: { id }, ends, onChange }: MadeProps) {
   );
 }
 
-const hasMade = ({ key_count, models, webhooks, server_count, secret_count }: Remains) =>
-  key_count + models.length + webhooks.length + server_count + secret_count > 0;
+const hasMade = (made: Remains) => hasAccess(made) || made.webhooks.length + made.server_count + made.secret_count > 0;
 
 type Left = Remains & Person;
 
@@ -129,10 +129,13 @@ const columns: Column<Left>[] = [
   },
   {
     label: 'Remains',
-    cell: ({ key_count: keys, models, webhooks }) =>
-      [...counted(keys, 'API key'), ...counted(models.length, 'model'), ...counted(webhooks.length, 'webhook')].join(
-        ', ',
-      ),
+    cell: ({ key_count: keys, models, webhooks, invitations }) =>
+      [
+        ...counted(keys, 'API key'),
+        ...counted(models.length, 'model'),
+        ...counted(webhooks.length, 'webhook'),
+        ...counted(invitations.length, 'invitation'),
+      ].join(', '),
   },
 ];
 
@@ -145,8 +148,8 @@ export function LeftSection() {
     text: (person) => (
       <Stack gap="xs">
         <div>
-          Their API keys are revoked and their models are deleted. Scripts and clients that use them are refused within
-          two seconds.
+          Their API keys are revoked, their models are deleted, and their invitations are withdrawn. Scripts and clients
+          that use them are refused within two seconds.
         </div>
         <RemainsList of={person} onlyAccess />
       </Stack>
@@ -159,7 +162,7 @@ export function LeftSection() {
   const actions = (person: Left) => (
     <>
       {person.webhooks.length > 0 && <RowButton label="Webhooks" of={`of ${nameOf(person)}`} to="/notifications" />}
-      {isOwner && person.key_count + person.models.length > 0 && (
+      {isOwner && hasAccess(person) && (
         <RowButton label="End access" of={`of ${nameOf(person)}`} onClick={() => end.ask(person)} />
       )}
     </>
@@ -170,7 +173,7 @@ export function LeftSection() {
         people.length > 0 && (
           <Section
             title="Left behind"
-            text="By people who are no longer members. Webhooks wait until a member confirms them."
+            text="By people who are no longer members. Webhooks wait until a member confirms them, invitations until an owner does."
             flush
           >
             <Rows label="Left behind" columns={columns} rows={people} keyOf={({ id }) => id} actions={actions} />
