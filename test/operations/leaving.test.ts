@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { pruneKeys } from '../../src/store/pruning/prune-people.ts';
 import { engines } from '../sets.ts';
 import { personSession, sessionOf } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
@@ -107,6 +108,25 @@ for (const engine of engines) {
       for (const { status, body } of made) assert.ok(status < 300, JSON.stringify(body));
     }
     const webhooks = async () => (await asOwner('GET', '/webhooks')).body.webhooks as Json[];
+
+    it('is named with what a key of theirs made, also long after it was revoked', async () => {
+      const { session, id } = await join();
+      const { key, id: keyId } = await makeKey(session, 'deploy');
+      await makeThings((method, path, body) => toolhost.rest(method, path, { key, body }), 'long-ago');
+      const unused = await makeKey(session, 'unused');
+      for (const revoked of [keyId, unused.id]) await asOwner('DELETE', `/keys/${revoked}`);
+      const { db } = toolhost.running.app.runner;
+      await pruneKeys(db, Date.now() + 365 * 86_400_000);
+      const { keys } = (await asOwner('GET', '/keys')).body as { keys: Json[] };
+      assert.deepEqual(
+        [keyId, unused.id].map((made) => keys.some((stored) => stored.id === made)),
+        [true, false],
+      );
+      const { body } = await asOwner('DELETE', `/members/${id}`, { end_remains: true });
+      assert.deepEqual([body.servers, body.deleted_models], [['long-ago'], ['long-ago']]);
+      assert.deepEqual(body.secrets, [{ server: 'long-ago', name: 'KEY' }]);
+      for (const webhook of await webhooks()) await asOwner('DELETE', `/webhooks/${webhook.id}`);
+    });
 
     it('is named with everything that they made, and their webhooks wait for a member', async () => {
       const { session, id } = await join();

@@ -9,10 +9,14 @@ import type { Tables } from '../schema.ts';
 /** Most revoked and expired keys of one workspace: whoever removes a member waits until all that they made are found. */
 export const mostEndedKeys = 10_000;
 
-const hasMade = sql`exists (select 1 from api_keys as made
-  where made.workspace_id = api_keys.workspace_id and made.created_by = api_keys.id)`;
+const hasMadeIn = (table: 'api_keys' | 'servers' | 'secrets' | 'models') =>
+  sql`exists (select 1 from ${sql.table(table)} as made where made.workspace_id = api_keys.workspace_id
+    and made.created_by = api_keys.id ${sql.raw(table === 'servers' ? 'and made.deleted_at is null' : '')})`;
 
-/** Deletes keys that were revoked or expired before `before`, except those that made a key which is still stored. */
+/** Only the key says which person made what was made with it. */
+const hasMade = sql`(${sql.join((['api_keys', 'servers', 'secrets', 'models'] as const).map(hasMadeIn), sql` or `)})`;
+
+/** Deletes keys that were revoked or expired before `before`, except those that made something which is still stored. */
 export async function pruneKeys(db: Db, before: number, pause?: Pause): Promise<void> {
   for (const ended of [sql`revoked_at < ${before}`, sql`expires_at < ${before}`])
     await deleteInSteps(db, { table: 'api_keys', key: ['id'], where: sql`${ended} and not ${hasMade}` }, pause);
