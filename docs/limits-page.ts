@@ -51,7 +51,7 @@ import { refusalsToEnd, refusedToEndMs } from '../src/oauth/refresh-refusals.ts'
 import { mostLoginBodyBytes } from '../src/oauth/router.ts';
 import { maxExported } from '../src/operations/calls/call-records.ts';
 import { mostWatched } from '../src/operations/imports/watch-operations.ts';
-import { mostOwned } from '../src/operations/people/own-workspaces.ts';
+import { maxCreated } from '../src/operations/people/add-workspace.ts';
 import { maxWorkspaces } from '../src/operations/people/workspaces.ts';
 import { mostMessages } from '../src/operations/playground/ask-model.ts';
 import { mostModels } from '../src/operations/playground/models.ts';
@@ -341,7 +341,7 @@ const sections: Record<string, Bound[]> = {
     ['revoked and expired keys', count(mostEndedKeys), 'store/pruning/prune-people.ts'],
     ['an invitation', span(invitationsKeptMs), 'store/people/members.ts'],
     ['workspaces of a person', count(maxWorkspaces), 'operations/people/workspaces.ts'],
-    ['workspaces that a person owns', count(mostOwned), 'operations/people/own-workspaces.ts'],
+    ['workspaces that a person creates, and creates in a day', count(maxCreated), 'operations/people/add-workspace.ts'],
     ['a deleted server that can be restored', span(restorableMs), 'store/servers/deleted-servers.ts'],
     ['webhooks', count(mostWebhooks), 'domain/notices.ts'],
     ['notices', `${count(mostNoticesInDay)} a day, kept for ${span(noticesKeptMs)}`, 'domain/notices.ts'],

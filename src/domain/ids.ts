@@ -92,9 +92,14 @@ export function newId(random: Random, prefix: string): string {
 /** Length of the part of a workspace's id that names its tenant: that of any other id. */
 export const tenantLength = 26;
 
+/** The tenant of all workspaces that a person creates. */
+export function tenantOfPerson(userId: string): string {
+  return `wsp_${userId.slice('usr_'.length, tenantLength)}`;
+}
+
 /** An identifier of a workspace that a person creates. It begins with that of the person, for `tenantOf`. */
 export function newWorkspaceId(random: Random, creatorId: string): string {
-  return newId(random, `wsp_${creatorId.slice('usr_'.length, tenantLength)}`);
+  return newId(random, tenantOfPerson(creatorId));
 }
 
 /**

@@ -1,8 +1,9 @@
 import { covers, type Scope, scopesOf } from '../domain/credentials/credential.ts';
 import { foldedAddress } from '../domain/email-address.ts';
-import { newId, newWorkspaceId, type Random } from '../domain/ids.ts';
+import { newId, type Random } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
+import { addWorkspace } from '../operations/people/add-workspace.ts';
 import type { Db } from '../store/db.ts';
 import { invitationsKeptMs, takeInvitations } from '../store/people/members.ts';
 import {
@@ -14,7 +15,7 @@ import {
   type User,
   workspacesOf,
 } from '../store/people/users.ts';
-import { insertWorkspace } from '../store/workspaces.ts';
+import { countCreatedBy, insertWorkspace } from '../store/workspaces.ts';
 import type { Identity } from './identity.ts';
 
 type PeopleParts = {
@@ -55,16 +56,18 @@ export async function welcome(
   return { userId: user.id, workspaceId: chosen?.id ?? home };
 }
 
-/** The workspace that a person owns from its beginning; in local mode any of theirs, the first one. */
+/** A workspace that a person created; of those who created one before, and in local mode, the first that they are in. */
 async function findHome(userId: string, { db, commonWorkspace }: PeopleParts): Promise<string | undefined> {
   const [first] = await workspacesOf(db, userId, 1);
-  return first && (first.isOwn || commonWorkspace !== undefined) ? first.id : undefined;
+  if (!first || first.isOwn || commonWorkspace !== undefined) return first?.id;
+  return (await countCreatedBy(db, userId)).all > 0 ? first.id : undefined;
 }
 
-async function makeHome({ id: userId, name }: User, at: number, parts: PeopleParts): Promise<string> {
-  const { db, random, commonWorkspace } = parts;
-  const id = commonWorkspace ?? newWorkspaceId(random, userId);
-  await insertWorkspace(db, { id, name: `Workspace of ${name ?? 'a new user'}`, at });
+async function makeHome({ id: userId, name: person }: User, at: number, parts: PeopleParts): Promise<string> {
+  const { db, commonWorkspace: id } = parts;
+  const name = `Workspace of ${person ?? 'a new user'}`;
+  if (id === undefined) return addWorkspace(parts, { userId, name, at });
+  await insertWorkspace(db, { id, name, at });
   await saveMember(db, { workspaceId: id, userId, role: 'owner', at });
   return id;
 }

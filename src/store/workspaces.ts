@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { tenantLength, tenantOf } from '../domain/ids.ts';
+import { tenantLength, tenantOf, tenantOfPerson } from '../domain/ids.ts';
 import type { SetLimits } from '../domain/limits.ts';
 import type { SetQuotas } from '../domain/quotas.ts';
 import { dayMs, minuteMs } from './calls/call-writer.ts';
@@ -23,6 +23,17 @@ export async function findWorkspace(db: Db, id: string): Promise<Workspace | und
 
 export async function renameWorkspace(db: Db, id: string, name: string): Promise<void> {
   await db.updateTable('workspaces').set({ name }).where('id', '=', id).execute();
+}
+
+/** Number of workspaces that a person created and that are stored: those in use, and with the deleted ones. */
+export async function countCreatedBy(db: Db, userId: string): Promise<{ inUse: number; all: number }> {
+  const row = await db
+    .selectFrom('workspaces')
+    .select(sql<number>`count(*) filter (where deleted_at is null)`.as('in_use'))
+    .select(sql<number>`count(*)`.as('all'))
+    .where(isOfTenant(tenantOfPerson(userId)))
+    .executeTakeFirstOrThrow();
+  return { inUse: Number(row.in_use), all: Number(row.all) };
 }
 
 /** The limits that the operator set for a workspace. */

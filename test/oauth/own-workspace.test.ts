@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { maxCreated } from '../../src/operations/people/add-workspace.ts';
 import { engines } from '../sets.ts';
 import { visibleText } from '../support/browser/browser.ts';
 import { serverAt } from '../support/configs.ts';
@@ -91,7 +92,7 @@ for (const engine of engines) {
       );
     });
 
-    it('is made for whoever lost their own, and for whoever was removed from everything', async () => {
+    it('[sec E6] stays the own of a person with less of a role, and another is made for who is in none', async () => {
       const session = await signIn('lost');
       const { user, workspace: own } = await sessionOf(session);
       await as(session, 'POST', '/invitations', { email: 'friend@corp.example', role: 'owner' });
@@ -99,8 +100,7 @@ for (const engine of engines) {
       await choose(friend, own.id);
       assert.equal((await as(friend, 'PATCH', `/members/${user.id}`, { role: 'viewer' })).status, 200);
       const second = (await sessionOf(await signIn('lost'))).workspace;
-      assert.notEqual(second.id, own.id);
-      assert.equal(second.role, 'owner');
+      assert.partialDeepStrictEqual(second, { id: own.id, role: 'viewer', own: true });
       const { db } = people.toolhost.running.app.runner;
       await db.deleteFrom('members').where('user_id', '=', user.id).execute();
       const { workspaces } = await sessionOf(await signIn('lost'));
@@ -108,6 +108,30 @@ for (const engine of engines) {
         workspaces.map(({ role, own }) => [role, own]),
         [['owner', true]],
       );
+    });
+
+    it('[sec E6] is made as often in a day as a person may create workspaces, and not for who is in another', async () => {
+      const endOwn = async () => {
+        const session = await signIn('restless');
+        const { name } = (await sessionOf(session)).workspace;
+        assert.equal((await as(session, 'POST', '/workspace/delete', { name })).status, 200);
+      };
+      for (let n = 0; n < maxCreated; n++) await endOwn();
+      await assert.rejects(signIn('restless'), /created 20 workspaces today/);
+      await invite('restless', 'viewer');
+      assert.equal((await sessionOf(await signIn('restless'))).workspace.id, hers);
+    });
+
+    it('[sec E6] counts in what a person created also when they only edit it', async () => {
+      const session = await signIn('giver');
+      const { user } = await sessionOf(session);
+      const create = (n: number) => as(session, 'POST', '/workspaces', { name: `Number ${n}` });
+      for (let n = 1; n < maxCreated; n++) assert.equal((await create(n)).status, 201);
+      const { db } = people.toolhost.running.app.runner;
+      await db.updateTable('members').set({ role: 'editor' }).where('user_id', '=', user.id).execute();
+      await db.deleteFrom('call_quota_use').where('kind', '=', 'workspaces').execute();
+      const { status, body } = await create(maxCreated);
+      assert.deepEqual([status, /created 20 workspaces that still exist/.test(String(body.detail))], [403, true]);
     });
 
     it('gives way to the workspace that the person switched to last, as long as they are its member', async () => {

@@ -185,7 +185,7 @@ for (const engine of bothEngines) {
       await save('ours', 'owner');
       const found = (await workspacesOf(db, userId, 10)).toSorted((a, b) => a.id.localeCompare(b.id));
       assert.deepEqual(found, [
-        { id: 'ours', name: 'ours', role: 'owner', isOwn: true, isChosen: false },
+        { id: 'ours', name: 'ours', role: 'owner', isOwn: false, isChosen: false },
         { id: 'theirs', name: 'theirs', role: 'editor', isOwn: false, isChosen: false },
       ]);
       assert.deepEqual(await workspacesOf(db, 'usr_2', 10), []);

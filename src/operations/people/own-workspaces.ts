@@ -1,23 +1,20 @@
 import { z } from 'zod';
-import { newWorkspaceId } from '../../domain/ids.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { recordChange } from '../../store/changes/follow-changes.ts';
 import { deleteWorkspaceContents, memberIds } from '../../store/delete-workspace.ts';
 import { decodeCursor } from '../../store/page.ts';
 import { pageOfPeople } from '../../store/people/members.ts';
 import { moveSession } from '../../store/people/sessions.ts';
-import { chooseWorkspace, saveMember, workspacesOf } from '../../store/people/users.ts';
+import { chooseWorkspace } from '../../store/people/users.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { listSlugs } from '../../store/servers/servers.ts';
-import { findWorkspace, insertWorkspace, periodOf, takeOfQuotas } from '../../store/workspaces.ts';
+import { findWorkspace } from '../../store/workspaces.ts';
 import { programName } from '../../version.ts';
 import { seesPeople } from '../names.ts';
 import { operation } from '../operation.ts';
 import { findOwnServer, isoTime } from '../shapes.ts';
-import { maxWorkspaces, workspaceName } from './workspaces.ts';
-
-/** Workspaces that one person owns, and that they make in a day. */
-export const mostOwned = 20;
+import { addWorkspace } from './add-workspace.ts';
+import { workspaceName } from './workspaces.ts';
 
 const createWorkspace = operation({
   name: 'createWorkspace',
@@ -30,18 +27,8 @@ const createWorkspace = operation({
   output: z.object({ id: z.string(), name: z.string() }),
   async run(context, { name }) {
     const { db, actor, now } = context;
-    const owned = (await workspacesOf(db, actor.id, maxWorkspaces)).filter(({ role }) => role === 'owner');
-    const day = periodOf('workspaces', actor.id, 'day', now());
-    const [use] = await takeOfQuotas(db, [{ ...day, quota: mostOwned, calls: 1 }]);
-    if (owned.length >= mostOwned || use?.granted !== 1)
-      throw new AppError(
-        'forbidden',
-        `a person may own ${mostOwned} workspaces, and make as many in a day; delete one`,
-      );
-    const id = newWorkspaceId(context.random, actor.id);
     const at = now();
-    await insertWorkspace(db, { id, name, at });
-    await saveMember(db, { workspaceId: id, userId: actor.id, role: 'owner', at });
+    const id = await addWorkspace(context, { userId: actor.id, name, at });
     await moveSession(db, actor.sessionHash ?? '', id);
     await chooseWorkspace(db, { workspaceId: id, userId: actor.id, at });
     return { id, name };

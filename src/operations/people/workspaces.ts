@@ -33,7 +33,7 @@ const workspaceRecord = z.object({
   id: z.string(),
   name: z.string(),
   role: z.enum(roles),
-  own: z.boolean().describe('Whether it was made for this person; others they were invited to.'),
+  own: z.boolean().describe('Whether this person created it; others they were invited to.'),
   chosen: z.boolean().describe('Whether this person has ever switched to it.'),
 });
 nameSchema('Workspace', workspaceRecord);

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { type Role, roles } from '../../domain/credentials/credential.ts';
+import { tenantLength, tenantOfPerson } from '../../domain/ids.ts';
 import type { Db } from '../db.ts';
 
 /** A person as the identity provider knows them: `issuer` and `subject` together are the identity. */
@@ -97,14 +98,12 @@ export async function chooseWorkspace(
     .execute();
 }
 
-/** A workspace of a person. `isOwn`: it was made for them; they have `chosen` it when they ever switched to it. */
+/** A workspace of a person. `isOwn`: they created it; they have `chosen` it when they ever switched to it. */
 export type JoinedWorkspace = { id: string; name: string; role: Role; isOwn: boolean; isChosen: boolean };
 
-/** A workspace that is made at a sign-in has the time of its first owner; whoever is invited joins later. */
-const isOwn = sql<number>`case
-  when members.role = 'owner' and members.created_at = workspaces.created_at then 1 else 0 end`;
-
 function joinedWorkspaces(db: Db, userId: string) {
+  const tenant = sql`substr(workspaces.id, 1, ${sql.lit(tenantLength)})`;
+  const isOwn = sql<number>`case when ${tenant} = ${tenantOfPerson(userId)} then 1 else 0 end`;
   return db
     .selectFrom('members')
     .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
