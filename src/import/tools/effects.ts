@@ -62,7 +62,7 @@ function wordsOf(text: string): string[] {
 
 const plainVerbs = new Set('check download export fetch get import read'.split(' '));
 
-/** Whether a word says what an operation does. */
+/** Returns true for a word that says what an operation does. */
 export function isVerb(word: string): boolean {
   return [destroying, changing, reading, plainVerbs].some((verbs) => verbs.has(word));
 }

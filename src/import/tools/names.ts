@@ -143,7 +143,7 @@ function inAscii(text: string): string {
     .replaceAll(/[ßæÆœŒøØłŁđĐı]/g, (letter) => spellings.get(letter) ?? letter);
 }
 
-/** Whether an argument cannot be called by its name on the wire, because that has letters of another script. */
+/** Returns true for a name on the wire with letters of another script, which no argument can have. */
 export function isForeignName(wireName: string): boolean {
   return /[^\p{ASCII}\P{L}]/u.test(inAscii(wireName));
 }

@@ -37,13 +37,16 @@ export class SchemaMaker {
     return this.#flat(raw, []);
   }
 
-  /** Reports the rules of an object from `flat` that do not hold for its fields as arguments. */
+  /** Reports the rules of an object from `flat` that its fields do not have as arguments. */
   spread(schema: JsonFields): void {
-    this.#drop(schema, [...dropped, 'minProperties', 'maxProperties']);
+    this.#drop(schema);
+    const { minProperties: least = 0, maxProperties: most = Number.POSITIVE_INFINITY } = schema;
+    if (Number(least) > asTexts(schema.required).length) this.loosened.add('minProperties');
+    if (Number(most) < entriesOf(schema.properties).length) this.loosened.add('maxProperties');
   }
 
-  #drop(schema: JsonFields, keywords: readonly string[]): void {
-    for (const keyword of keywords) if (schema[keyword] !== undefined) this.loosened.add(keyword);
+  #drop(schema: JsonFields): void {
+    for (const keyword of dropped) if (schema[keyword] !== undefined) this.loosened.add(keyword);
   }
 
   /** The schema of a property of a schema that `flat` gave. */
@@ -79,7 +82,7 @@ export class SchemaMaker {
     }
     const { schema, trail } = this.#flat(raw, above, outer);
     const { types, isNullable } = typesOf(schema);
-    this.#drop(schema, dropped);
+    this.#drop(schema);
     if (schema.uniqueItems === true && types.includes('array')) this.loosened.add('uniqueItems');
     const description = describe(schema);
     const base: JsonSchema = {
@@ -235,7 +238,7 @@ function ofKind(schema: JsonSchema, of: JsonFields, values: readonly string[]): 
 }
 
 /** Keywords that the service or clients do not take; without them a schema allows more. */
-const dropped = 'not if propertyNames dependencies dependentRequired dependentSchemas contains prefixItems'.split(' ');
+const dropped = 'not propertyNames dependencies dependentRequired contains prefixItems'.split(' ');
 
 function describe(schema: JsonFields): string {
   const said = plainText(asText(schema.description) || titleOf(schema), mostFieldText);
@@ -328,14 +331,27 @@ function flatSchema(raw: unknown, trail: readonly string[], references: Referenc
   );
 }
 
-/** A schema that holds for some values only. That of `if` decides for which ones. */
-type Conditional = { schema: unknown; isTest: boolean };
+/** A schema that holds for some values only, and the keyword that says so. That of `if` decides for which ones. */
+type Conditional = { schema: unknown; keyword: string; isTest: boolean };
 
 function conditionalOf({ if: test, then, else: otherwise, dependentSchemas, dependencies }: JsonFields): Conditional[] {
+  const of = (keyword: string, schemas: readonly unknown[], isTest = false) =>
+    schemas.filter((one) => isFields(one) || one === false).map((schema) => ({ schema, keyword, isTest }));
   const dependent = [dependentSchemas, dependencies].flatMap(entriesOf).map(([, schema]) => schema);
-  const schemas = [then, otherwise, ...dependent].map((schema) => ({ schema, isTest: false }));
-  return [...schemas, { schema: test, isTest: true }].filter(({ schema }) => isFields(schema));
+  const branches = test === undefined ? [] : [then, otherwise];
+  return [...of('if', branches), ...of('dependentSchemas', dependent), ...of('if', [test], true)];
 }
+
+/** Returns true if a conditional schema says more than which other fields there may be. */
+function hasRules(
+  { properties, type: _type, description: _text, title: _title, ...rules }: JsonFields,
+  known: unknown,
+) {
+  const isKnown = entriesOf(properties).some(([name]) => field(known, name) !== undefined);
+  return isKnown || Object.keys(rules).some((keyword) => !conditions.has(keyword));
+}
+
+const conditions = new Set(['if', 'then', 'else', 'dependentSchemas', 'dependencies']);
 
 /** A schema with the fields of its conditional schemas, all of them optional. */
 function withConditions(flat: Flat, references: References): Flat {
@@ -345,16 +361,18 @@ function withConditions(flat: Flat, references: References): Flat {
   const trails = new Set(flat.trail);
   const waiting = flat.conditional.map((one) => ({ ...one, trail: flat.trail }));
   // The array grows while it is walked.
-  for (const { schema, isTest, trail } of waiting) {
+  for (const { schema, keyword, isTest, trail } of waiting) {
     const inner = flatSchema(schema, trail, references, 1);
     const { required, properties, oneOf, anyOf } = inner.schema;
-    const alternatives = [oneOf, anyOf].flatMap(listOf).map((one) => ({ schema: one, isTest }));
+    const alternatives = [oneOf, anyOf].flatMap(listOf).map((one) => ({ schema: one, keyword, isTest }));
     for (const one of [...inner.conditional, ...alternatives]) waiting.push({ ...one, trail: inner.trail });
     for (const reference of inner.trail) trails.add(reference);
-    lost.push(...inner.lost);
+    lost.push(...inner.lost, ...(!isTest && (schema === false || hasRules(inner.schema, known)) ? [keyword] : []));
     for (const name of [...asTexts(required), ...entriesOf(properties).map(([one]) => one)])
       if (field(known, name) === undefined && !found.has(name)) found.set(name, []);
-    if (!isTest) for (const [name, property] of entriesOf(properties)) found.get(name)?.push(property);
+    for (const [name, property] of isTest ? [] : entriesOf(properties)) {
+      if ((found.get(name)?.push(property) ?? 0) > 1) lost.push(keyword);
+    }
   }
   const optional = [...found].map(([name, all]) => [name, all.length > 1 ? { anyOf: all } : (all[0] ?? {})]);
   if (optional.length === 0) return { ...flat, lost };

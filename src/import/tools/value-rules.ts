@@ -171,6 +171,10 @@ export function limitsOf(schema: JsonFields, allowed: readonly string[], loosene
     setCount(limits, schema, 'minItems');
     setCount(limits, schema, 'maxItems');
   }
+  if (allowed.includes('object')) {
+    setCount(limits, schema, 'minProperties');
+    setCount(limits, schema, 'maxProperties');
+  }
   return limits;
 }
 
