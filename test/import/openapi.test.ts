@@ -344,10 +344,10 @@ describe('the reader of API descriptions', () => {
             requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Node' } } } },
           }),
         },
-        '/b': { get: operation({ parameters: [{ name: 'session', in: 'cookie', schema: { type: 'string' } }] }) },
+        '/b': { get: operation({ parameters: [{ name: 'my session', in: 'cookie', schema: { type: 'string' } }] }) },
         '/c': {
           get: operation({
-            parameters: [{ name: 'session', in: 'cookie', required: true, schema: { type: 'string' } }],
+            parameters: [{ name: 'my session', in: 'cookie', required: true, schema: { type: 'string' } }],
           }),
         },
         '/d': { trace: operation({}) },
@@ -362,8 +362,8 @@ describe('the reader of API descriptions', () => {
     );
     assert.deepEqual(outcomesOf(document), [
       'POST /a: loosened; pattern; recursion',
-      'GET /b: partial; the cookie "session"',
-      'GET /c: skipped; the cookie "session"',
+      'GET /b: partial; the cookie "my session"',
+      'GET /c: skipped; the cookie "my session"',
       'TRACE /d: skipped; the method TRACE',
       'GET /e/{date}_PI.xml: skipped; a path parameter that a letter follows',
       'GET /f: loosened; pattern; recursion',

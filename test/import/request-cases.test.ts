@@ -318,4 +318,20 @@ describe('an imported operation', () => {
     assert.equal((await optional.sent('a')).headers.accept, 'application/json');
     assert.equal((await optional.sent('a', { Accept: 'text/html' })).headers.accept, 'text/html');
   });
+
+  it('[imp 2] sends parameters in cookies beside the credential, and no cookie of the credential twice', async () => {
+    const cookie = (name: string, schema: Json) => ({ name, in: 'cookie', explode: false, schema });
+    const parameters = [
+      cookie('theme', { type: 'string' }),
+      cookie('tags', { type: 'array', items: { type: 'string' } }),
+      cookie('sid', { type: 'string' }),
+    ];
+    const paths = { '/a': { get: { operationId: 'a', parameters, responses: {} } } };
+    const components = { securitySchemes: { login: { type: 'apiKey', in: 'cookie', name: 'sid' } } };
+    const made = await imports.imported(JSON.stringify(openApi(paths, { components, security: [{ login: [] }] })));
+    assert.deepEqual(outcomesOf(made), ['whole']);
+    const { rawHeaders } = await made.sent('a', { theme: 'dark; é', tags: ['x', 'y,z'] });
+    const found = rawHeaders.filter((_, index) => /^cookie$/i.test(rawHeaders[index - 1] ?? ''));
+    assert.deepEqual(found, ['theme=dark%3B%20%C3%A9; tags=x,y%2Cz; sid=the-secret']);
+  });
 });

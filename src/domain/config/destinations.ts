@@ -12,7 +12,7 @@ export type Encoding = (typeof bodyEncodings)[number];
 export type BodyKind = Encoding | 'argument' | 'template';
 
 /** Where an argument goes; `part`: only into a template of the body, or into the name or the type of a file. */
-export type Destination = 'url' | 'query' | 'header' | 'body' | 'part';
+export type Destination = 'url' | 'query' | 'header' | 'cookie' | 'body' | 'part';
 
 /** Whether the `body` of a tool names an encoding; otherwise it names an argument. */
 export function isEncoding(body: string | undefined): body is Encoding {

@@ -115,7 +115,7 @@ function describedFile(description: unknown): string {
   return `${/[.!?]$/.test(given) ? given : `${given}.`} ${hint}`;
 }
 
-const argumentLocations = ['path', 'query', 'header', 'body'] as const;
+const argumentLocations = ['path', 'query', 'header', 'cookie', 'body'] as const;
 export type ArgumentLocation = (typeof argumentLocations)[number];
 
 /** One argument of a tool, for building the request. */
@@ -178,7 +178,7 @@ export const fieldSchema = z.strictObject({
   in: z
     .enum(argumentLocations)
     .optional()
-    .describe('Where the argument goes, overruling the method: path, query, header or body.'),
+    .describe('Where the argument goes, overruling the method: path, query, header, cookie or body.'),
   ...wireKeywords,
   'x-mcp-header': z.string().optional().describe('Header suffix under which modern MCP clients mirror this argument.'),
 });

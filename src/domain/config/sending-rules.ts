@@ -1,5 +1,5 @@
 import type { Problem } from '../../errors.ts';
-import { headerNameProblem, mediaTypeChoices, mediaTypeOf } from '../http/headers.ts';
+import { headerNameProblem, isHeaderName, mediaTypeChoices, mediaTypeOf } from '../http/headers.ts';
 import { foldedHeader } from '../http/parameter-names.ts';
 import { argumentsIn, type UrlTemplate } from '../http/url-template.ts';
 import { isDeeperThan, isRawNumber } from '../json/json.ts';
@@ -28,6 +28,8 @@ export type ArgumentContext = {
   template: UrlTemplate | undefined;
   /** The headers of the credentials, folded. */
   credentials: ReadonlySet<string>;
+  /** The names of the cookies of the credentials. */
+  cookies: readonly string[];
   guesses: Guesses;
 };
 
@@ -41,6 +43,7 @@ export function argumentProblems(context: ArgumentContext): Problem[] {
       ...constantProblems(argument),
     ]),
     ...headerProblems(context),
+    ...cookieProblems(context),
     ...nameProblems(context),
   ];
 }
@@ -82,7 +85,8 @@ function locationProblems(argument: Argument, { tool, destinations, template }: 
     const message = `the whole query is the argument ${argumentsIn(whole).join()}; say with "in" where this one goes`;
     problems.push({ path, message });
   }
-  if (to === 'body' && tool.method === 'HEAD') add('in', 'a HEAD request has no body; allowed: path, query, header');
+  if (to === 'body' && tool.method === 'HEAD')
+    add('in', 'a HEAD request has no body; allowed: path, query, header, cookie');
   if (to === 'body' && bodyKindOf(tool) === 'argument' && name !== tool.body) {
     add('in', `the argument ${tool.body} is the body; allowed: path, query, header`);
   }
@@ -115,6 +119,9 @@ function styleProblems(argument: Argument, { tool, destinations }: ArgumentConte
   if (style === undefined || to === undefined) return [];
   if (to === 'url' && !textStyles.includes(style)) {
     return problem(`found ${shown(style)}; allowed for a token of the url: ${textStyles.join(', ')}`);
+  }
+  if (to === 'cookie' && !textStyles.includes(style)) {
+    return problem(`found ${shown(style)}; allowed in a cookie: ${textStyles.join(', ')}`);
   }
   if (to === 'header' && !headerStyles.includes(style)) {
     return problem(`found ${shown(style)}; allowed in a header: ${headerStyles.join(', ')}`);
@@ -198,12 +205,31 @@ function headerProblems({ tool, declared, credentials }: ArgumentContext): Probl
   return problems;
 }
 
+function cookieProblems({ declared, cookies }: ArgumentContext): Problem[] {
+  const taken = new Set(cookies);
+  return declared.flatMap((argument) => {
+    if (argument.location !== 'cookie') return [];
+    const name = wireNameOf(argument);
+    const isTaken = [...taken].some((other) => other.toLowerCase() === name.toLowerCase());
+    taken.add(name);
+    const path = pathOfName(argument);
+    if (!isHeaderName(name))
+      return [{ path, message: `found ${shown(name)}; allowed: letters, digits and !#$%&'*+-.^_\`|~` }];
+    return isTaken ? [{ path, message: 'this cookie is set already by authentication or another argument' }] : [];
+  });
+}
+
 /** Names that mean nothing, or that receivers could read as others beside them. */
 function nameProblems({ tool, declared, destinations }: ArgumentContext): Problem[] {
   const kind = bodyKindOf(tool);
   const isNamed = ({ name }: Argument) => {
     const to = destinations.get(name);
-    return to === 'query' || to === 'header' || (to === 'body' && kind !== 'argument' && kind !== 'template');
+    return (
+      to === 'query' ||
+      to === 'header' ||
+      to === 'cookie' ||
+      (to === 'body' && kind !== 'argument' && kind !== 'template')
+    );
   };
   const nameless = declared
     .filter((argument) => argument.wire.wire_name !== undefined && !isNamed(argument))

@@ -16,6 +16,7 @@ import {
   type Credentials,
   credentialHeaders,
   credentialQueryNames,
+  credentialsOf,
   noCredential,
 } from './authentication.ts';
 import { type BodyFields, destinationsOf, parseBodyTemplate, wireNameOf } from './destinations.ts';
@@ -247,10 +248,11 @@ function sendingProblems(
   const inBody = hasTemplate ? parseBodyTemplate(tool.body_template, names).names : [];
   const destinations = destinationsOf(tool, declared, { inUrl: template?.names ?? [], inBody });
   const credentials = credentialHeaders(authentication);
+  const cookies = credentialsOf(authentication).flatMap(({ cookie }) => cookie ?? []);
   const ofBody = declared.filter(({ name }) => destinations.get(name) === 'body');
   const ofWhole = [contentTypeProblem(tool, ofBody), emptyFormProblem(tool, ofBody)];
   return [
-    ...argumentProblems({ tool, declared, destinations, template, credentials, guesses }),
+    ...argumentProblems({ tool, declared, destinations, template, credentials, cookies, guesses }),
     ...ofWhole.filter((problem) => problem !== undefined),
   ];
 }

@@ -20,7 +20,6 @@ const forbidden = new Set([
   'te',
   'trailer',
   'expect',
-  'cookie',
   'forwarded',
   'via',
   'accept-encoding',
@@ -64,6 +63,8 @@ export function isHeaderValue(value: string): boolean {
 export function headerNameProblem(name: string): string | undefined {
   if (!isHeaderName(name)) return `found ${JSON.stringify(name)}; allowed: letters, digits and !#$%&'*+-.^_\`|~`;
   const folded = foldedHeader(name);
+  if (folded === 'cookie')
+    return 'cookies are joined from the credential of type Cookie and from arguments with "in": "cookie"; use these instead';
   if (forbidden.has(folded) || forbiddenPrefixes.some((prefix) => folded.startsWith(prefix))) {
     return 'this header is set by the service or by HTTP itself; leave it out';
   }

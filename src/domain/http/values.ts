@@ -80,6 +80,12 @@ export function encodeReserved(text: WireText): string {
   return encodeText(text).replaceAll(percentOfReserved, decodeURIComponent);
 }
 
+/** Percent-encodes what a cookie cannot hold (RFC 6265, 4.1.1), and `%`, so that it can be decoded. */
+export function encodeCookie(text: WireText): string {
+  const one = (part: string) => part.replaceAll(/[^\x21\x23\x24\x26-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+/gu, encode);
+  return typeof text === 'string' ? one(text) : text.map(one).join(',');
+}
+
 const unreserved = /^[A-Za-z0-9._~-]*$/;
 const left = /[!'()*]/;
 /** From this length on, going over the bytes is quicker than encodeURIComponent. */

@@ -11,7 +11,9 @@ import { fillPlaceholders, fillPlaceholdersIn } from '../http/placeholders.ts';
 import { checked, renderUrl } from '../http/url-template.ts';
 import {
   encode,
+  encodeCookie,
   hasControlCharacter,
+  lengthOf,
   mostHeaderLength,
   own,
   refuseLonger,
@@ -67,10 +69,12 @@ export function buildRequest(
     headers.push(name, headerText(name, text));
   }
   let pairs: Pairs | undefined;
+  const cookies: string[] = [];
   for (const argument of template.arguments) {
     const value = own(args, argument.name);
     if (value === undefined) continue;
     if (argument.location === 'header') headers.push(...argumentHeaders(argument, value));
+    else if (argument.location === 'cookie') cookies.push(...argumentCookie(argument, value));
     else {
       pairs ??= pairsOf('a URL', template.arrayFormat);
       addPairs(pairs, argument, value);
@@ -80,7 +84,9 @@ export function buildRequest(
   const content = template.body.kind === 'none' ? undefined : contentOf(template.body, args, credentials.secret);
   const contentType = template.body.contentType === undefined ? content?.contentType : undefined;
   if (contentType !== undefined) headers.push('Content-Type', contentType);
-  if (template.credentials.length > 0) addCredentials(template.credentials, credentials.tokens, headers, query);
+  if (template.credentials.length > 0)
+    addCredentials(template.credentials, credentials.tokens, { headers, query, cookies });
+  if (cookies.length > 0) headers.push('Cookie', cookies.join('; '));
   const search = query.length > 0 ? `?${query.join('&')}` : '';
   return {
     method: template.method,
@@ -114,6 +120,15 @@ function argumentHeaders(argument: SentArgument, value: unknown): string[] {
   return line(argument, isSeparated(style) && value !== null ? styledText(argument, value) : valueText(name, value));
 }
 
+/** The cookie that an argument becomes; none for an argument without a text. @throws ToolFailure invalid_arguments */
+function argumentCookie(argument: SentArgument, value: unknown): string[] {
+  const { name, wireName, style } = argument;
+  const text = value === null ? undefined : style === undefined ? wireText(name, value) : styledToken(argument, value);
+  if (text === undefined) return [];
+  refuseLonger(name, lengthOf(text), mostHeaderLength, 'a cookie');
+  return [`${wireName}=${encodeCookie(text)}`];
+}
+
 /** A pair of name and value; none for an argument without a text. */
 function line({ name, wireName }: SentArgument, text: string | undefined): string[] {
   if (text === undefined) return [];
@@ -143,21 +158,23 @@ function cookieText(value: string): string {
 }
 
 /**
- * Adds the credentials of a call to its headers and its query. A signature is not added: it is made of the whole request.
+ * Adds the credentials of a call to its headers, its query and its cookies. A signature is not added: it is made of the whole request.
  * @throws ToolFailure invalid_arguments when a credential cannot go where it belongs
  */
-function addCredentials(all: readonly Authentication[], tokens: Tokens, headers: string[], query: string[]): void {
-  let cookies = '';
+function addCredentials(
+  all: readonly Authentication[],
+  tokens: Tokens,
+  { headers, query, cookies }: { headers: string[]; query: string[]; cookies: string[] },
+): void {
   for (let index = 0; index < all.length; index++) {
     const one = all[index] as Authentication;
     const token = tokens[index];
     if (token === undefined || one.type === 'AwsSigV4') continue;
     const header = credentialHeader(one);
     if (header !== undefined) headers.push(header, headerText(header, credentialValue(one, token)));
-    else if (one.type === 'Cookie') cookies += `${cookies && '; '}${one.cookie}=${cookieText(token)}`;
+    else if (one.type === 'Cookie') cookies.push(`${one.cookie}=${cookieText(token)}`);
     else query.push(`${encode(credentialQueryKey(one) as string)}=${encode(token)}`);
   }
-  if (cookies !== '') headers.push('Cookie', cookies);
 }
 
 /** The headers that a signature adds to a request, with a mask for their values. */

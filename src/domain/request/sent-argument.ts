@@ -9,7 +9,7 @@ export type SentArgument = {
   name: string;
   /** Its name in the query, in the header list or in the body. */
   wireName: string;
-  location: 'query' | 'header' | 'body';
+  location: 'query' | 'header' | 'cookie' | 'body';
   /** Undefined: arrays as the tool's `array_format` says, objects as JSON text. */
   style: WireStyle | undefined;
   /** Names that the caller must not make of the properties of an object. */

@@ -292,6 +292,7 @@ function namesOf(schemes: readonly ApiScheme[], listed: ReadonlySet<string>): Cr
     schemes.flatMap((scheme) => (scheme.in === location && scheme.parameter !== undefined ? [scheme.parameter] : []));
   return {
     headers: new Set(keysIn('header').map(foldedHeader)),
+    cookies: new Set(keysIn('cookie')),
     query: ownedNames(keysIn('query')),
     isAws: schemes.some(({ kind }) => kind === 'aws'),
     listed: schemes.length > 0 ? listed : new Set(),

@@ -1,4 +1,4 @@
-import { headerNameProblem } from '../../domain/http/headers.ts';
+import { headerNameProblem, isHeaderName } from '../../domain/http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames } from '../../domain/http/parameter-names.ts';
 import { asText, asTexts, field, isFields, listOf } from '../document/lenient.ts';
 import type { ApiInput, ApiOperation, InputStyle } from '../model.ts';
@@ -10,6 +10,7 @@ import { joined, mostFieldText, plainText, visibleName } from './texts.ts';
 /** Names that carry the credential, so that no argument has them, as they are compared. */
 export type CredentialNames = {
   headers: ReadonlySet<string>;
+  cookies: ReadonlySet<string>;
   query: OwnedNames;
   isAws: boolean;
   /** Names in lower case of parameters that most operations have for the credential, beside what the security says. */
@@ -70,7 +71,7 @@ function addInput(described: ApiInput, parts: InputParts, making: Making): void 
     report.repairs.add(`the credential ${short(input.name)} is listed as a parameter`);
     return;
   }
-  if (input.location === 'cookie') {
+  if (input.location === 'cookie' && !isHeaderName(input.name)) {
     report.lose(`the cookie ${short(input.name)}`, input.required);
     return;
   }
@@ -96,6 +97,7 @@ const partOfSignature =
 
 function isCredential({ name, location }: ApiInput, credential: CredentialNames): boolean {
   const isSigned = credential.isAws && partOfSignature.test(name);
+  if (location === 'cookie') return credential.cookies.has(name);
   if (location !== 'header' && location !== 'query') return false;
   if (isSigned || credential.listed.has(name.toLowerCase())) return true;
   if (location === 'query') return isReadAs(name, credential.query);

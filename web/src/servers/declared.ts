@@ -34,7 +34,7 @@ export const values: Record<string, readonly string[]> = {
   "tool_mode": ["list","search"],
   "tools.*.method": ["GET","POST","PUT","PATCH","DELETE","HEAD","OPTIONS"],
   "tools.*.input_schema.*.type": ["string","number","integer","boolean","array","object"],
-  "tools.*.input_schema.*.in": ["path","query","header","body"],
+  "tools.*.input_schema.*.in": ["path","query","header","cookie","body"],
   "tools.*.input_schema.*.style": ["repeat","comma","brackets","indices","pipe","space","deep","json"],
   "tools.*.input_schema.*.content": ["base64"],
   "tools.*.array_format": ["repeat","comma","brackets"],

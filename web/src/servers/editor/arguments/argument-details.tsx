@@ -45,6 +45,7 @@ const locations = [
   { value: 'path', label: 'Path' },
   { value: 'query', label: 'Query' },
   { value: 'header', label: 'Header' },
+  { value: 'cookie', label: 'Cookie' },
   { value: 'body', label: 'Body' },
 ];
 
