@@ -5,7 +5,7 @@ import { compareTool } from '../../src/import/comparison/compare-tool.ts';
 import { SchemaFinder } from '../../src/import/document/references.ts';
 import type { ImportedTool } from '../../src/import/tools/made-tool.ts';
 import { tries } from '../sets.ts';
-import { openApi, planOf } from '../support/import/plan-of.ts';
+import { openApi, outcomesOf, planOf } from '../support/import/plan-of.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const responses = { 200: { description: 'ok' } };
@@ -143,5 +143,47 @@ describe('the comparison of a document with a finished tool', () => {
       }),
       { numRuns: tries(200) },
     );
+  });
+
+  it('[imp 3] names in the notes each part of an operation that its tool does not have', () => {
+    const text = { type: 'string' };
+    const object = (more: Json) => ({ type: 'object', properties: { kind: text }, ...more });
+    const bodies: [word: string, schema: Json][] = [
+      ['locker', object({ if: { required: ['kind'] }, else: { properties: { locker: text } } })],
+      ['voucher', object({ dependentSchemas: { kind: { properties: { voucher: text } } } })],
+      ['dependentRequired', object({ dependentRequired: { kind: ['seats'] } })],
+      ['seats', object({ required: ['seats'] })],
+      ['seats', object({ properties: { order: object({ required: ['seats'] }) } })],
+      ['straße', object({ properties: { order: object({ properties: { straße: text } }) } })],
+      ['maxProperties', object({ properties: { labels: { type: 'object', maxProperties: 3 } } })],
+      ['multipleOf', object({ properties: { price: { type: 'number', multipleOf: 0.05 } } })],
+      ['additionalProperties', object({ additionalProperties: { type: 'integer' } })],
+    ];
+    const inputs: [word: string, parameter: Json][] = [
+      ['multipleOf', { name: 'step', in: 'query', schema: { type: 'integer', multipleOf: 3 } }],
+      ['filter', { name: 'filter', in: 'querystring', content: { 'application/json': { schema: object({}) } } }],
+      ['Cookie', { name: 'Cookie', in: 'header', schema: text }],
+      ['session', { name: 'session', in: 'cookie', schema: text }],
+    ];
+    const operations: [word: string, post: Json][] = [
+      ...inputs.map(([word, parameter]): [string, Json] => [word, { parameters: [parameter] }]),
+      ...bodies.map(([word, schema]): [string, Json] => [
+        word,
+        { requestBody: { required: true, content: { 'application/json': { schema } } } },
+      ]),
+    ];
+    for (const [word, post] of operations) {
+      const [made] = planOf(openApi({ '/orders': { post: { summary: 'Adds an order', ...post, responses } } })).all;
+      const isShown = JSON.stringify(made?.tool?.input_schema).includes(`"${word}"`);
+      assert.ok(isShown || made?.notes.join().includes(word), `${word}: ${made?.outcome} ${made?.notes.join()}`);
+      assert.ok(isShown || made?.outcome !== 'whole', word);
+    }
+    const states = [{ type: 'string', enum: ['packed', 'sent'] }, { enum: [''] }, { enum: [null] }];
+    const parameters = [{ name: 'state', in: 'query', schema: { oneOf: states } }];
+    const [listed] = planOf(openApi({ '/orders': { get: { parameters, responses } } })).all;
+    assert.equal(listed?.outcome === 'whole', JSON.stringify(listed?.tool?.input_schema).includes('"sent"'));
+    const content = { 'application/json': { schema: object({}) }, 'text/csv': { schema: text } };
+    const [other] = outcomesOf(openApi({ '/orders': { post: { requestBody: { content }, responses } } }));
+    assert.equal(other, 'POST /orders: whole; sent as "application/json", not as "text/csv"');
   });
 });

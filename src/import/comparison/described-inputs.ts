@@ -62,7 +62,7 @@ function readParameters(lists: readonly unknown[], references: References): Json
   const found = new Map<string, JsonFields>();
   for (const item of lists.flatMap(listOf)) {
     const { value } = references.follow(item);
-    if (isFields(value)) found.set(`${asText(value.in)} ${asText(value.name)}`, value);
+    if (isFields(value) && asText(value.name) !== '') found.set(`${asText(value.in)} ${asText(value.name)}`, value);
   }
   return [...found.values()];
 }
