@@ -128,6 +128,7 @@ describe('the comparison of a document with a finished tool', () => {
         assert.deepEqual([made.outcome, made.notes], ['whole', []], JSON.stringify(made.tool));
         const credential = {
           headers: new Set<string>(),
+          cookies: new Set<string>(),
           query: { folded: new Set<string>(), tree: { next: new Map() } },
         };
         const source = {

@@ -53,7 +53,7 @@ describe('the bounds of imports', () => {
       ],
       [{ document: `${long}\0` }, 400, /holds the character U\+0000/],
       [{ document: 'openapi: 3', slug: long }, 413, /the body without document is larger than 1048576 bytes/],
-      [{ document: long, slug: 7 }, 400, /slug: found 7; allowed: a string/],
+      [{ document: long, slug: {} }, 400, /slug: found an object; allowed: a string/],
       [[long] as unknown as Json, 400, /the body must be a JSON object/],
       [{ document: [long] }, 400, /document: found an object; allowed: a string/],
       [{ document: { openapi: '3.0.0', 'x-long': long } }, 400, /document: found an object; allowed: a string/],
