@@ -65,6 +65,15 @@ describe('the schema of an imported operation', () => {
     assert.deepEqual(await bodySent(nested, { target: { id: 5 } }), { target: { id: 5 } });
     await assert.rejects(nested.sent('add_thing', { target: {} }), /target\.id: is missing/);
     assert.deepEqual(outcome(nested), ['whole']);
+    const properties = { a: { type: 'integer' }, b: { type: 'integer' } };
+    const anyOf = ['a', 'b'].map((name) => ({ type: 'object', required: [name] }));
+    const content = { 'application/x-www-form-urlencoded': { schema: { type: 'object', properties, anyOf } } };
+    const post = { operationId: 'a', requestBody: { content } };
+    const form = await imports.imported(JSON.stringify(openApi({ '/a': { post } })));
+    await assert.rejects(form.sent('a', { a: 'x' }), /a: found .*; allowed: integer/);
+    const body = await withBody({ type: 'object', properties, anyOf });
+    assert.deepEqual((argumentsOf(body).body as Json).properties, properties);
+    assert.equal((argumentsOf(body).body as Json).anyOf, undefined);
   });
 
   it('[imp 2] takes free keys where the names of the properties have a pattern', async () => {

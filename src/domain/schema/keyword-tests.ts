@@ -32,7 +32,7 @@ function comparison(keyword: string, kind: Kind | undefined, holds: Holds): [str
   ];
 }
 
-/** The keywords that hold no schema, in the order in which their faults are reported. `format` is a hint and refuses nothing. */
+/** The keywords that hold no schema, in the order in which their faults are reported. `format` is a hint, and not checked. */
 export const keywordTests: ReadonlyMap<string, MakeTest> = new Map([
   ['type', typeTest],
   ['const', constTest],

@@ -246,7 +246,7 @@ function rootRank({ wire }: MadeArgument): number {
 function formFields(schema: JsonFields, { maker, report }: Making): Map<string, unknown> {
   const alternatives = [schema.oneOf, schema.anyOf].flatMap(listOf);
   if (alternatives.length > 0) report.loosened.add('alternatives of a form');
-  const all = [schema, ...alternatives.map((alternative) => maker.flat(alternative).schema)];
+  const all = [schema, ...alternatives.map((alternative) => maker.flat(alternative, schema.properties).schema)];
   const fields = new Map<string, unknown>();
   for (const [name, properties] of Map.groupBy(
     all.flatMap(({ properties }) => entriesOf(properties)),

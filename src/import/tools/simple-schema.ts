@@ -31,10 +31,10 @@ export class SchemaMaker {
 
   /**
    * The same schema with its references, `allOf` and conditions resolved at the top only. `isNamed` is false where no
-   * property is described, at most required.
+   * property is described, at most required; `outer` are the properties of the schema that it is an alternative of.
    */
-  flat(raw: unknown): { schema: JsonFields; trail: readonly string[]; isNamed: boolean } {
-    return this.#flat(raw, []);
+  flat(raw: unknown, outer?: unknown): { schema: JsonFields; trail: readonly string[]; isNamed: boolean } {
+    return this.#flat(raw, [], outer);
   }
 
   /** Reports the rules of an object from `flat` that its fields do not have as arguments. */
@@ -54,8 +54,7 @@ export class SchemaMaker {
     return this.#simple(raw, trail, 0);
   }
 
-  /** `outer` are the properties of the schema that this one is an alternative of. */
-  #flat(raw: unknown, trail: readonly string[], outer: unknown = {}) {
+  #flat(raw: unknown, trail: readonly string[], outer?: unknown) {
     const { lost, ...flat } = withConditions(flatSchema(raw, trail, this.#references), this.#references);
     for (const what of lost) this.loosened.add(what);
     const isNamed = entriesOf(flat.schema.properties).length > 0;
@@ -75,7 +74,7 @@ export class SchemaMaker {
     return { ...schema, properties: { ...(isFields(properties) && properties), ...Object.fromEntries(added) } };
   }
 
-  #simple(raw: unknown, above: readonly string[], depth: number, outer: unknown = {}): JsonSchema {
+  #simple(raw: unknown, above: readonly string[], depth: number, outer?: unknown): JsonSchema {
     if (--this.#left < 0) {
       this.loosened.add('a schema of more than 250 parts');
       return {};
