@@ -261,7 +261,8 @@ const findings = {
     'find F2': 'What a credential makes ends with it and has at most its limits.',
     'find F4': 'Whoever may manage a server can remove its secrets at any time.',
     'find E1': 'Any visible token of a caller reaches the upstream unchanged.',
-    'find E8': "The provider's own sentence about a failed login reaches the person, the log and the audit, as inert text.",
+    'find E8':
+      "The provider's own sentence about a failed login reaches the person, the log and the audit, as inert text.",
     'find E7':
       'A refused renewal ends a login only where the provider says so, or at the third without a reason in a row over a minute.',
     'find E4': 'An answer of a token endpoint that cannot be used ends the login with the reason.',
