@@ -183,7 +183,7 @@ describe('bodies and files', () => {
     }
     assert.match(textOf(await one.call(slug, { q: 'a' })), /^200 OK/);
     assert.deepEqual(await problems({ method: 'HEAD', input_schema: { a: { ...text, in: 'body' } } }), [
-      'tools[0].input_schema.a.in: a HEAD request has no body; allowed: path, query, header',
+      'tools[0].input_schema.a.in: a HEAD request has no body; allowed: path, query, header, cookie',
     ]);
     assert.deepEqual(await problems({ method: 'HEAD', body_template: {} }), [
       'tools[0].body_template: a HEAD request has no body; leave it out',
