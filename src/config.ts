@@ -8,6 +8,7 @@ import { hostNameOf } from './outbound/host-name.ts';
 import {
   isLoopback,
   issuerProblem,
+  parseAllowedHosts,
   parseEgressProxy,
   parseOrigins,
   quotedSetting,
@@ -36,6 +37,8 @@ export type Config = {
   serverHosts: string | undefined;
   egressAllow: EgressAllow;
   allowedOrigins: string[];
+  /** Further names of this machine, in local mode. */
+  allowedHosts: string[];
   clientDocuments: DocumentUse;
   trustedProxies: number;
   logLevel: string;
@@ -99,6 +102,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   const egressAllow = attempt(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
   const egressProxy = attempt(() => parseEgressProxy(values.EGRESS_PROXY), problems);
   const allowedOrigins = attempt(() => parseOrigins(values.ALLOWED_ORIGINS), problems) ?? [];
+  const allowedHosts = attempt(() => parseAllowedHosts(values.ALLOWED_HOSTS), problems) ?? [];
   const quotas = attempt(() => parseQuotas(values.QUOTAS), problems);
   if (values.DATABASE_URL) problems.push(...postgresUrlProblems(values.DATABASE_URL, values.DATABASE_CA_FILE !== ''));
   problems.push(...observabilityProblems(values), ...mailProblems(values));
@@ -114,6 +118,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     serverHosts: values.SERVER_HOSTS === '' ? undefined : `.${hostNameOf(values.SERVER_HOSTS.slice(2))}`,
     egressAllow,
     allowedOrigins,
+    allowedHosts,
     clientDocuments: values.CLIENT_METADATA_DOCUMENTS,
     trustedProxies: values.TRUSTED_PROXIES,
     logLevel: values.LOG_LEVEL,
@@ -204,6 +209,8 @@ function productionProblems(values: Values, baseUrl: string): string[] {
   if (values.MASTER_KEY === '') {
     problems.push('MASTER_KEY: required in production mode; make one with: openssl rand -base64 32');
   }
+  if (values.ALLOWED_HOSTS !== '')
+    problems.push('ALLOWED_HOSTS: is for local mode only; in production BASE_URL is the one address');
   return problems;
 }
 

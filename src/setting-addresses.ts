@@ -55,6 +55,18 @@ export function parseOrigins(text: string): string[] {
   });
 }
 
+/** Names of this machine, each with a port or without. @throws Error */
+export function parseAllowedHosts(text: string): string[] {
+  return entriesOf(text).map((entry) => {
+    const [, name = '', port] = /^(.+?)(?::(\d{1,5}))?$/.exec(entry) ?? [];
+    const isName = isHost(name.replace(/^\[(.*)\]$/, '$1')) && (name.startsWith('[') || !name.includes(':'));
+    if (isName && Number(port ?? 1) > 0 && Number(port ?? 1) <= 65_535) return entry.toLowerCase();
+    throw new Error(
+      `ALLOWED_HOSTS: found ${quotedSetting(entry)}; allowed: hosts such as toolhost or host.docker.internal:8080, comma-separated, without a scheme and without *`,
+    );
+  });
+}
+
 /** Entries of a setting with commas between them. */
 function entriesOf(text: string): string[] {
   return text

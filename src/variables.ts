@@ -79,6 +79,12 @@ export const variables = {
     fallback: '',
     meaning: 'Origins of web pages that may call the MCP endpoints, such as https://app.example.com, comma-separated.',
   },
+  ALLOWED_HOSTS: {
+    schema: z.string(),
+    fallback: '',
+    meaning:
+      'Further names under which this machine is reached in local mode, such as host.docker.internal:8080, comma-separated; without a port that of BASE_URL.',
+  },
   CLIENT_METADATA_DOCUMENTS: {
     schema: z.enum(documentUses),
     fallback: 'on',

@@ -117,7 +117,8 @@ const protocol = {
     'mcp 60': 'Known clients log in also where their documents cannot be fetched, and a refusal says why.',
     'mcp 55': 'A client metadata document is fetched through the guard and believed only for its own address.',
     'mcp 56': 'Web pages may use discovery, registration and the token endpoint.',
-    'mcp 57': 'Addresses in metadata come from the configured base URL.',
+    'mcp 57':
+      'Addresses in metadata come from the configured base URL, in local mode under the name of this machine that was asked.',
   }),
   ...of(rfc(9728), { 'mcp 40': 'The protected resource metadata names exactly the address of the server.' }),
   ...of(rfc(9207), { 'mcp 42': 'Redirects to the client carry the issuer, on success and error.' }),

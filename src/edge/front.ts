@@ -39,6 +39,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
   const { baseUrl, serverHosts: suffix } = parts.config;
   const serverHosts = suffix === undefined ? undefined : createServerHosts(suffix, baseUrl);
   const isSecure = baseUrl.startsWith('https:');
+  const { host: baseHost } = new URL(baseUrl);
   const usualPort = new URL(baseUrl).port !== '' ? undefined : isSecure ? ':443' : ':80';
   const readPath = basePathOf(baseUrl) === '' ? undefined : pathReader(baseUrl);
   const [ownHome, homeUrl] = [basePathOf(baseUrl) + routes.home, baseUrl + routes.home];
@@ -87,6 +88,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       path,
       requestId,
       ownOrigin: own?.origin,
+      otherBaseUrl: own || headers.host === baseHost ? undefined : rules.otherBaseUrl(headers.host),
       home,
       headers: edgeHeaders(request, requestId, rules.headers),
     };
@@ -140,11 +142,15 @@ function boundUnread(request: IncomingMessage, response: ServerResponse): void {
 
 function edgeRules(config: Config & { baseUrl: string }): EdgeRules {
   const { protocol } = new URL(config.baseUrl);
-  const { names: hosts } = createOwnHosts(config);
+  const { names: hosts, baseUrlAt } = createOwnHosts(config);
   // In local mode metrics need no token, so they require our host: a page could make its own name resolve to us.
   const anyHost = new Set<string>([routes.livez, routes.readyz, ...(config.mode === 'local' ? [] : [routes.metrics])]);
   return {
     hosts,
+    otherBaseUrl(host) {
+      const asked = baseUrlAt(host);
+      return asked === config.baseUrl ? undefined : asked;
+    },
     anyHost,
     origins: new Set([...[...hosts].map((name) => `${protocol}//${name}`), ...config.allowedOrigins]),
     headers: fixedHeaders(config.baseUrl),
@@ -231,6 +237,8 @@ function setHost({ headers, rawHeaders }: IncomingMessage, host: string): void {
 type EdgeRules = {
   /** `host[:port]` values of this service. */
   hosts: ReadonlySet<string>;
+  /** The base URL under a host, where that is another name of this machine. */
+  otherBaseUrl: (host: string | undefined) => string | undefined;
   /** Paths answered under any host name, because probes use the address. */
   anyHost: ReadonlySet<string>;
   /** Origins of web pages that may call this service. */
@@ -266,7 +274,7 @@ function checkEdge(request: IncomingMessage, path: string, rules: EdgeRules, isO
   if (!isOwnHost && !rules.anyHost.has(path) && (host === undefined || !rules.hosts.has(host))) {
     throw new AppError(
       'misdirected',
-      'this service does not answer for that host name; its operator sets the address with BASE_URL',
+      'this service does not answer for that host name; its operator sets the address with BASE_URL, or in local mode adds names with ALLOWED_HOSTS',
     );
   }
   if (!path.startsWith('/')) {

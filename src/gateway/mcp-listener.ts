@@ -99,6 +99,9 @@ export function createMcpListener(parts: McpListenerParts) {
         return;
       }
       hints = ownOrigin === undefined ? endpoint.hints : ownHints(endpoint.hints, ownOrigin, address);
+      const { otherBaseUrl } = incoming;
+      if (hints && otherBaseUrl !== undefined)
+        hints = { ...hints, resourceMetadata: underOtherName(hints.resourceMetadata, otherBaseUrl) };
       const decideAgain = async () => existing(await parts.find(address, look)).admit(request, look);
       const admission = decidedAdmission(decideAgain, parts.clock);
       const admitted = endpoint.admit(request, look);
@@ -155,8 +158,16 @@ function ownHints(hints: LoginHints | undefined, ownOrigin: string, address: str
   return hints && { ...hints, resourceMetadata: ownResourceMetadata(ownOrigin, partsOfAddress(address).view) };
 }
 
-function urlFor({ ownOrigin }: Incoming, address: string, { serverUrl }: McpListenerParts): string {
-  if (ownOrigin === undefined) return serverUrl(address);
+/** An address of this service under another name of this machine. */
+function underOtherName(url: string, otherBaseUrl: string): string {
+  return new URL(otherBaseUrl).origin + url.slice(new URL(url).origin.length);
+}
+
+function urlFor({ ownOrigin, otherBaseUrl }: Incoming, address: string, { serverUrl }: McpListenerParts): string {
+  if (ownOrigin === undefined) {
+    const url = serverUrl(address);
+    return otherBaseUrl === undefined ? url : underOtherName(url, otherBaseUrl);
+  }
   const { view } = partsOfAddress(address);
   return ownOrigin + ownHostPath + (view === undefined ? '' : `/${view}`);
 }

@@ -10,6 +10,8 @@ export type Incoming = {
   readonly requestId: string;
   /** Origin of the server's own host, when the request came to that. */
   readonly ownOrigin: string | undefined;
+  /** The base URL under the name of this machine that was asked, where that is not the configured one. */
+  readonly otherBaseUrl: string | undefined;
   /** Address of the start page, for links. The host of a server has none, so there it is absolute. */
   readonly home: string;
   /** Headers of every answer, names and values in turn. Whoever writes the answer adds its own. */

@@ -1,3 +1,4 @@
+import type { OwnHosts } from '../domain/http/own-hosts.ts';
 import { hashOf, newId, newSecret } from '../domain/ids.ts';
 import { AppError, messageOf, OAuthError, type OAuthErrorCode, oauthCodeOf } from '../errors.ts';
 import { routes, urlOf } from '../routes.ts';
@@ -47,7 +48,7 @@ export async function callback(
   parts: OAuthParts & FaultReport & { onCodeRefused: () => void },
 ): Promise<OAuthAnswer> {
   rejectDuplicates(query);
-  checkIssuer(query.get('iss'), parts.baseUrl);
+  checkIssuer(query.get('iss'), parts.ownHosts);
   const { login, secrets, refusal } = await takeLogin(server, { query, cookieHeader, requestId }, parts);
   const { verifier, clientState: state, agreement } = secrets;
   const jar = cookieJar(parts.baseUrl);
@@ -99,8 +100,8 @@ async function noteFailure(failure: LoginRecord, parts: OAuthParts & FaultReport
  * Refuses an answer of this service itself, which was meant for a client (RFC 9207). No provider of ours answers with our
  * issuer, so somebody led the person here to have the code sent to a token endpoint of theirs.
  */
-function checkIssuer(issuer: string | null, baseUrl: string): void {
-  if (issuer?.startsWith(urlOf(baseUrl, routes.mcp, '')))
+function checkIssuer(issuer: string | null, { names, baseUrlAt }: OwnHosts): void {
+  if ([...names].some((name) => issuer?.startsWith(urlOf(baseUrlAt(name), routes.mcp, ''))))
     throw new OAuthError('invalid_request', 'this is the answer of another login at this service; it is not passed on');
 }
 

@@ -290,8 +290,8 @@ export function checkResource(server: LoginServer, resources: readonly string[])
     if (url) url.search = '';
     return url?.href.replace(/\/$/, '') ?? text;
   };
-  const { issuer, ownAddress, apiAddress } = server;
-  const own = [issuer, ownAddress, apiAddress].filter((address) => address !== undefined).map(plain);
+  const { issuer, ownAddress, apiAddress, aliases = [] } = server;
+  const own = [issuer, ownAddress, apiAddress, ...aliases].filter((address) => address !== undefined).map(plain);
   const addresses = new Map<string, string | undefined>([
     ...own.map((address): [string, undefined] => [address, undefined]),
     ...own.flatMap((address) => server.views.map((view): [string, string] => [`${address}/${view}`, view])),

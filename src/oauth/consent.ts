@@ -182,7 +182,7 @@ export async function decide(
     const outcome = { error, state: request.state };
     return clientRedirect(server, request.redirectUri, outcome, { cookies: [used], isOfForm: true });
   }
-  const state = newSecret(parts.random);
+  const state = newSecret(parts.random) + stateOfHost(server, parts);
   const verifier = newSecret(parts.random);
   const binding = newSecret(parts.random);
   const now = parts.now();
@@ -211,6 +211,18 @@ export async function decide(
   const cookie = jar.set(loginCookie(id), binding, spans.login);
   const cookies = [cookie, used, ...jar.clearOlder(headers.cookie, loginPrefix)];
   return { status: 200, html: departurePage(server, url), cookies };
+}
+
+/** What a state ends in where the login does not begin at the host of BASE_URL, to which the provider leads back. */
+function stateOfHost({ issuer }: LoginServer, { baseUrl }: OAuthParts): string {
+  const { host } = new URL(issuer);
+  return host === new URL(baseUrl).host ? '' : `.${Buffer.from(host).toString('base64url')}`;
+}
+
+/** The host in a state, which anybody may have made up. */
+export function hostOfState(state: string | undefined): string | undefined {
+  const [, encoded] = state?.split('.', 2) ?? [];
+  return encoded === undefined ? undefined : Buffer.from(encoded, 'base64url').toString();
 }
 
 function refused(message: string): OAuthError {

@@ -64,8 +64,10 @@ export type LoginServer = {
   operator?: string;
   /** Where the login acts, for people, when that is no property of the server. */
   actsIn?: string;
-  /** Both issuer and resource: `{base_url}/mcp/{slug}`. */
+  /** Both issuer and resource: `{base_url}/mcp/{slug}`, in local mode under the name that was asked. */
   issuer: string;
+  /** The resource under the other names of this machine. */
+  aliases?: readonly string[];
   /** A second address of the resource, on a host of its own. */
   ownAddress?: string | undefined;
   /** URL of the REST API, for the management server: both take the same tokens. */

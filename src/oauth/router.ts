@@ -11,7 +11,7 @@ import { routes, urlOf } from '../routes.ts';
 import { callback } from './callback.ts';
 import { type ClientRequest, usesBasic } from './client-authentication.ts';
 import { clientAuthMethods, registerClient } from './clients.ts';
-import { authorize, decide } from './consent.ts';
+import { authorize, decide, hostOfState } from './consent.ts';
 import { errorPage } from './pages.ts';
 import {
   type FaultReport,
@@ -64,7 +64,26 @@ async function serverOf(c: Context<Env>, parts: OAuthRouterParts): Promise<Login
   const look = sender && parts.lookFor(sender);
   const server = await parts.findServer(c.req.param('slug') ?? '', look);
   if (!server) throw notFound();
-  return server;
+  return atHost(server, c.req.header('host'), parts);
+}
+
+/** A server as it is under the host that was asked. In local mode all names of this machine are addresses of it. */
+function atHost(server: LoginServer, host: string | undefined, { ownHosts, baseUrl }: OAuthRouterParts): LoginServer {
+  if (ownHosts.names.size === 1) return server;
+  const below = server.issuer.slice(baseUrl.length);
+  const aliases = [...ownHosts.names].map((name) => ownHosts.baseUrlAt(name) + below);
+  return { ...server, issuer: ownHosts.baseUrlAt(host) + below, aliases };
+}
+
+/**
+ * The address that a callback belongs to: the provider leads to the host of BASE_URL, and the state names the one where the
+ * login began. Undefined where that is this one, or no name of this machine.
+ */
+function startOf(c: Context<Env>, { ownHosts }: OAuthRouterParts): string | undefined {
+  const host = hostOfState(c.req.query('state'));
+  if (host === undefined || !ownHosts.names.has(host) || host === c.req.header('host')?.toLowerCase()) return undefined;
+  const { pathname, search } = new URL(c.req.url);
+  return ownHosts.baseUrlAt(host) + pathname + search;
 }
 
 const notFound = () => new AppError('notFound', 'there is no login at this address');
@@ -74,7 +93,9 @@ function addDiscovery(http: Hono<Env>, parts: OAuthRouterParts): void {
     c.header('Access-Control-Allow-Origin', '*');
     return c.json(describe(await serverOf(c, parts), c));
   };
-  const ofServer = document((server) => serverMetadata(server, parts));
+  const ofServer = document((server, c) =>
+    serverMetadata(server, { ...parts, baseUrl: parts.ownHosts.baseUrlAt(c.req.header('host')) }),
+  );
   http.get(
     routes.resourceMetadata,
     document((server, c) => resourceMetadata(server, addressAt(server, c))),
@@ -115,7 +136,9 @@ function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
   );
   http.get(
     routes.callback,
-    shown((c, server) => {
+    shown(async (c, server) => {
+      const location = startOf(c, parts);
+      if (location !== undefined) return { status: 302, html: '', location };
       const returned = { query: query(c), cookieHeader: c.req.header('cookie'), requestId: requestIdOf(c) };
       return parts.returns(c.env.incoming, server.id, (failed) =>
         callback(server, returned, { ...parts, onCodeRefused: failed }),

@@ -213,23 +213,21 @@ describe('OAuth discovery', () => {
     assert.match(unauthorized.headers.get('access-control-expose-headers') ?? '', /WWW-Authenticate/);
   });
 
-  it('[mcp 57] builds every address from the configured one and not from the request', async () => {
+  it('[mcp 57] builds no address from what a request says of its host', async () => {
     const port = new URL(world.toolhost.url).port;
-    for (const host of [`localhost:${port}`, `127.0.0.1:${port}`]) {
-      const headers = {
-        host,
-        'x-forwarded-host': 'evil.example',
-        'x-forwarded-proto': 'https',
-        forwarded: 'host=evil.example',
-      };
-      for (const url of [resourceMetadata(), serverMetadata()]) {
-        const { status, text } = await wire(url, { headers });
-        assert.equal(status, 200);
-        assert.doesNotMatch(text, /evil|localhost|https:/);
-      }
-      const { headers: answered } = await wire(issuer, { method: 'GET', headers });
-      assert.match(String(answered['www-authenticate']), new RegExp(`resource_metadata="${world.toolhost.url}/`));
+    const headers = {
+      host: `127.0.0.1:${port}`,
+      'x-forwarded-host': 'evil.example',
+      'x-forwarded-proto': 'https',
+      forwarded: 'host=evil.example',
+    };
+    for (const url of [resourceMetadata(), serverMetadata()]) {
+      const { status, text } = await wire(url, { headers });
+      assert.equal(status, 200);
+      assert.doesNotMatch(text, /evil|https:/);
     }
+    const { headers: answered } = await wire(issuer, { method: 'GET', headers });
+    assert.match(String(answered['www-authenticate']), new RegExp(`resource_metadata="${world.toolhost.url}/`));
     assert.equal((await wire(serverMetadata(), { headers: { host: 'evil.example' } })).status, 421);
   });
 });

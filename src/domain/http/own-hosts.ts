@@ -37,25 +37,38 @@ export type OwnHosts = {
   names: ReadonlySet<string>;
   /** The path of the base URL. */
   path: string;
+  /** The base URL under the host of a request: in local mode that of any name, else the configured one. */
+  baseUrlAt(host: string | undefined): string;
   /** Whether a web address leads to one of them, or to the host of a server. Other paths of the host are of other services. */
   include(url: URL): boolean;
 };
 
-export type OwnAddresses = { baseUrl: string; mode: 'local' | 'production'; serverHosts: string | undefined };
+export type OwnAddresses = {
+  baseUrl: string;
+  mode: 'local' | 'production';
+  serverHosts: string | undefined;
+  /** Further names of this machine in local mode: hosts, with a port where it is not that of the base URL. */
+  allowedHosts: readonly string[];
+};
 
 const namesOfMachine = ['localhost', '127.0.0.1', '[::1]'];
 
-export function createOwnHosts({ baseUrl, mode, serverHosts }: OwnAddresses): OwnHosts {
-  const { host, port } = new URL(baseUrl);
+export function createOwnHosts({ baseUrl, mode, serverHosts, allowedHosts }: OwnAddresses): OwnHosts {
+  const { host, port, protocol } = new URL(baseUrl);
   const path = basePathOf(baseUrl);
   // Proxies may decode paths, join their slashes or ignore case.
   const mayBeBelow = new RegExp(`^${path.replaceAll('.', '\\.')}(?:/|$)|%|//`, 'i');
-  const local = mode === 'local' ? namesOfMachine.map((name) => withPort(name, port)) : [];
+  const listed = allowedHosts.map((entry) => (/:\d+$/.test(entry) ? plainHost(entry) : withPort(entry, port)));
+  const local = mode === 'local' ? [...namesOfMachine.map((name) => withPort(name, port)), ...listed] : [];
   const names = new Set([host, ...local]);
   const servers = serverHosts === undefined ? undefined : createServerHosts(serverHosts, baseUrl);
   return {
     names,
     path,
+    baseUrlAt(asked) {
+      const name = asked?.toLowerCase() ?? host;
+      return name !== host && names.has(name) ? `${protocol}//${name}${path}` : baseUrl;
+    },
     // The scheme does not count: browsers go to https where we have told them to (RFC 6797).
     include(url) {
       // A trailing dot names the same host.
@@ -63,6 +76,11 @@ export function createOwnHosts({ baseUrl, mode, serverHosts }: OwnAddresses): Ow
       return (names.has(plain) && mayBeBelow.test(url.pathname)) || servers?.slugOf(plain) !== undefined;
     },
   };
+}
+
+/** A host as clients of plain HTTP send it: without the usual port. */
+function plainHost(entry: string): string {
+  return new URL(`http://${entry}`).host;
 }
 
 function withPort(name: string, port: string): string {
