@@ -12,10 +12,9 @@ import {
   lastChosenWorkspace,
   saveMember,
   saveUser,
-  type User,
   workspacesOf,
 } from '../store/people/users.ts';
-import { countCreatedBy, insertWorkspace } from '../store/workspaces.ts';
+import { countCreatedBy } from '../store/workspaces.ts';
 import type { Identity } from './identity.ts';
 
 type PeopleParts = {
@@ -51,7 +50,7 @@ export async function welcome(
     : await takeInvitations(db, foldedAddress(email), at - invitationsKeptMs)) {
     await joinWorkspace(db, { ...invitation, userId: user.id, at });
   }
-  const home = (await findHome(user.id, parts)) ?? (await makeHome(user, at, parts));
+  const home = (await findHome(user.id, parts)) ?? (await makeHome(user.id, at, parts));
   const chosen = await lastChosenWorkspace(db, user.id);
   return { userId: user.id, workspaceId: chosen?.id ?? home };
 }
@@ -63,11 +62,9 @@ async function findHome(userId: string, { db, commonWorkspace }: PeopleParts): P
   return (await countCreatedBy(db, userId)).all > 0 ? first.id : undefined;
 }
 
-async function makeHome({ id: userId, name: person }: User, at: number, parts: PeopleParts): Promise<string> {
+async function makeHome(userId: string, at: number, parts: PeopleParts): Promise<string> {
   const { db, commonWorkspace: id } = parts;
-  const name = `Workspace of ${person ?? 'a new user'}`;
-  if (id === undefined) return addWorkspace(parts, { userId, name, at });
-  await insertWorkspace(db, { id, name, at });
+  if (id === undefined) return addWorkspace(parts, { userId, at });
   await saveMember(db, { workspaceId: id, userId, role: 'owner', at });
   return id;
 }

@@ -6,6 +6,7 @@ import type { Operation } from '../../src/operations/operation.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { leastInput, restRequest } from '../support/catalogue.ts';
 import { serverAt } from '../support/configs.ts';
+import { type PublicPeople, startPublicPeople } from '../support/oauth/public-people.ts';
 import { signInAgent } from '../support/oauth/signed-in-agent.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -154,5 +155,38 @@ describe('[find B9] names and addresses of people', () => {
   it('cannot be guessed by the filter of the audit log', async () => {
     const { body } = await toolhost.rest('GET', `/audit?target=${encodeURIComponent(guest)}`);
     assert.deepEqual(body.events, []);
+  });
+});
+
+const oauth = {
+  authorization_url: 'https://login.example.com/authorize',
+  token_url: 'https://login.example.com/token',
+  client_id: 'client-1',
+  client_secret: 'secret-of-the-client',
+  scopes: ['read'],
+};
+
+describe('[find B9] the name and the address of a person who signed in', () => {
+  let people: PublicPeople;
+  before(async () => {
+    people = await startPublicPeople();
+  });
+  after(() => people?.stop());
+
+  it('are in nothing that the service made up: no response to a key, and no consent page', async () => {
+    const email = 'lovelace@corp.example';
+    const session = await people.signIn({ sub: 'ada', name: 'Ada Lovelace', email, email_verified: true });
+    const config = serverAt('engine', 'https://api.example.com', { authentication: { type: 'Bearer' }, oauth });
+    assert.equal((await people.ask(session, 'POST', '/servers', config)).status, 201);
+    const { body: made } = await people.ask(session, 'POST', '/keys', { name: 'reads', scopes: ['manage:read'] });
+    const shown = [(await people.consentPage('engine')).html];
+    for (const op of operationList) {
+      const { method, path } = restRequest(op, { ...leastInput(op), slug: 'engine' });
+      if (method === 'GET' && op.scope === 'manage:read' && !op.people)
+        shown.push((await people.askAsAgent(String(made.key), method, path)).text);
+    }
+    assert.match(shown[0] ?? '', /Operated by[\s\S]*Workspace \w{4}/);
+    assert.ok(shown.some((text) => text.includes('exported_at')));
+    for (const text of shown) assert.doesNotMatch(text, /lovelace/i);
   });
 });

@@ -8,12 +8,13 @@ import { countCreatedBy, insertWorkspace, periodOf, takeOfQuotas } from '../../s
 export const maxCreated = 20;
 
 /**
- * Creates a workspace for a person, in a transaction; gives its id.
+ * Creates a workspace for a person, in a transaction; gives its id. The default name holds no name of a person: keys and
+ * consent pages show it.
  * @throws AppError forbidden when they have created as many as they may
  */
 export async function addWorkspace(
   { db, random }: { db: Db; random: Random },
-  { userId, name, at }: { userId: string; name: string; at: number },
+  { userId, name, at }: { userId: string; name?: string; at: number },
 ): Promise<string> {
   const day = periodOf('workspaces', userId, 'day', at);
   const [use] = await takeOfQuotas(db, [{ ...day, quota: maxCreated, calls: 1 }]);
@@ -25,7 +26,7 @@ export async function addWorkspace(
       `You created ${maxCreated} workspaces that still exist, the maximum. Delete one, or have an owner invite you to one.`,
     );
   const id = newWorkspaceId(random, userId);
-  await insertWorkspace(db, { id, name, at });
+  await insertWorkspace(db, { id, name: name ?? `Workspace ${id.slice(-4)}`, at });
   await saveMember(db, { workspaceId: id, userId, role: 'owner', at });
   return id;
 }

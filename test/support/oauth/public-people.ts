@@ -10,7 +10,7 @@ import { clientWithId } from './oauth-client.ts';
 const host = 'tools.example.com';
 const base = `https://${host}`;
 
-type Answer = { status: number; body: Json };
+type Answer = { status: number; text: string; body: Json };
 
 /** A service in production mode, and the people of its identity provider, who sign in one after the other. */
 export type PublicPeople = {
@@ -19,6 +19,8 @@ export type PublicPeople = {
   signIn(claims: Claims): Promise<string>;
   /** Signs an agent of a person in at the management server; gives its token, and the page that asked for consent. */
   signInAgent(claims: Claims): Promise<{ token: string; consent: Page }>;
+  /** The page that asks a person whether an agent may use a server. */
+  consentPage(slug: string): Promise<Page>;
   /** A request to the REST API as a page of the dashboard sends it. */
   ask(session: string, method: string, path: string, body?: Json): Promise<Answer>;
   /** The same of an agent. */
@@ -72,11 +74,24 @@ export async function startPublicPeople(env: Record<string, string> = {}): Promi
   async function rest(method: string, path: string, headers: Record<string, string>, body?: Json): Promise<Answer> {
     const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
     const response = await send(`${base}/api/v1${path}`, init);
-    return { status: response.status, body: (await response.json()) as Json };
+    const text = await response.text();
+    const isJson = /json/.test(response.headers.get('content-type') ?? '');
+    return { status: response.status, text, body: isJson ? (JSON.parse(text) as Json) : {} };
+  }
+
+  /** An agent registers at a server and leads a person there. */
+  async function askConsent(slug: string) {
+    const redirectUri = 'https://agent.example/callback';
+    const made = await post(`/mcp/${slug}/register`, { client_name: 'Agent', redirect_uris: [redirectUri] });
+    const id = String(made.client_id);
+    const { url, verifier } = clientWithId(id, { issuer: `${base}/mcp/${slug}` }).authorization();
+    const browser = createBrowser(undefined, send);
+    return { id, redirectUri, verifier, browser, consent: await browser.get(url) };
   }
 
   return {
     toolhost,
+    consentPage: async (slug) => (await askConsent(slug)).consent,
     async signIn(claims) {
       const browser = createBrowser(undefined, send);
       const departure = next(await browser.get(`${base}/login`));
@@ -85,12 +100,7 @@ export async function startPublicPeople(env: Record<string, string> = {}): Promi
       return browser.cookies(host).get('__Host-toolhost-session') ?? assert.fail('no session');
     },
     async signInAgent(claims) {
-      const redirectUri = 'https://agent.example/callback';
-      const made = await post('/mcp/manage/register', { client_name: 'Agent', redirect_uris: [redirectUri] });
-      const id = String(made.client_id);
-      const { url, verifier } = clientWithId(id, { issuer: `${base}/mcp/manage` }).authorization();
-      const browser = createBrowser(undefined, send);
-      const consent = await browser.get(url);
+      const { id, redirectUri, verifier, browser, consent } = await askConsent('manage');
       const departure = next(await browser.press(consent, 'Allow and log in'));
       const returned = await comeBack({ browser, provider, departure, callback: '/mcp/manage/callback' }, claims);
       const form = {
