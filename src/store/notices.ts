@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely';
+import { tenantLength } from '../domain/ids.ts';
 import { mostNoticesInDay, type Notice, type NoticeEvent } from '../domain/notices.ts';
 import { dayMs, startOf } from './calls/call-writer.ts';
 import type { Db } from './db.ts';
@@ -75,10 +76,21 @@ export async function findNotices(
   return pageOf(rows.map(toNotice), page.limit, ({ at, id }) => ({ at, id }));
 }
 
-/** The notice of each workspace that waits longest for its next attempt. No workspace: one process tells all. */
-export async function findDueNotices(db: Db, now: number, most: number): Promise<StoredNotice[]> {
-  const turn = sql<number>`row_number() over (partition by workspace_id order by next_at, id)`.as('turn');
-  const due = db.selectFrom('notices').select(columns).select(['next_at', turn]).where('next_at', '<=', now).as('due');
+/** The notice of each tenant that waits longest for its next attempt. No workspace: one process tells all. */
+export async function findDueNotices(
+  db: Db,
+  now: number,
+  { most, except }: { most: number; except: readonly { id: string }[] },
+): Promise<StoredNotice[]> {
+  const tenant = sql`substr(workspace_id, 1, ${sql.lit(tenantLength)})`;
+  const turn = sql<number>`row_number() over (partition by ${tenant} order by next_at, id)`.as('turn');
+  const due = db
+    .selectFrom('notices')
+    .select(columns)
+    .select(['next_at', turn])
+    .where('next_at', '<=', now)
+    .where('id', 'not in', [...except.map(({ id }) => id), ''])
+    .as('due');
   const query = db.selectFrom(due).select(columns).where('turn', '=', 1);
   return (await query.orderBy('next_at').limit(most).execute()).map(toNotice);
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { pino } from 'pino';
+import { startDetecting } from '../../src/app/elected/detect.ts';
 import { startTelling } from '../../src/app/elected/tell.ts';
 import { servingOf } from '../../src/operations/operation.ts';
 import { openDatabase } from '../../src/store/database.ts';
@@ -25,13 +26,13 @@ describe('notifications, in the dashboard', () => {
     const { parts } = dashboard.toolhost.running.app.runner;
     const file = `${dashboard.toolhost.dataDir}/toolhost.sqlite`;
     const database = await openDatabase({ ...usualOptions, postgres: undefined, file });
-    const telling = startTelling(database, pino({ level: process.env.TEST_LOG ?? 'silent' }), {
-      ...parts,
-      ...servingOf(parts),
-    });
-    await telling.look();
-    await telling.settled();
-    await telling.stop();
+    const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
+    for (const start of [startDetecting, startTelling]) {
+      const work = start(database, log, { ...parts, ...servingOf(parts) });
+      await work.look();
+      await work.settled();
+      await work.stop();
+    }
     await database.close();
   };
 

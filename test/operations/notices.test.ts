@@ -2,12 +2,15 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { pino } from 'pino';
+import { startDetecting } from '../../src/app/elected/detect.ts';
+import type { ElectedWork } from '../../src/app/elected/elected-work.ts';
 import { startTelling } from '../../src/app/elected/tell.ts';
 import { servingOf } from '../../src/operations/operation.ts';
 import { engines } from '../sets.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { startMailServer } from '../support/upstreams/mail-server.ts';
@@ -45,14 +48,13 @@ for (const engine of engines) {
     /** A process that has just got the lease looks, and tells. */
     const look = async () => {
       const { parts } = world.toolhost.running.app.runner;
-      const telling = startTelling(await world.database(), pino({ level: process.env.TEST_LOG ?? 'silent' }), {
-        ...parts,
-        ...servingOf(parts),
-        lookMs: day,
-      });
-      await telling.look();
-      await telling.settled();
-      await telling.stop();
+      const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
+      for (const start of [startDetecting, startTelling]) {
+        const work = start(await world.database(), log, { ...parts, ...servingOf(parts), lookMs: day });
+        await work.look();
+        await work.settled();
+        await work.stop();
+      }
     };
     const notices = async () => (await rest('GET', '/notices')).body.notices as Notice[];
     const hook = async (path: string, events: string[]) => {
@@ -272,6 +274,42 @@ for (const engine of engines) {
         ['stays'],
       );
       await remove(made);
+    });
+
+    it('[find A8] a creator whose receivers never answer takes half of the slots, however many workspaces they have', async () => {
+      const workspaces = [1, 2, 3].map((n) => `wsp_${'m'.repeat(22)}${n}`);
+      const neighbor = `wsp_${'n'.repeat(22)}1`;
+      otherReceiver.on('POST /never', () => 'hold');
+      const unused: [workspace: string, url: string, keys: number][] = [
+        ...workspaces.map((workspace): [string, string, number] => [workspace, `${otherReceiver.url}/never`, 6]),
+        [neighbor, `${receiver.url}/neighbor`, 3],
+      ];
+      for (const [workspace, url, keys] of unused) {
+        const key = await world.toolhost.key({ workspace });
+        await world.toolhost.rest('POST', '/webhooks', { key, body: { url, events: ['key.unused'] } });
+        for (let n = 1; n < keys; n++) await world.toolhost.key({ workspace });
+      }
+      await world.wait(91 * day);
+      const { parts } = world.toolhost.running.app.runner;
+      const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
+      const starts = [startDetecting, startTelling].map(async (start) =>
+        start(await world.database(), log, { ...parts, ...servingOf(parts), lookMs: day }),
+      );
+      const [detecting, telling] = (await Promise.all(starts)) as [ElectedWork, ElectedWork];
+      await detecting.look();
+      await detecting.settled();
+      await detecting.stop();
+      await telling.look();
+      const held = () => otherReceiver.requests.filter(({ url }) => url === '/never');
+      await eventually(() => assert.deepEqual([arrived('/neighbor').length, held().length], [2, 4]));
+      await telling.stop();
+      for (const request of held()) request.release();
+      const { db } = world.toolhost.running.app.runner;
+      for (const table of ['webhooks', 'notices'] as const)
+        await db
+          .deleteFrom(table)
+          .where('workspace_id', 'in', [...workspaces, neighbor])
+          .execute();
     });
 
     it('a description that changed is told among many that did not', async () => {

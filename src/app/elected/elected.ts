@@ -6,6 +6,7 @@ import type { EndedLogins } from '../../store/audit-events.ts';
 import type { Database } from '../../store/database.ts';
 import { prunings, roundMs } from '../../store/pruning/prunings.ts';
 import type { FullConfig } from '../full-config.ts';
+import { startDetecting } from './detect.ts';
 import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
 import { startTelling } from './tell.ts';
 import { startWatchingImports } from './watch-imports.ts';
@@ -14,10 +15,12 @@ import { startWatchingImports } from './watch-imports.ts';
 export function startElected(config: FullConfig, database: Database, log: Log, parts: Parts, lookMs: number) {
   const upkeep = config.siblings === undefined ? startUpkeep(config, database, log, parts.now, lookMs) : undefined;
   const watching = startWatchingImports(database, log, { ...parts, lookMs });
-  const telling = startTelling(database, log, { ...parts, ...servingOf(parts), lookMs });
+  const notifying = { ...parts, ...servingOf(parts), lookMs };
+  const detecting = startDetecting(database, log, notifying);
+  const telling = startTelling(database, log, notifying);
   return {
     async stop() {
-      await Promise.all([upkeep?.stop(), watching.stop(), telling.stop()]);
+      await Promise.all([upkeep?.stop(), watching.stop(), detecting.stop(), telling.stop()]);
     },
   };
 }

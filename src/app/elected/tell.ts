@@ -1,104 +1,54 @@
-import { randomBytes } from 'node:crypto';
-import { newId } from '../../domain/ids.ts';
-import { mostMailed, type Notice, nextAttemptAt } from '../../domain/notices.ts';
+import { mostMailed, nextAttemptAt } from '../../domain/notices.ts';
 import { AppError } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import { mailOf, webhookBody } from '../../operations/notices/messages.ts';
 import type { Parts, Telling } from '../../operations/operation.ts';
-import { hourMs, minuteMs } from '../../store/calls/call-writer.ts';
+import { minuteMs } from '../../store/calls/call-writer.ts';
 import type { Database } from '../../store/database.ts';
-import { type Delivery, findDueNotices, insertNotice, type StoredNotice, saveAttempt } from '../../store/notices.ts';
+import { type Delivery, findDueNotices, type StoredNotice, saveAttempt } from '../../store/notices.ts';
 import { contexts } from '../../store/sealing/sealing.ts';
-import { listeningWorkspaces, mailedMembers, webhooksOf } from '../../store/webhooks.ts';
-import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
+import { mailedMembers, webhooksOf } from '../../store/webhooks.ts';
+import { type ElectedWork, type RunningRound, startElectedWork, usualLookMs } from './elected-work.ts';
+import { runInTurns } from './in-turns.ts';
 
-/** Workspaces and notices that are read at once, and notices that are sent at once. */
+/** Notices that are read at once, and that are sent at once. */
 const foundAtOnce = 200;
 const sentAtOnce = 8;
 
-type TellParts = Pick<Parts, 'keyring' | 'now' | 'baseUrl' | 'defaultQuotas'> & { telling: Telling; lookMs?: number };
+type TellParts = Pick<Parts, 'keyring' | 'now' | 'baseUrl'> & { telling: Telling; lookMs?: number };
 
-/**
- * Looks once a minute for what the people and webhooks of workspaces want to be told of, and once an hour for what
- * changes slowly; and tells them. The work of the one process that holds the lease.
- */
+/** Sends the notices that are due. The work of the one process that holds the lease. */
 export function startTelling(database: Database, log: Log, parts: TellParts): ElectedWork {
   const { now, lookMs } = parts;
-  let slowAt = 0;
   return startElectedWork(database.records, log, now, {
-    name: 'notices',
-    roundMs: minuteMs,
+    name: 'telling',
+    roundMs: usualLookMs,
     againMs: minuteMs,
     lookMs,
     failure: 'could not tell of what happened',
-    async round(running) {
-      const isSlow = now() >= slowAt;
-      let after = '';
-      for (;;) {
-        const workspaces = await listeningWorkspaces(database.reports, after, foundAtOnce);
-        for (const id of workspaces) await lookAt(database, parts, id, { isSlow, running });
-        if (workspaces.length < foundAtOnce) break;
-        after = workspaces.at(-1) ?? '';
-      }
-      if (isSlow) slowAt = now() + hourMs;
-      await sendDue(database, parts, running, log);
-    },
+    round: (running) => sendDue(database, parts, running, log),
   });
 }
 
-/** Stores what there is to tell one workspace of. */
-async function lookAt(
-  { reports, records }: Database,
-  { now, defaultQuotas, telling }: TellParts,
-  workspaceId: string,
-  { isSlow, running }: { isSlow: boolean; running: RunningRound },
-): Promise<void> {
-  running.mayGoOn();
-  const { failures, slowCauses } = await import('../../operations/notices/causes.ts');
-  const watched = { db: reports, workspaceId, now: now(), defaultQuotas };
-  const found = [...(await failures(watched)), ...(isSlow ? await slowCauses(watched) : [])];
-  if (found.length === 0) return;
-  const webhooks = await webhooksOf(reports, workspaceId);
-  const people = telling.mail ? await mailedMembers(reports, workspaceId, mostMailed) : [];
-  const receiversOf = ({ event }: Notice): Delivery[] => [
-    ...webhooks
-      .filter(({ events, pausedAt }) => events.includes(event) && pausedAt === undefined)
-      .map(({ id, origin }) => ({ to: 'webhook' as const, id, origin, state: 'waiting' as const })),
-    ...people
-      .filter(({ events }) => events.includes(event))
-      .map(({ userId }) => ({ to: 'mail' as const, id: userId, state: 'waiting' as const })),
-  ];
-  for (const notice of found) {
-    const deliveries = receiversOf(notice);
-    const id = newId(randomBytes, 'ntc');
-    if (deliveries.length > 0)
-      await insertNotice(records, { ...notice, id, workspaceId, at: now(), deliveries, attempts: 0 });
-  }
-}
-
-/** Sends what is due, in each turn one notice of each workspace: slow receivers delay those of their own workspace. */
 async function sendDue(database: Database, parts: TellParts, running: RunningRound, log: Log): Promise<void> {
-  const stopped = new Promise<never>((_, reject) => {
-    running.signal.addEventListener('abort', () => reject(new Error('the process stops')), { once: true });
-  });
+  const { promise: stopped, reject } = Promise.withResolvers<never>();
   stopped.catch(() => undefined);
-  for (;;) {
-    const due = await findDueNotices(database.reports, parts.now(), foundAtOnce);
-    if (due.length === 0) return;
-    const lane = async () => {
-      for (let notice = due.shift(); notice; notice = due.shift()) {
-        running.mayGoOn();
-        const sent = send(database, parts, notice, log);
-        const deliveries = await Promise.race([sent, stopped]).catch((error: unknown) => {
-          running.mayGoOn();
-          throw error;
-        });
-        await noteAttempt(database, { ...notice, deliveries, attempts: notice.attempts + 1 }, parts.now());
-      }
-    };
-    const ended = await Promise.allSettled(Array.from({ length: sentAtOnce }, lane));
-    for (const one of ended) if (one.status === 'rejected') throw one.reason;
-  }
+  const onStop = () => reject(new Error('the process stops'));
+  running.signal.addEventListener('abort', onStop);
+  const run = async (notice: StoredNotice) => {
+    running.mayGoOn();
+    const sent = send(database, parts, notice, log);
+    const deliveries = await Promise.race([sent, stopped]).catch((error: unknown) => {
+      running.mayGoOn();
+      throw error;
+    });
+    await noteAttempt(database, { ...notice, deliveries, attempts: notice.attempts + 1 }, parts.now());
+  };
+  const find = (sending: readonly StoredNotice[]) =>
+    findDueNotices(database.reports, parts.now(), { most: foundAtOnce, except: sending });
+  await runInTurns({ maxConcurrent: sentAtOnce, find, run }).finally(() =>
+    running.signal.removeEventListener('abort', onStop),
+  );
 }
 
 async function noteAttempt({ records }: Database, notice: StoredNotice, now: number): Promise<void> {
