@@ -11,7 +11,7 @@ export type Loss = {
 };
 
 /** Note for fields that the description of their object names. */
-export const namedFields = 'large optional fields, which are only named';
+export const namedFields = 'fields that are only named';
 /** Note for fields that can be sent, but that an agent does not see. */
 export const notListed = 'fields that are not listed';
 const maxValues = 100;
@@ -207,8 +207,8 @@ type Missing = { name: string; offered: Variant; isRequired: boolean };
 function missingLoss({ name, offered, isRequired }: Missing, place: SchemaPlace): Loss {
   const field = inside(place, name);
   if (offered.isClosed) return partial(`the field ${short(field)}`);
-  if (!isRequired && offered.description.includes(name)) return loosened(namedFields);
-  return { kind: 'loosened', note: notListed, field };
+  const isNamed = !isRequired && offered.description.includes(name);
+  return { kind: 'loosened', note: isNamed ? namedFields : notListed, field };
 }
 
 function inside({ name }: SchemaPlace, inner: string): string {
@@ -222,7 +222,8 @@ function nameText({ name }: Pick<SchemaPlace, 'name'>): string {
 
 /** Rules for the text of bytes hold for the bytes. */
 function withoutRules(variant: Variant): Variant {
-  return variant.type === 'string' ? { ...variant, values: undefined, keywords: new Map() } : variant;
+  if (variant.type !== 'string' && variant.type !== 'any') return variant;
+  return { ...variant, type: 'string', values: undefined, keywords: new Map() };
 }
 
 function isAny(schema: unknown): boolean {

@@ -37,7 +37,7 @@ export function compareTool(
     if (found) losses.push(...compareInput(input, found, schemas));
     else losses.push(missingLoss(input, inputs));
   }
-  if (/%7B|%3C/i.test(tool.url.split('?')[0] ?? '') && /[{<]/.test(operation.path))
+  if (/%7B|%3C/i.test(tool.url.split('?')[0] ?? '') && /[{<]/.test(operation.route))
     losses.push({ kind: 'partial', note: 'a part of the path' });
   const { headers = {} } = tool;
   if (needsAccept(operation) && !inputs.headers.has('accept'))
@@ -75,12 +75,9 @@ function noteWith(note: string, fields: readonly string[]): string {
   return `${note}: ${JSON.stringify(more > 0 ? `${text} and ${more} more` : text)}`;
 }
 
-/** Names in the path of an operation, in their order; `:name` is one where it is a whole segment. */
-function namesInPath({ path }: ApiOperation): string[] {
-  const [route = ''] = path.split('#');
-  return [...route.matchAll(/\{([^{}]*)\}|(?<=\/):([A-Za-z_]\w*)(?=[/?]|$)/g)].map((match) =>
-    (match[1] ?? match[2] ?? '').replace(/^[+#./;?&]/, '').replace(/(?:[?*]|\.\.\.|[:=].*)$/, ''),
-  );
+/** Names in the path of an operation, in their order. */
+function namesInPath({ route }: ApiOperation): string[] {
+  return [...route.matchAll(/\{([^{}]*)\}/g)].map((match) => match[1] ?? '');
 }
 
 /** Parameters that only the path names. */
@@ -98,14 +95,13 @@ function findInput(
 ): ToolInput | 'not in the path' | undefined {
   if (location === 'query') return query.get(name);
   if (location === 'header') return headers.get(foldedHeader(name));
+  // A whole query is an argument that stands for itself, or whose properties are the pairs.
+  if (location === 'querystring') return query.get(name) ?? query.entries().find(([pair]) => pair.startsWith(':'))?.[1];
   if (location !== 'path') return undefined;
-  const [before = ''] = operation.path.split('?');
-  const names = namesInPath({ ...operation, path: before });
+  const names = namesInPath(operation);
   const at = names.indexOf(name);
-  if (at >= 0 && names.length === path.length) return path[at];
-  if (at >= 0) return undefined;
-  if (!namesInPath(operation).includes(name)) return 'not in the path';
-  return query.get(name) ?? query.values().find(({ wireName }) => wireName === name);
+  if (at >= 0) return names.length === path.length ? path[at] : undefined;
+  return query.get(name) ?? query.values().find(({ wireName }) => wireName === name) ?? 'not in the path';
 }
 
 function missingLoss({ location, name, isRequired }: InputDescription, { spread }: ToolInputs): Loss {
@@ -113,7 +109,7 @@ function missingLoss({ location, name, isRequired }: InputDescription, { spread 
   const [other] = location === 'query' ? spread.query : [];
   if (!other || isRequired) return { kind: 'partial', note };
   const isNamed = String(other.definition.description ?? '').includes(name);
-  return isNamed ? { kind: 'loosened', note: namedFields } : { kind: 'loosened', note: notListed, field: name };
+  return { kind: 'loosened', note: isNamed ? namedFields : notListed, field: name };
 }
 
 function nounOf(location: string): string {

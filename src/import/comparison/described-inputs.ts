@@ -96,10 +96,16 @@ function readBody(body: unknown, references: References): RequestDescription['bo
       const type = asText(field(encoding, 'contentType'));
       return type === '' ? [] : [[name, type] as const];
     });
-    const shared = { schema: field(content, 'schema'), partTypes: new Map(partTypes) };
+    const shared = { schema: schemaOf(content), partTypes: new Map(partTypes) };
     return mediaTypesIn(types).map((mediaType) => ({ mediaType, ...shared }));
   });
   return { isRequired: body.required === true, contents };
+}
+
+/** The schema of a content, which people also write without the word `schema`. */
+function schemaOf(content: unknown): unknown {
+  const isSchema = ['type', 'properties', 'items', 'allOf', 'oneOf', 'anyOf'].some((name) => field(content, name));
+  return field(content, 'schema') ?? (isSchema ? content : undefined);
 }
 
 /** Media types as people write them: several in one text, and short names. */

@@ -1,5 +1,5 @@
 import { plainNumbers } from '../../domain/json/json.ts';
-import { isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import { entriesOf, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 
 export type JsonType = 'string' | 'integer' | 'number' | 'boolean' | 'array' | 'object' | 'null' | 'any';
 
@@ -24,10 +24,19 @@ export function keywordsOf(pieces: readonly JsonFields[], type: JsonType): Map<s
     for (const name of [...names, ...(type === 'null' ? [] : ['not', 'if'])]) {
       if (!found.has(name)) set(found, name, piece);
     }
+    const pattern = type === 'object' ? onlyPattern(piece) : undefined;
+    if (pattern !== undefined && found.delete('patternProperties')) found.set('propertyNames', { pattern });
     // Draft 4 of JSON Schema has a list here.
     if (type === 'array' && Array.isArray(piece.items)) found.set('prefixItems', piece.items);
   }
   return found;
+}
+
+/** A pattern that all names have. */
+function onlyPattern({ patternProperties, properties, additionalProperties }: JsonFields): string | undefined {
+  const [first, ...others] = entriesOf(patternProperties);
+  const isOnly = additionalProperties === false && entriesOf(properties).length === 0 && others.length === 0;
+  return isOnly ? first?.[0] : undefined;
 }
 
 function set(found: Map<string, unknown>, name: string, piece: JsonFields): void {

@@ -291,11 +291,14 @@ function otherProperties(
   const whole = pieces.filter((piece) => entriesOf(piece.properties).length === properties.size);
   const schemas = pieces.map(({ additionalProperties }) => additionalProperties).filter(isFields);
   const isOpen = whole.some(({ additionalProperties }) => additionalProperties === true);
-  const hasPatterns = pieces.some(({ patternProperties }) => entriesOf(patternProperties).length > 0);
+  const patterns = pieces.flatMap(({ patternProperties }) => entriesOf(patternProperties).map(([, value]) => value));
+  const hasPatterns = patterns.length > 0;
   const isClosed =
     !hasPatterns &&
     (whole.some(({ additionalProperties }) => additionalProperties === false) ||
       pieces.some(({ unevaluatedProperties }) => unevaluatedProperties === false));
   const isFree = hasPatterns || isOpen || (properties.size === 0 && !isClosed);
-  return { free: schemas[0] ?? (isFree ? true : undefined), isClosed };
+  const isOfPatterns = hasPatterns && pieces.some(({ additionalProperties }) => additionalProperties === false);
+  const ofPatterns = isOfPatterns ? (patterns.length > 1 ? { anyOf: patterns } : patterns[0]) : undefined;
+  return { free: schemas[0] ?? ofPatterns ?? (isFree ? true : undefined), isClosed };
 }
