@@ -91,9 +91,10 @@ function undeclared(operation: ApiOperation, inputs: readonly InputDescription[]
 function findInput(
   { location, name }: InputDescription,
   operation: ApiOperation,
-  { path, query, headers }: ToolInputs,
+  { path, query, headers, cookies }: ToolInputs,
 ): ToolInput | 'not in the path' | undefined {
   if (location === 'query') return query.get(name);
+  if (location === 'cookie') return cookies.get(name);
   if (location === 'header') return headers.get(foldedHeader(name));
   // A whole query is an argument that stands for itself, or whose properties are the pairs.
   if (location === 'querystring') return query.get(name) ?? query.entries().find(([pair]) => pair.startsWith(':'))?.[1];
@@ -129,6 +130,7 @@ function isSetByService({ location, name }: InputDescription): boolean {
 const ofSignature = /^x-amz-(?:content-sha256|date|algorithm|credential|security-token|signature|signedheaders)$/;
 
 function isCredential({ location, name }: InputDescription, credential: CredentialNames): boolean {
+  if (location === 'cookie') return credential.cookies.has(name);
   if (location !== 'header' && location !== 'query') return false;
   if (credential.isAws && ofSignature.test(name.toLowerCase())) return true;
   if (credential.listed.has(name.toLowerCase())) return true;

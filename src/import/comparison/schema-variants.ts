@@ -36,6 +36,8 @@ type Branch = {
   unreadable?: string | undefined;
 };
 
+type Conditions = { names: Map<string, unknown>; lost: Set<string> };
+
 const nothing: Branch = { pieces: [], followed: [], kinds: new Map() };
 const maxDepth = 20;
 const maxBranches = 64;
@@ -129,41 +131,58 @@ export class SchemaReader {
     return known.flatMap((type): Variant[] => {
       const own = type === 'null' || !values ? undefined : isOne ? values : onlyOf(values, type);
       if (own?.size === 0) return [];
-      const keywords = keywordsOf(pieces, type);
-      return [{ ...base, type, values: own, keywords, isRecursive, ...this.#parts(pieces, type) }];
+      return [{ ...base, type, values: own, isRecursive, ...this.#parts(pieces, type) }];
     });
   }
 
   #parts(pieces: readonly JsonFields[], type: JsonType) {
     const isObject = type === 'object';
     const properties = isObject ? joinProperties(pieces.map((piece) => piece.properties)) : new Map<string, unknown>();
+    const keywords = keywordsOf(pieces, type);
+    const conditions = isObject
+      ? this.#conditional(pieces, properties)
+      : { names: new Map<string, unknown>(), lost: [] };
+    for (const keyword of ['if', 'dependentSchemas', 'dependencies']) if (isObject) keywords.delete(keyword);
+    for (const keyword of conditions.lost) keywords.set(keyword, true);
     const items = type === 'array' ? pieces.map((piece) => piece.items).filter((one) => one !== undefined) : [];
     return {
       properties,
-      conditional: isObject ? this.#conditional(pieces, properties) : new Map<string, unknown>(),
+      keywords,
+      conditional: conditions.names,
       required: new Set(isObject ? pieces.flatMap(({ required }) => asTexts(required)) : []),
       items: items.some(Array.isArray) ? undefined : joinSchemas(items),
       ...(isObject ? otherProperties(pieces, properties) : { free: undefined, isClosed: false }),
     };
   }
 
-  #conditional(pieces: readonly JsonFields[], known: ReadonlyMap<string, unknown>): Map<string, unknown> {
-    const found = new Map<string, unknown>();
-    const add = (schema: unknown, isTested: boolean) => {
-      for (const branch of this.#branches(schema))
-        for (const [name, property] of branch.pieces.flatMap(({ properties }) => entriesOf(properties))) {
-          if (known.has(name) || (isTested && found.has(name))) continue;
-          const before = found.get(name);
-          found.set(name, isTested ? undefined : before === undefined ? property : { anyOf: [before, property] });
-        }
-    };
+  /** The properties that only conditions name, and the keywords of conditions with rules besides those properties. */
+  #conditional(pieces: readonly JsonFields[], known: ReadonlyMap<string, unknown>): Conditions {
+    const found: Conditions = { names: new Map(), lost: new Set() };
     for (const piece of pieces) {
-      for (const schema of [piece.then, piece.else]) if (piece.if !== undefined) add(schema, false);
-      for (const dependent of [piece.dependentSchemas, piece.dependencies])
-        for (const [, schema] of entriesOf(dependent)) add(schema, false);
-      add(piece.if, true);
+      for (const schema of [piece.then, piece.else])
+        if (piece.if !== undefined && schema !== undefined) this.#addCondition('if', schema, known, found);
+      for (const keyword of ['dependentSchemas', 'dependencies'])
+        for (const [, schema] of entriesOf(piece[keyword])) this.#addCondition(keyword, schema, known, found);
+      for (const { pieces: tests } of piece.if === undefined ? [] : this.#branches(piece.if))
+        for (const [name] of tests.flatMap(({ properties }) => entriesOf(properties)))
+          if (!known.has(name) && !found.names.has(name)) found.names.set(name, undefined);
     }
     return found;
+  }
+
+  #addCondition(keyword: string, schema: unknown, known: ReadonlyMap<string, unknown>, { names, lost }: Conditions) {
+    if (!isFields(schema)) lost.add(keyword);
+    const branches = this.#branches(schema);
+    if (branches.length > 1) lost.add(keyword);
+    for (const piece of branches.flatMap((branch) => branch.pieces)) {
+      const isRule = piece.additionalProperties === false || asTexts(piece.required).length > 0;
+      if (isRule || keywordsOf([piece], 'object').size > 0) lost.add(keyword);
+      for (const [name, property] of entriesOf(piece.properties)) {
+        if (known.has(name) || names.has(name)) lost.add(keyword);
+        const before = names.get(name);
+        if (!known.has(name)) names.set(name, before === undefined ? property : { anyOf: [before, property] });
+      }
+    }
   }
 }
 

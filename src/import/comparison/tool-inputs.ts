@@ -21,6 +21,7 @@ export type ToolInputs = {
   path: readonly ToolInput[];
   query: ReadonlyMap<string, ToolInput>;
   headers: ReadonlyMap<string, ToolInput>;
+  cookies: ReadonlyMap<string, ToolInput>;
   fields: ReadonlyMap<string, ToolInput>;
   /** The argument that is the whole body. */
   whole: ToolInput | undefined;
@@ -48,6 +49,7 @@ export function readToolInputs(tool: ImportedTool): ToolInputs {
   const found = {
     query: new Map<string, ToolInput>(),
     header: new Map<string, ToolInput>(),
+    cookie: new Map<string, ToolInput>(),
     body: new Map<string, ToolInput>(),
   };
   const spread = { query: [] as ToolInput[], body: [] as ToolInput[] };
@@ -62,6 +64,7 @@ export function readToolInputs(tool: ImportedTool): ToolInputs {
     byName.set(argument.name, input);
     const destination = destinations.get(argument.name);
     if (destination === 'header') found.header.set(foldedHeader(wireName), input);
+    if (destination === 'cookie') found.cookie.set(wireName, input);
     if (destination !== 'query' && destination !== 'body') continue;
     found[destination].set(wireName, input);
     const isOpen = !isFields(input.definition.properties) && input.definition.anyOf === undefined;
@@ -79,6 +82,7 @@ export function readToolInputs(tool: ImportedTool): ToolInputs {
     path: tokensIn(path).flatMap((name) => byName.get(name) ?? []),
     query: found.query,
     headers: found.header,
+    cookies: found.cookie,
     fields: found.body,
     whole: bodyKind === 'argument' ? byName.get(asText(tool.body)) : undefined,
     spread,
