@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { bodyEncodings } from '../src/domain/config/destinations.ts';
 import { mask } from '../src/domain/config/server-config.ts';
+import { methods } from '../src/domain/http/headers.ts';
 import { mostCallQuota, mostLimit } from '../src/domain/limits.ts';
 import { serverConfigJsonSchema } from '../src/operations/describe.ts';
 
@@ -27,6 +28,7 @@ export function declaredText(): string {
   const names: Record<string, string[]> = {};
   const values: Record<string, unknown[]> = {};
   collect(schema, '', names, values);
+  values['tools.*.method'] = [...methods];
   values['tools.*.body'] = [...bodyEncodings];
   const tool = schema.properties?.tools?.items?.properties ?? {};
   const bounds = {

@@ -58,7 +58,10 @@ describe('the schemas of a tool, and its fields about answers', () => {
       [{}, 'a.type: found nothing; allowed: "string", "number", "integer", "boolean", "array", "object"'],
       [{ type: 'string', optional: 'yes' }, 'a.optional: found "yes"; allowed: a boolean'],
       [{ type: 'string', minLength: -1 }, 'a.minLength: found -1; allowed: at least 0'],
-      [{ type: 'string', in: 'cookie' }, 'a.in: found "cookie"; allowed: "path", "query", "header", "body"'],
+      [
+        { type: 'string', in: 'nowhere' },
+        'a.in: found "nowhere"; allowed: "path", "query", "header", "cookie", "body"',
+      ],
       [{ type: 'object', required: true }, 'a.required: found true; allowed: an array'],
       [{ type: 'integer', default: 'x' }, 'a.default: found a value that is not of type integer'],
       [{ type: 'string', enum: ['x', 5] }, 'a.enum[1]: found a value that is not of type string'],
@@ -112,7 +115,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
       refused({ input_schema: { a: { type: 'string', ...field } }, ...fields });
     const at = 'tools[0].input_schema.a';
     assert.deepEqual(await of({ in: 'body' }, { method: 'HEAD' }), [
-      `${at}.in: a HEAD request has no body; allowed: path, query, header`,
+      `${at}.in: a HEAD request has no body; allowed: path, query, header, cookie`,
     ]);
     assert.deepEqual(await of({ in: 'path' }), [`${at}.in: "path" needs the token :a in the path of url`]);
     assert.deepEqual(await of({ in: 'header' }, { headers: { A: 'x' } }), [
@@ -120,9 +123,9 @@ describe('the schemas of a tool, and its fields about answers', () => {
     ]);
     const host = await refused({ input_schema: { Host: { type: 'string', in: 'header' } } });
     assert.match(host.join(), /^tools\[0\]\.input_schema\.Host: this header is set by the service/);
-    const full = { type: 'object', properties: { a: { type: 'string', in: 'cookie' } } };
+    const full = { type: 'object', properties: { a: { type: 'string', in: 'nowhere' } } };
     assert.deepEqual(await refused({ input_schema: full }), [
-      'tools[0].input_schema.properties.a.in: found "cookie"; allowed: path, query, header, body',
+      'tools[0].input_schema.properties.a.in: found "nowhere"; allowed: path, query, header, cookie, body',
     ]);
   });
 

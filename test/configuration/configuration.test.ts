@@ -14,7 +14,7 @@ const tenMistakes: Json = {
   authentication: { type: 'bearer' },
   oauth: { ...oauth, scope: ['a'] },
   tools: [
-    toolWith({ method: 'FETCH' }),
+    toolWith({ method: 'TRACE' }),
     toolWith({ name: 'get thing', timeout_ms: 20_001 }),
     toolWith({ name: 'third', metod: 'GET', url: 'https://api.example.com/:id' }),
     toolWith({ name: 'fourth', headers: { Host: 'other.example.com' } }),
@@ -26,7 +26,7 @@ const tenReports = [
   'descripton: unknown field; did you mean `description`?',
   'authentication.type: found "bearer"; allowed: "Bearer", "ApiKey", "Basic", "QueryParam", "Cookie", "ClientCredentials", "AwsSigV4"',
   'oauth.scope: unknown field; did you mean `scopes`?',
-  'tools[0].method: found "FETCH"; allowed: "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"',
+  'tools[0].method: found "TRACE"; allowed: GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS, QUERY, PROPFIND, REPORT, SEARCH, COPY, MOVE, or another method of HTTP except CONNECT and TRACE',
   'tools[1].name: found "get thing"; allowed: 1 to 64 letters, digits, _ . -',
   'tools[1].timeout_ms: found 20001; allowed: at most 20000',
   'tools[2].metod: unknown field; did you mean `method`?',
@@ -82,7 +82,7 @@ describe('a configuration', () => {
     const { problems } = await judge(configWith({ tools: [{}, null] }));
     assert.deepEqual(problems.sort(), [
       'tools[0].description: required; allowed: a string',
-      'tools[0].method: found nothing; allowed: "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"',
+      'tools[0].method: required; allowed: a string',
       'tools[0].name: required; allowed: a string',
       'tools[0].url: required; allowed: a string',
       'tools[1]: found null; allowed: an object',

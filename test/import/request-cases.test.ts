@@ -282,7 +282,7 @@ describe('an imported operation', () => {
     const key = { components: { securitySchemes: { key: { type: 'apiKey', in: 'query', name: 'key' } } } };
     const paths = { '/rows': { get: { parameters: [whole('text/plain', { type: 'string' })], responses: {} } } };
     const [skipped] = skippedOf(openApi(paths, { ...key, security: [{ key: [] }] }));
-    assert.match(skipped ?? '', /skipped; url: the whole query is one argument, so the credential cannot stand in it$/);
+    assert.match(skipped ?? '', /partial; the input "q": makes this argument all of the query/);
   });
 
   it('[imp 2] keeps reserved characters where the document allows them, and JSON texts in a path', async () => {
@@ -333,5 +333,32 @@ describe('an imported operation', () => {
     const { rawHeaders } = await made.sent('a', { theme: 'dark; é', tags: ['x', 'y,z'] });
     const found = rawHeaders.filter((_, index) => /^cookie$/i.test(rawHeaders[index - 1] ?? ''));
     assert.deepEqual(found, ['theme=dark%3B%20%C3%A9; tags=x,y%2Cz; sid=the-secret']);
+  });
+
+  it('[imp 2] sends the methods of OpenAPI 3.2 and of WebDAV', async () => {
+    const schema = { type: 'object', properties: { a: { type: 'string' } } };
+    const requestBody = { required: true, content: { 'application/json': { schema } } };
+    const operation = (operationId: string, fields: Json = {}) => ({ operationId, responses: {}, ...fields });
+    const destination = { name: 'Destination', in: 'header', required: true, schema: { type: 'string' } };
+    const paths = {
+      '/a': {
+        query: operation('ask', { requestBody }),
+        additionalOperations: {
+          COPY: operation('copy', { parameters: [destination] }),
+          PURGE: operation('purge', { requestBody }),
+          CONNECT: operation('connect'),
+        },
+      },
+    };
+    const made = await imports.imported(JSON.stringify(openApi(paths, { openapi: '3.2.0' })));
+    assert.deepEqual(outcomesOf(made), ['whole', 'whole', 'whole', 'skipped']);
+    for (const [tool, method, args] of [
+      ['ask', 'QUERY', { a: 'b' }],
+      ['purge', 'PURGE', { a: 'b' }],
+      ['copy', 'COPY', { Destination: '/b' }],
+    ] as const) {
+      const sent = await made.sent(tool, args);
+      assert.deepEqual([sent.method, sent.body.toString()], [method, tool === 'copy' ? '' : '{"a":"b"}']);
+    }
   });
 });

@@ -193,7 +193,7 @@ describe('the management server', () => {
     const wrong = {
       name: '',
       slug: 'Bad Slug',
-      tools: [{ ...toolAt('ftp://x'), metod: 'GET', method: 'FETCH', timeout_ms: 20_001 }],
+      tools: [{ ...toolAt('ftp://x'), metod: 'GET', method: 'TRACE', timeout_ms: 20_001 }],
       owner: 'me',
     };
     const { isError, text } = await manage('createMcpServer', wrong);

@@ -1,5 +1,5 @@
 import type { Problem } from '../../errors.ts';
-import { headerOf, isSafeMethod, mediaTypeOf } from '../http/headers.ts';
+import { hasNoUsualBody, headerOf, mediaTypeOf } from '../http/headers.ts';
 import { type NamesBeside, namesBeside, sameNames } from '../http/parameter-names.ts';
 import { type Part, parseParts, tokenPattern } from '../http/url-template.ts';
 import { shown } from '../problems.ts';
@@ -45,11 +45,6 @@ export function bodyKindOf(tool: BodyFields): BodyKind {
   if (tool.body !== undefined) return isEncoding(tool.body) ? tool.body : 'argument';
   const contentType = contentTypeOfTool(tool);
   return (contentType === undefined ? undefined : encodingOf(contentType)) ?? 'json';
-}
-
-/** Whether requests of this method have a body only where the tool says so. */
-export function hasNoUsualBody(method: string): boolean {
-  return isSafeMethod(method) || method === 'DELETE';
 }
 
 /**

@@ -7,7 +7,7 @@ import type { JsonSchema } from '../schema/json-schema.ts';
 import { checkSchema, depthProblem } from '../schema/schema-rules.ts';
 
 /** How an array or an object is written in a query, a form or a header. */
-const wireStyles = ['repeat', 'comma', 'brackets', 'indices', 'pipe', 'space', 'deep', 'json'] as const;
+const wireStyles = ['repeat', 'comma', 'brackets', 'indices', 'pipe', 'space', 'deep', 'json', 'querystring'] as const;
 export type WireStyle = (typeof wireStyles)[number];
 
 const longestText = 200;
@@ -41,7 +41,7 @@ const wireKeywords = {
     .enum(wireStyles)
     .optional()
     .describe(
-      'How an array or an object is written in a query, a form or a header: a=1&a=2 (repeat), a=1,2 (comma), a[]=1 (brackets), a[0]=1 and a[b][c]=1 (indices), a=1|2 (pipe), a=1 2 (space), a[b]=1 (deep), or as JSON text (json).',
+      'How an array or an object is written in a query, a form or a header: a=1&a=2 (repeat), a=1,2 (comma), a[]=1 (brackets), a[0]=1 and a[b][c]=1 (indices), a=1|2 (pipe), a=1 2 (space), a[b]=1 (deep), as JSON text (json), or as all of the query without a name (querystring).',
     ),
   value: z
     .unknown()

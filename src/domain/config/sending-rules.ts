@@ -30,6 +30,7 @@ export type ArgumentContext = {
   credentials: ReadonlySet<string>;
   /** The names of the cookies of the credentials. */
   cookies: readonly string[];
+  hasQueryCredential: boolean;
   guesses: Guesses;
 };
 
@@ -79,16 +80,10 @@ function locationProblems(argument: Argument, { tool, destinations, template }: 
   if (wire.allow_reserved && to !== 'query') {
     add('allow_reserved', 'is for an argument of the query that stands beside the url; leave it out');
   }
-  const whole = template?.query.find(({ isWhole }) => isWhole)?.parts ?? [];
-  if (to === 'query' && whole.length > 0) {
-    const path = `input_schema.${name}`;
-    const message = `the whole query is the argument ${argumentsIn(whole).join()}; say with "in" where this one goes`;
-    problems.push({ path, message });
-  }
   if (to === 'body' && tool.method === 'HEAD')
     add('in', 'a HEAD request has no body; allowed: path, query, header, cookie');
   if (to === 'body' && bodyKindOf(tool) === 'argument' && name !== tool.body) {
-    add('in', `the argument ${tool.body} is the body; allowed: path, query, header`);
+    add('in', `the argument ${tool.body} is the body; allowed: path, query, header, cookie`);
   }
   if (to === 'body' && bodyKindOf(tool) === 'template') add('in', `"body" needs the token :${name} in body_template`);
   if (to === 'query' && location === undefined && bodyKindOf(tool) === 'template') {
@@ -108,7 +103,8 @@ const unstyled =
 const textStyles = ['comma', 'pipe', 'space', 'json'];
 const headerStyles = ['repeat', ...textStyles];
 
-function styleProblems(argument: Argument, { tool, destinations }: ArgumentContext): Problem[] {
+function styleProblems(argument: Argument, context: ArgumentContext): Problem[] {
+  const { tool, destinations } = context;
   const { style, media_type, content } = argument.wire;
   const to = destinations.get(argument.name);
   const problem = (message: string) => [{ path: at(argument, 'style'), message }];
@@ -117,6 +113,7 @@ function styleProblems(argument: Argument, { tool, destinations }: ArgumentConte
     return problem(unstyled);
   }
   if (style === undefined || to === undefined) return [];
+  if (style === 'querystring') return wholeQueryProblem(argument, context).flatMap(problem);
   if (to === 'url' && !textStyles.includes(style)) {
     return problem(`found ${shown(style)}; allowed for a token of the url: ${textStyles.join(', ')}`);
   }
@@ -132,6 +129,19 @@ function styleProblems(argument: Argument, { tool, destinations }: ArgumentConte
     return problem(`found ${shown(style)}; allowed in a JSON body, where it makes a text: ${textStyles.join(', ')}`);
   }
   return [];
+}
+
+/** Why an argument cannot be all of the query. */
+function wholeQueryProblem(
+  { name }: Argument,
+  { destinations, template, hasQueryCredential }: ArgumentContext,
+): string[] {
+  if (destinations.get(name) !== 'query') return ['"querystring" is for an argument of the query; allowed here: json'];
+  const isAlone = [...destinations].every(([other, to]) => other === name || to !== 'query');
+  if (isAlone && !hasQueryCredential && (template?.query ?? []).length === 0) return [];
+  return [
+    'makes this argument all of the query; no other argument, no pair of the url and no credential can stand in it',
+  ];
 }
 
 function fileProblems(argument: Argument, { tool, declared, destinations, guesses }: ArgumentContext): Problem[] {

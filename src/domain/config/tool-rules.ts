@@ -166,9 +166,6 @@ function checkUrl(
   if (hostFault) problems.push(hostFault);
   problems.push(...braces);
   if (!template) return { problems };
-  const ofCredential =
-    template.query.some(({ isWhole }) => isWhole) && credentialQueryNames(authentication).folded.size > 0;
-  if (ofCredential) problems.push('the whole query is one argument, so the credential cannot stand in it');
   return { template, problems: [...problems, ...queryKeyProblems(url, authentication)] };
 }
 
@@ -249,10 +246,11 @@ function sendingProblems(
   const destinations = destinationsOf(tool, declared, { inUrl: template?.names ?? [], inBody });
   const credentials = credentialHeaders(authentication);
   const cookies = credentialsOf(authentication).flatMap(({ cookie }) => cookie ?? []);
+  const hasQueryCredential = credentialQueryNames(authentication).folded.size > 0;
   const ofBody = declared.filter(({ name }) => destinations.get(name) === 'body');
   const ofWhole = [contentTypeProblem(tool, ofBody), emptyFormProblem(tool, ofBody)];
   return [
-    ...argumentProblems({ tool, declared, destinations, template, credentials, cookies, guesses }),
+    ...argumentProblems({ tool, declared, destinations, template, credentials, cookies, hasQueryCredential, guesses }),
     ...ofWhole.filter((problem) => problem !== undefined),
   ];
 }

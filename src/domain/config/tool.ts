@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isSafeMethod, methods } from '../http/headers.ts';
+import { isDestructiveMethod, isSafeMethod, methodPattern, methods } from '../http/headers.ts';
 import { readMoreDefinition, readMoreName } from '../pieces/read-more.ts';
 import {
   type CatalogueFacts,
@@ -68,7 +68,11 @@ export const toolSchema = z.strictObject({
     .describe('Tool name shown to the MCP client, unique within the server.'),
   title: singleLineText(100).optional().describe('Name shown to people.'),
   description: z.string().trim().min(1).max(4000).describe('What the tool does, in natural language, for the model.'),
-  method: z.enum(methods).describe('HTTP method of the upstream request.'),
+  method: z
+    .string()
+    .regex(methodPattern, `allowed: ${methods.join(', ')}, or another method of HTTP except CONNECT and TRACE`)
+    .meta({ examples: [...methods] })
+    .describe('HTTP method of the upstream request: any token except CONNECT and TRACE.'),
   url: z
     .string()
     .min(1)
@@ -186,7 +190,7 @@ export function annotationsOf(tool: Pick<Tool, 'method' | 'annotations'>): Annot
   const isRead = isSafeMethod(method);
   return {
     readOnlyHint: isRead,
-    destructiveHint: method === 'DELETE',
+    destructiveHint: isDestructiveMethod(method),
     idempotentHint: isRead || method === 'PUT' || method === 'DELETE',
     openWorldHint: true,
     ...tool.annotations,

@@ -126,10 +126,29 @@ export function knownMediaType(contentType: string | undefined): string {
   return known.has(type) ? type : 'another media type';
 }
 
-/** The methods that a tool may use. */
-export const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const;
+/** Methods that are in wide use (RFC 9110, 4918, 5323, 3253, and the QUERY draft). */
+export const methods = [
+  ...(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const),
+  ...(['QUERY', 'PROPFIND', 'REPORT', 'SEARCH', 'COPY', 'MOVE'] as const),
+];
+
+/** A tool may have any method that is a token (RFC 9110, 9.1) except those that are about the connection. */
+export const methodPattern = /^(?!(?:CONNECT|TRACE)$)[!#$%&'*+\-.^_`|~0-9A-Z]{1,40}$/;
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'QUERY', 'PROPFIND', 'REPORT', 'SEARCH']);
+const bodilessMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'COPY', 'MOVE']);
 
 /** Whether a request of this method only reads (RFC 9110, 9.2.1). */
 export function isSafeMethod(method: string): boolean {
-  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
+  return safeMethods.has(method);
+}
+
+/** Whether requests of this method have a body only where the tool says so. */
+export function hasNoUsualBody(method: string): boolean {
+  return bodilessMethods.has(method);
+}
+
+/** Whether a request of this method can take away what was there. */
+export function isDestructiveMethod(method: string): boolean {
+  return method === 'DELETE' || method === 'COPY' || method === 'MOVE';
 }

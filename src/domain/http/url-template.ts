@@ -10,8 +10,8 @@ import { encode, encodeText, lengthOf, mostUrlLength, refuseLonger, type WireTex
  */
 export type Part = { text: string } | { argument: string; keepsSlashes?: boolean } | { secret: string };
 
-/** One `name=value` of the query; `parts` is undefined when there is no `=`. `isWhole`: a token that is all of the query. */
-export type QueryPair = { name: string; parts: Part[] | undefined; isWhole?: boolean };
+/** One `name=value` of the query; `parts` is undefined when there is no `=`. */
+export type QueryPair = { name: string; parts: Part[] | undefined };
 
 /**
  * A URL template, parsed once. Tokens stand only in path segments and in query values, so an argument can never
@@ -136,7 +136,7 @@ export function parseUrlTemplate(
     origin: target.origin,
     host: target.host,
     segments: segments.map((segment) => canonical(parseParts(segment, token, problems), canonicalPath)),
-    query: query === undefined || query === '' ? [] : parseQuery(query, token, problems),
+    query: query === undefined || query === '' ? [] : query.split('&').map((pair) => parsePair(pair, token, problems)),
     names: [],
     hasRepeats: false,
   };
@@ -145,12 +145,6 @@ export function parseUrlTemplate(
   parsed.names = [...new Set(tokens)];
   parsed.hasRepeats = tokens.length > parsed.names.length;
   return problems.length > 0 ? { problems } : { template: parsed, problems };
-}
-
-function parseQuery(query: string, token: RegExp, problems: string[]): QueryPair[] {
-  const [only, ...others] = parseTokens(query, token, []);
-  if (only && 'argument' in only && others.length === 0) return [{ name: '', parts: [only], isWhole: true }];
-  return query.split('&').map((pair) => parsePair(pair, token, problems));
 }
 
 function parsePair(pair: string, token: RegExp, problems: string[]): QueryPair {
@@ -288,7 +282,7 @@ function renderPair(pair: QueryPair, textOf: EncodedText): string | undefined {
   if (present === 0 && absent.length > 0) return undefined;
   if (absent.length > 0)
     throw refusal([...new Set(absent)].join(', '), `is missing; the query value ${pair.name} needs it`);
-  return pair.isWhole ? value : `${pair.name}=${value}`;
+  return `${pair.name}=${value}`;
 }
 
 function refusal(argument: string, what: string): ToolFailure {

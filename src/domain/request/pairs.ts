@@ -59,9 +59,9 @@ export function pairsOf(where: Pairs['where'], arrayFormat: ArrayFormat, isEncod
   };
 }
 
-/** The parameters as a query or a form has them. */
+/** The parameters as a query or a form has them; one without a name is all of the query. */
 export function encodedPairs({ list }: Pairs): string[] {
-  return list.map(([, text, writtenName]) => `${writtenName}=${text}`);
+  return list.map(([, text, writtenName]) => (writtenName === '' ? text : `${writtenName}=${text}`));
 }
 
 /**
@@ -72,7 +72,8 @@ export function addPairs(to: Pairs, argument: SentArgument, value: unknown): voi
   const { wireName, style, name } = argument;
   if (value === null || value === undefined) return;
   to.names = isContainer(value) ? new Map() : undefined;
-  if (style === 'json') add(to, argument, wireName, JSON.stringify(value));
+  if (style === 'querystring') add(to, argument, '', typeof value === 'string' ? value : JSON.stringify(value));
+  else if (style === 'json') add(to, argument, wireName, JSON.stringify(value));
   else if (!isContainer(value)) add(to, argument, wireName, wireText(name, value));
   else if (style === undefined) addPlain(to, argument, value);
   else if (isSeparated(style)) add(to, argument, wireName, joinedText(argument, value, to.isEncoded));

@@ -9,13 +9,12 @@ import {
   bodyKindOf,
   contentTypeOfTool,
   destinationsOf,
-  hasNoUsualBody,
   parseBodyTemplate,
   readAsConstants,
 } from '../config/destinations.ts';
 import { type Argument, argumentsOf, constantsOf } from '../config/input-schema.ts';
 import type { Tool } from '../config/tool.ts';
-import { mediaTypeOf, sentHeaderName } from '../http/headers.ts';
+import { hasNoUsualBody, mediaTypeOf, sentHeaderName } from '../http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames, ownedBesides, ownedInQuery } from '../http/parameter-names.ts';
 import { placeholderNames } from '../http/placeholders.ts';
 import { keepingSlashes, parseUrlTemplate, type QueryPair, type UrlTemplate } from '../http/url-template.ts';
@@ -104,8 +103,7 @@ function listsInUrl(
   return new Map(
     query.flatMap((pair): [QueryPair, SentArgument][] => {
       const [part, ...others] = pair.parts ?? [];
-      const list =
-        part && 'argument' in part && others.length === 0 && !pair.isWhole ? lists.get(part.argument) : undefined;
+      const list = part && 'argument' in part && others.length === 0 ? lists.get(part.argument) : undefined;
       const [name = ''] = new URLSearchParams(pair.name).keys();
       const wireName = array_format === 'brackets' ? name.replace(/\[\]$/, '') : name;
       return list ? [[pair, { ...sentArgument(list, 'query'), wireName }]] : [];

@@ -1,4 +1,4 @@
-import { isHeaderValue, isSafeMethod, mediaTypeChoices, mediaTypeOf } from '../../domain/http/headers.ts';
+import { hasNoUsualBody, isHeaderValue, mediaTypeChoices, mediaTypeOf } from '../../domain/http/headers.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import { discriminatorOf, kindValues } from '../document/references.ts';
@@ -25,7 +25,8 @@ export function bodyArguments(operation: ApiOperation, making: Making): BodyPart
     making.report.lose(`the body of type ${short(all[0].mediaType)}`, operation.body?.required === true);
   if (!operation.body || !content) return nothing;
   const kind = kindOf(content.mediaType) === 'any' ? kindOfAny(content, making) : kindOf(content.mediaType);
-  if (isSafeMethod(operation.method) && isEmptyBody(operation.body, content, making)) {
+  const isOdd = hasNoUsualBody(operation.method) && operation.method !== 'DELETE';
+  if (isOdd && isEmptyBody(operation.body, content, making)) {
     making.report.repairs.add(`a ${operation.method} request has no body`);
     return nothing;
   }

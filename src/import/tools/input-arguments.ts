@@ -190,13 +190,13 @@ function argumentOf(input: ApiInput, { maker, names }: Making): MadeArgument {
       wireStyle(input.style, isObject ? 'object' : type)),
     ...(input.allowSlashes && { allow_slashes: true }),
     ...(input.allowReserved && { allow_reserved: true }),
+    ...(location === 'querystring' && { style: 'querystring' }),
   };
   const name = names.take(isSpread ? input.name : withoutBrackets(input.name));
   return {
     name,
     wireName: input.name,
     location: location === 'querystring' ? 'query' : (location as MadeArgument['location']),
-    isWholeQuery: location === 'querystring',
     required: input.required,
     schema: { ...(type !== undefined && { type }), ...(text !== '' && { description: text }), ...rest },
     ...(prefix !== undefined && { prefix }),

@@ -15,8 +15,6 @@ export type MadeArgument = {
   wire: { readonly [keyword: string]: unknown };
   /** Text before it in the path. */
   prefix?: string;
-  /** Whether it is all of the query. */
-  isWholeQuery?: boolean;
 };
 
 /** A tool as the configuration has it. The fields that a reader of the file looks for come first. */

@@ -1,7 +1,6 @@
-import { hasNoUsualBody } from '../../domain/config/destinations.ts';
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import { maxUrlLength, mostTags, mostTagText } from '../../domain/config/tool.ts';
-import { isHeaderName, methods } from '../../domain/http/headers.ts';
+import { hasNoUsualBody, isHeaderName, methodPattern } from '../../domain/http/headers.ts';
 import { charactersOfToken, tokensOfLength } from '../../domain/pieces/tokens.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { field } from '../document/lenient.ts';
@@ -65,9 +64,9 @@ function makeWith(operation: ApiOperation, { name, base, source, deepest, save }
 function toolOf(operation: ApiOperation, name: string, base: string, making: Making): ImportedTool | undefined {
   const { report } = making;
   if (operation.unreadable !== undefined) report.skip(operation.unreadable);
-  const method = methodOf(operation.method);
-  if (method === undefined) report.skip(`the method ${operation.method.slice(0, 20)}`);
-  if (method === undefined || report.skipped !== undefined) return undefined;
+  const { method } = operation;
+  if (!methodPattern.test(method)) report.skip(`the method ${method.slice(0, 20)}`);
+  if (report.skipped !== undefined) return undefined;
   const inputs = inputArguments(operation, making);
   const body = bodyArguments(operation, making);
   const args = fewArguments([...inputs.arguments, ...body.arguments], making);
@@ -161,10 +160,6 @@ function tagsOf({ tags }: ApiOperation): string[] {
     visibleName(tag).replaceAll(/\s+/gu, ' ').slice(0, mostTagText).toWellFormed().trim(),
   );
   return [...new Set(visible)].filter((tag) => tag !== '').slice(0, mostTags);
-}
-
-function methodOf(method: string): string | undefined {
-  return methods.find((allowed) => allowed === method);
 }
 
 /** For optional arguments of the query beyond those that a tool may have one stands; others are left out. */

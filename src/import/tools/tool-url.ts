@@ -13,12 +13,6 @@ export function toolUrl(route: string, inputs: InputParts, args: readonly MadeAr
     ...queryPairs(query, tokens),
     ...inputs.query.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`),
   ];
-  const whole = args.find(({ isWholeQuery }) => isWholeQuery);
-  if (whole && pairs.length > 0) return { problem: 'a query beside one that is a single value' };
-  if (whole) {
-    tokens.used.add(whole.name);
-    pairs.push(`:${whole.name}`);
-  }
   if (tokens.isUnclear) return { problem: 'a path parameter that a letter follows' };
   if (/(?:^|\/)\.{1,2}(?=\/|$)/.test(filled)) return { problem: 'a path with . or .. segments' };
   return { url: pairs.length > 0 ? `${filled}?${pairs.join('&')}` : filled, inUrl: tokens.used };

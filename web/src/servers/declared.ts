@@ -32,14 +32,14 @@ export const values: Record<string, readonly string[]> = {
   "oauth.client_auth": ["basic","body","none"],
   "oauth.token_mode": ["issued","passthrough"],
   "tool_mode": ["list","search"],
-  "tools.*.method": ["GET","POST","PUT","PATCH","DELETE","HEAD","OPTIONS"],
   "tools.*.input_schema.*.type": ["string","number","integer","boolean","array","object"],
   "tools.*.input_schema.*.in": ["path","query","header","cookie","body"],
-  "tools.*.input_schema.*.style": ["repeat","comma","brackets","indices","pipe","space","deep","json"],
+  "tools.*.input_schema.*.style": ["repeat","comma","brackets","indices","pipe","space","deep","json","querystring"],
   "tools.*.input_schema.*.content": ["base64"],
   "tools.*.array_format": ["repeat","comma","brackets"],
   "tools.*.redirects": ["follow"],
   "views.*.tool_mode": ["list","search"],
+  "tools.*.method": ["GET","POST","PUT","PATCH","DELETE","HEAD","OPTIONS","QUERY","PROPFIND","REPORT","SEARCH","COPY","MOVE"],
   "tools.*.body": ["json","form","multipart"],
 };
 

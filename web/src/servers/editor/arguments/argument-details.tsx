@@ -58,6 +58,7 @@ const styles = [
   { value: 'pipe', label: 'a=1|2' },
   { value: 'space', label: 'a=1 2' },
   { value: 'json', label: 'JSON text' },
+  { value: 'querystring', label: 'All of the query' },
 ];
 
 type ArgumentField = Declared & { as?: Conversion };

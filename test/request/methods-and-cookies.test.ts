@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { toolProblems } from '../support/configurations.ts';
+import { callerToken, type OneTool, startOneTool } from '../support/one-tool.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+const optional = { type: 'string', optional: true };
+
+describe('methods, cookies, and whole queries', () => {
+  let one: OneTool;
+  before(async () => {
+    one = await startOneTool();
+  });
+  after(() => one.stop());
+
+  const problems = (tool: Json, more: Json = {}) => toolProblems(one.toolhost, { method: 'GET', ...tool }, more);
+
+  it('[behaviour request 4] sends arguments where the method has them, with any method but CONNECT and TRACE', async () => {
+    const body = '{"a":"b"}';
+    const expected: [method: string, isReadOnly: boolean, isDestructive: boolean, url: string, body: string][] = [
+      ...['QUERY', 'PROPFIND', 'REPORT', 'SEARCH'].map((method): (typeof expected)[number] => [
+        method,
+        true,
+        false,
+        '/v1/things',
+        body,
+      ]),
+      ...['COPY', 'MOVE'].map((method): (typeof expected)[number] => [method, false, true, '/v1/things?a=b', '']),
+      ...['LOCK', 'MKCOL', 'PURGE'].map((method): (typeof expected)[number] => [
+        method,
+        false,
+        false,
+        '/v1/things',
+        body,
+      ]),
+    ];
+    for (const [method, isReadOnly, isDestructive, url, text] of expected) {
+      const slug = await one.serve({ method, input_schema: { a: optional } });
+      const sent = await one.sent(slug, { a: 'b' });
+      assert.deepEqual([sent.method, sent.url, sent.body.toString()], [method, url, text]);
+      const { body: listed } = await one.toolhost.rpc(slug, callerToken, 'tools/list');
+      const [tool] = (listed.result as { tools: { annotations: Json }[] }).tools;
+      assert.deepEqual(
+        [tool?.annotations.readOnlyHint, tool?.annotations.destructiveHint],
+        [isReadOnly, isDestructive],
+      );
+    }
+    const overruled = await one.serve({ method: 'SEARCH', input_schema: { a: { ...optional, in: 'query' } } });
+    assert.equal((await one.sent(overruled, { a: 'b' })).url, '/v1/things?a=b');
+    for (const method of ['CONNECT', 'TRACE', 'trace', 'GE T', ''])
+      assert.match((await problems({ method })).join(), /tools\[0\]\.method: .*except CONNECT and TRACE/, method);
+  });
+
+  it('[conf 2] joins arguments in cookies, and refuses cookies of the credential and of static headers', async () => {
+    const cookie = (fields: Json = {}) => ({ ...optional, in: 'cookie', ...fields });
+    const authentication = { type: 'Cookie', cookie: 'sid', token: 'abc' };
+    const input_schema = {
+      a: cookie(),
+      b: cookie({ wire_name: 'b.c' }),
+      o: { ...cookie({ style: 'json' }), type: 'object' },
+    };
+    const slug = await one.serve({ input_schema }, { authentication });
+    one.upstream.take();
+    await one.toolhost.callTool(slug, await one.toolhost.key(), 'run', { a: 'x; sid=1', o: { n: 1 } });
+    assert.equal(one.upstream.take()[0]?.headers.cookie, 'a=x%3B%20sid=1; o={%22n%22:1}; sid=abc');
+    const refused: [Json, RegExp][] = [
+      [{ input_schema: { SID: cookie() } }, /input_schema\.SID: this cookie is set already/],
+      [{ input_schema: { a: cookie({ wire_name: 'a b' }) } }, /a\.wire_name: found "a b"; allowed: letters/],
+      [{ input_schema: { a: { ...cookie({ style: 'repeat' }), type: 'object' } } }, /a\.style: .*allowed in a cookie/],
+      [{ headers: { Cookie: 'a=b' } }, /headers\.Cookie: cookies are joined from .* arguments with "in": "cookie"/],
+    ];
+    for (const [tool, message] of refused) assert.match((await problems(tool, { authentication })).join('\n'), message);
+  });
+
+  it('[conf 2] sends one argument as the whole query, and refuses others beside it', async () => {
+    const q = { ...optional, style: 'querystring' };
+    const slug = await one.serve({ url: '/rows', input_schema: { q } });
+    assert.equal((await one.sent(slug, { q: 'a=b&c' })).url, '/rows?a%3Db%26c');
+    assert.equal((await one.sent(slug)).url, '/rows');
+    const refused: [Json, Json][] = [
+      [{ input_schema: { q } }, { authentication: { type: 'QueryParam' } }],
+      [{ input_schema: { q, other: optional } }, {}],
+      [{ url: 'https://api.example.com/rows?a=b', input_schema: { q } }, {}],
+    ];
+    for (const [tool, more] of refused)
+      assert.match((await problems(tool, more)).join(), /input_schema\.q\.style: makes this argument all of the query/);
+    const post = { method: 'POST', input_schema: { q } };
+    assert.match((await problems(post)).join(), /q\.style: "querystring" is for an argument of the query/);
+    const misplaced = { method: 'POST', input_schema: { a: { ...optional, allow_reserved: true } } };
+    assert.match((await problems(misplaced)).join(), /a\.allow_reserved: is for an argument of the query/);
+  });
+});
