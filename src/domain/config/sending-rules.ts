@@ -44,7 +44,6 @@ export function argumentProblems(context: ArgumentContext): Problem[] {
       ...constantProblems(argument),
     ]),
     ...headerProblems(context),
-    ...cookieProblems(context),
     ...nameProblems(context),
   ];
 }
@@ -197,10 +196,12 @@ function constantProblems(argument: Argument): Problem[] {
   return [{ path: at(argument, 'default'), message: 'has no effect on a constant; leave it out' }];
 }
 
-function headerProblems({ tool, declared, credentials }: ArgumentContext): Problem[] {
+function headerProblems({ tool, declared, credentials, cookies }: ArgumentContext): Problem[] {
   const problems: Problem[] = [];
   const headers = new Set(Object.keys(tool.headers).map(foldedHeader));
+  const taken = [...cookies];
   for (const argument of declared) {
+    if (argument.location === 'cookie') problems.push(...cookieProblem(argument, taken));
     if (argument.location !== 'header') continue;
     const add = (message: string) => problems.push({ path: pathOfName(argument), message });
     const fault = headerNameProblem(wireNameOf(argument));
@@ -215,18 +216,15 @@ function headerProblems({ tool, declared, credentials }: ArgumentContext): Probl
   return problems;
 }
 
-function cookieProblems({ declared, cookies }: ArgumentContext): Problem[] {
-  const taken = new Set(cookies);
-  return declared.flatMap((argument) => {
-    if (argument.location !== 'cookie') return [];
-    const name = wireNameOf(argument);
-    const isTaken = [...taken].some((other) => other.toLowerCase() === name.toLowerCase());
-    taken.add(name);
-    const path = pathOfName(argument);
-    if (!isHeaderName(name))
-      return [{ path, message: `found ${shown(name)}; allowed: letters, digits and !#$%&'*+-.^_\`|~` }];
-    return isTaken ? [{ path, message: 'this cookie is set already by authentication or another argument' }] : [];
-  });
+/** `taken` are the names of the cookies so far. */
+function cookieProblem(argument: Argument, taken: string[]): Problem[] {
+  const name = wireNameOf(argument);
+  const path = pathOfName(argument);
+  if (!isHeaderName(name))
+    return [{ path, message: `found ${shown(name)}; allowed: letters, digits and !#$%&'*+-.^_\`|~` }];
+  const isTaken = taken.some((other) => other.toLowerCase() === name.toLowerCase());
+  taken.push(name);
+  return isTaken ? [{ path, message: 'this cookie is set already by authentication or another argument' }] : [];
 }
 
 /** Names that mean nothing, or that receivers could read as others beside them. */
