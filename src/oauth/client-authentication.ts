@@ -35,8 +35,8 @@ type ClientCredentials = { clientId: string; secret: string };
 /** Reads the client's credentials from HTTP Basic or from the form; either will do (RFC 6749, 2.3.1). */
 function clientCredentials({ form, authorization }: ClientRequest): ClientCredentials {
   const inForm = { clientId: form.get('client_id') ?? '', secret: form.get('client_secret') ?? '' };
-  if (!usesBasic(authorization)) return inForm;
-  const pair = Buffer.from(authorization?.slice(basicLength) ?? '', 'base64').toString('utf8');
+  if (authorization === undefined || !usesBasic(authorization)) return inForm;
+  const pair = Buffer.from(authorization.slice(basicLength), 'base64').toString('utf8');
   const colon = pair.indexOf(':');
   if (colon < 1)
     throw new OAuthError('invalid_client', 'the Authorization header holds no client id; send "Basic" and id:secret');

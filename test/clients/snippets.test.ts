@@ -66,6 +66,26 @@ describe('the snippets for clients', () => {
     return [...code.matchAll(/"(?:[^"\\\n]|\\.)*"/g)].map(([text]) => JSON.parse(text) as string);
   }
 
+  it('[find D5] have no space in an argument of a local program, which Windows would split', () => {
+    type Local = { args?: string[]; env?: Record<string, string> };
+    const local = [withKey, withLogin, strange].flatMap((connection) =>
+      snippetsFor(connection).flatMap(({ format, code }) => {
+        const { mcpServers = {} } = (format === 'json' ? JSON.parse(code) : {}) as {
+          mcpServers?: Record<string, Local>;
+        };
+        return Object.values(mcpServers).flatMap(({ args, env }) => (args ? [{ args, env, connection }] : []));
+      }),
+    );
+    assert.ok(local.length >= 3);
+    for (const { args, env, connection } of local) {
+      assert.deepEqual(
+        args.filter((argument) => /\s/.test(argument)),
+        [],
+      );
+      assert.deepEqual(Object.values(env ?? {}), connection.token === undefined ? [] : [`Bearer ${connection.token}`]);
+    }
+  });
+
   async function checkSyntax({ format, code, id }: ClientSnippet): Promise<void> {
     const file = join(folder, `${id}.${format === 'python' ? 'py' : 'mts'}`);
     writeFileSync(file, code);

@@ -189,7 +189,7 @@ describe('the MCP endpoint over HTTP', () => {
     const { port } = new URL(toolhost.url);
     const headers = {
       'content-type': 'application/json',
-      host: `localhost:${port}`,
+      host: `127.0.0.1:${port}`,
       forwarded: 'host=evil.example;proto=https',
       'x-forwarded-host': 'evil.example',
       'x-forwarded-proto': 'https',

@@ -88,12 +88,14 @@ const programs: readonly DeclaredClient[] = [
     name: 'Claude Desktop',
     documentation: page('https://modelcontextprotocol.io/docs/develop/connect-local-servers'),
     snippet({ name, url, token }) {
-      const header = token === undefined ? [] : ['--header', `Authorization: Bearer ${token}`];
+      // An argument with a space is broken on Windows, so the value comes from a variable, which mcp-remote fills in.
+      const header = token === undefined ? [] : ['--header', `Authorization:\${AUTH_HEADER}`];
+      const env = token === undefined ? {} : { env: { AUTH_HEADER: `Bearer ${token}` } };
       const insecure = url.startsWith('http:') ? ['--allow-http'] : [];
       const args = ['-y', 'mcp-remote', url, ...header, ...insecure];
       return inJson(
         'In claude_desktop_config.json, for this and other clients that only speak stdio:',
-        { mcpServers: { [name]: { command: 'npx', args } } },
+        { mcpServers: { [name]: { command: 'npx', args, ...env } } },
         { after: 'Needs Node.js. Restart Claude Desktop afterwards.' },
       );
     },

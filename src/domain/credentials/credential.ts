@@ -1,6 +1,5 @@
 import { Unauthenticated } from '../../errors.ts';
 import type { RequestHeaders } from '../visit.ts';
-import { placeholderProblem } from './placeholder.ts';
 
 /** Permissions of a credential. `manage` includes both halves of managing. */
 export const keyScopes = ['manage', 'manage:read', 'manage:write', 'call'] as const;
@@ -39,6 +38,30 @@ export function headerValue(headers: RequestHeaders, name: string): string | und
 /** Whether a text can be one credential in a header: visible ASCII without spaces. */
 function isCredential(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
+}
+
+/** Words that programs write where a variable has no value. */
+const noValue = /^(?:undefined|null|None|nil|NaN|\[object Object\])$/;
+/** Variables of shells, editors, agents and templates: ${NAME}, $NAME, $env:NAME, %NAME%, {{NAME}}, {env:NAME}. */
+const variable =
+  /^(?:\$\{[^{}]{2,}\}|\{\{[^{}]{2,}\}\}|\{env:[^{}]+\}|\$(?:env:)?[A-Z][A-Z0-9_]{2,}|%[A-Z][A-Z0-9_]{2,}%)$/;
+/** Examples of documentation: <your-key>, YOUR_API_KEY, your-token-here, API_KEY. */
+const example =
+  /^(?:<[A-Za-z][\w .-]{2,}>|your[-_. ]?[a-z_. -]*(?:key|token|secret|here)|[A-Z_]*(?:KEY|TOKEN|SECRET))$/;
+
+/** A longer credential is no placeholder. */
+const longestPlaceholder = 100;
+
+/** The reason why a credential is a placeholder that a client did not replace, with what to do; undefined for any other. */
+function placeholderProblem(credential: string): string | undefined {
+  if (credential.length > longestPlaceholder) return undefined;
+  if (variable.test(credential))
+    return 'the credential is a variable that the client did not fill in; set the variable where the client runs, or write the credential itself into its configuration';
+  if (example.test(credential) || example.test(credential.toLowerCase()))
+    return 'the credential is the placeholder of an example; replace it with your own credential';
+  if (noValue.test(credential))
+    return `the client sent the word "${credential}" in place of a credential; its setting has no value, so set it and restart the client`;
+  return undefined;
 }
 
 /** @throws Unauthenticated where the client did not replace a placeholder */
