@@ -197,6 +197,15 @@ const programs: readonly DeclaredClient[] = [
     rules: { redirectUris: [], maxTools: 100, toolName: plainName },
   },
   {
+    id: 'kiro',
+    name: 'Kiro',
+    documentation: page('https://kiro.dev/docs/mcp/configuration', '2026-11-29'),
+    snippet: (to) =>
+      inJson('In .kiro/settings/mcp.json, or in ~/.kiro/settings/mcp.json for all folders:', {
+        mcpServers: { [to.name]: { url: to.url, ...headersOf(to) } },
+      }),
+  },
+  {
     id: 'zed',
     name: 'Zed',
     documentation: page('https://zed.dev/docs/ai/mcp'),
