@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { pino } from 'pino';
@@ -7,6 +7,7 @@ import type { ElectedWork } from '../../src/app/elected/elected-work.ts';
 import { startWatchingImports } from '../../src/app/elected/watch-imports.ts';
 import { pruneDeletedServers } from '../../src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
+import { eventually } from '../support/eventually.ts';
 import { openApi } from '../support/import/plan-of.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
@@ -215,6 +216,45 @@ for (const engine of engines) {
         response.writeHead(304).end();
       };
       assert.match(await errorOf(), /HTTP 304/);
+    });
+
+    it('[find A8] of a creator whose servers never answer delay those of nobody else', async () => {
+      const creator = 'm'.repeat(22);
+      const watched: [workspace: string, path: string][] = [
+        [`wsp_${creator}1`, '/never'],
+        [`wsp_${creator}2`, '/never'],
+        [`wsp_${'n'.repeat(22)}1`, '/neighbor'],
+      ];
+      serves(things(first));
+      for (const [index, [workspace, path]] of watched.entries()) {
+        const key = await world.toolhost.key({ workspace });
+        const slug = `shared-${engine}-${index}`;
+        const url = new URL(path, document.url).href;
+        const body = { mode: 'create', url, slug, include: ['*'] };
+        assert.equal((await world.toolhost.rest('POST', '/import', { key, body })).status, 200);
+        const watching = { key, body: { watch: 'daily' } };
+        assert.equal((await world.toolhost.rest('PUT', `/servers/${slug}/import/watch`, watching)).status, 200);
+      }
+      const { db } = await world.database();
+      await world.wait(2 * day);
+      const held: ServerResponse[] = [];
+      const asked: (string | undefined)[] = [];
+      document.answer = (request, response) => {
+        asked.push(request.url);
+        if (request.url === '/never') held.push(response);
+        else response.writeHead(200).end(things(first));
+      };
+      const [watcher] = watchers;
+      await watcher?.look();
+      const shared = db.selectFrom('import_checks').select('checked_at').where('workspace_id', 'like', 'wsp_%');
+      const checked = async () => (await shared.execute()).filter(({ checked_at }) => checked_at !== null).length;
+      await eventually(async () => assert.equal(await checked(), 1));
+      assert.deepEqual(asked.toSorted(), ['/neighbor', '/never']);
+      serves(things(first));
+      for (const response of held) response.writeHead(200).end(things(first));
+      await watcher?.settled();
+      assert.equal(await checked(), 3);
+      await db.deleteFrom('import_checks').where('workspace_id', 'like', 'wsp_%').execute();
     });
 
     it('[imp 5] are few in a workspace, need an address, and end with their server', async () => {

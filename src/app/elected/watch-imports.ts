@@ -5,8 +5,9 @@ import type { Database } from '../../store/database.ts';
 import { type DueCheck, findDueChecks, findImportCheck, moveDueCheck, saveCheck } from '../../store/servers/imports.ts';
 import { findServer } from '../../store/servers/servers.ts';
 import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
+import { runInTurns } from './in-turns.ts';
 
-/** Workspaces that are looked for at once, and checks that run at once: each holds a document of megabytes. */
+/** Tenants that are looked for at once, and checks that run at once: each holds a document of megabytes. */
 const foundAtOnce = 1000;
 const roundMs = 60_000;
 const runAtOnce = 2;
@@ -31,18 +32,12 @@ export function startWatchingImports(
     againMs: roundMs,
     lookMs,
     failure: 'could not check watched descriptions',
-    async round(round) {
-      // One of each workspace, so that slow descriptions delay those of their own workspace.
-      for (;;) {
-        const due = await findDueChecks(db, now(), foundAtOnce);
-        if (due.length === 0) return;
-        const lane = async () => {
-          for (let next = due.shift(); next; next = due.shift()) await checkOne(parts, next, round, log);
-        };
-        const ended = await Promise.allSettled(Array.from({ length: runAtOnce }, lane));
-        for (const lane of ended) if (lane.status === 'rejected') throw lane.reason;
-      }
-    },
+    round: (round) =>
+      runInTurns<DueCheck>({
+        maxConcurrent: runAtOnce,
+        find: (running) => findDueChecks(db, now(), { most: foundAtOnce, except: running }),
+        run: (due) => checkOne(parts, due, round, log),
+      }),
   });
 }
 

@@ -1,4 +1,5 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely';
+import { tenantLength } from '../../domain/ids.ts';
 import type { Db } from '../db.ts';
 import { isOf } from '../page.ts';
 import type { Tables } from '../schema.ts';
@@ -196,10 +197,15 @@ export async function countWatched(db: Db, workspaceId: string): Promise<number>
 export type DueCheck = { serverId: string; workspaceId: string; slug: string; dueAt: number };
 
 /**
- * The oldest due check of each workspace but those in `except`, the oldest first. No workspace: one process does this
- * work for all of them.
+ * The oldest due check of each tenant but those in `except`, the oldest first. No workspace: one process does this work
+ * for all of them.
  */
-export async function findDueChecks(db: Db, now: number, most: number): Promise<DueCheck[]> {
+export async function findDueChecks(
+  db: Db,
+  now: number,
+  { most, except }: { most: number; except: readonly DueCheck[] },
+): Promise<DueCheck[]> {
+  const tenant = sql`substr(import_checks.workspace_id, 1, ${sql.lit(tenantLength)})`;
   const rows = await db
     .selectFrom(
       db
@@ -210,10 +216,11 @@ export async function findDueChecks(db: Db, now: number, most: number): Promise<
           'import_checks.workspace_id',
           'servers.slug',
           'import_checks.due_at',
-          sql<number>`row_number() over (partition by import_checks.workspace_id
+          sql<number>`row_number() over (partition by ${tenant}
             order by import_checks.due_at, import_checks.server_id)`.as('turn'),
         ])
         .where('import_checks.due_at', '<=', now)
+        .where('import_checks.server_id', 'not in', [...except.map(({ serverId }) => serverId), ''])
         .where('servers.deleted_at', 'is', null)
         .as('due'),
     )
