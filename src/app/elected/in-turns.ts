@@ -13,7 +13,7 @@ const maxRoundMs = minuteMs;
 
 /**
  * Runs due work in turns, one piece of each tenant in a turn. A tenant runs at most half of what the others leave, so
- * whoever waits for slow hosts neither delays others nor holds the last slot alone.
+ * waiting for slow servers delays no one else, and never takes the last slot.
  */
 export async function runInTurns<Due extends { workspaceId: string }>(work: DueWork<Due>): Promise<void> {
   const { maxConcurrent } = work;
