@@ -18,11 +18,11 @@ const nothing: BodyParts = { arguments: [] };
 
 export function bodyArguments(operation: ApiOperation, making: Making): BodyParts {
   const all = operation.body?.contents ?? [];
-  if (operation.body && all.length === 0) making.report.lose('a body of no type', operation.body.required);
+  if (operation.body && all.length === 0) making.report.skipRequired('a body of no type', operation.body.required);
   const sendable = all.filter(({ mediaType }) => isSendable(mediaType));
   const content = preferred(sendable);
   if (!content && all[0])
-    making.report.lose(`the body of type ${short(all[0].mediaType)}`, operation.body?.required === true);
+    making.report.skipRequired(`the body of type ${short(all[0].mediaType)}`, operation.body?.required === true);
   if (!operation.body || !content) return nothing;
   const kind = kindOf(content.mediaType) === 'any' ? kindOfAny(content, making) : kindOf(content.mediaType);
   const isOdd = hasNoUsualBody(operation.method) && operation.method !== 'DELETE';
@@ -31,7 +31,7 @@ export function bodyArguments(operation: ApiOperation, making: Making): BodyPart
     return nothing;
   }
   if (operation.method === 'HEAD') {
-    making.report.lose('the body of a HEAD request', operation.body.required);
+    making.report.skipRequired('the body of a HEAD request', operation.body.required);
     return nothing;
   }
   if (kind === 'json') return jsonBody(operation.body, content, making);
@@ -106,7 +106,6 @@ function jsonBody(body: ApiBody, content: ApiContent, making: Making): BodyParts
   const type = contentTypeOf(content.mediaType, 'application/json');
   const fields = entriesOf(schema.properties).filter(([, property]) => maker.flat(property).schema.readOnly !== true);
   if (making.save === 0 && isNamed && isFlat(schema, fields.length) && !fields.some(([name]) => names.has(name))) {
-    maker.spread(schema);
     const required = new Set(asTexts(schema.required));
     const made = fields.map(([name, property]) => fieldArgument({ name, property, trail }, required.has(name), making));
     return { arguments: made, ...type };
@@ -120,16 +119,11 @@ function jsonBody(body: ApiBody, content: ApiContent, making: Making): BodyParts
 }
 
 /** The schema of a body of which large optional fields are named only, when the tool is too large. */
-function fewerFields(schema: MadeArgument['schema'], { save, report }: Making): MadeArgument['schema'] {
+function fewerFields(schema: MadeArgument['schema'], { save }: Making): MadeArgument['schema'] {
   if (save === 0) return schema;
   const fewer = withFewerFields(schema, save);
-  if (sizeOf(fewer) >= sizeOf(schema)) return schema;
-  report.loosened.add(onlyNamed);
-  return fewer;
+  return sizeOf(fewer) < sizeOf(schema) ? fewer : schema;
 }
-
-/** What is said of fields that an argument stands for, whose description names them. */
-export const onlyNamed = 'large optional fields, which are only named';
 
 function mayBeText({ type, anyOf }: MadeArgument['schema']): boolean {
   if (type === undefined && Array.isArray(anyOf)) return anyOf.some(mayBeText);
@@ -212,10 +206,9 @@ function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart'
   }
   const fields = formFields(schema, making);
   if (kind === 'multipart' && type.contentType !== undefined && fields.size === 0) {
-    report.lose(`the body of type ${short(content.mediaType)}, whose parts have no names`, body.required);
+    report.skipRequired(`the body of type ${short(content.mediaType)}, whose parts have no names`, body.required);
     return nothing;
   }
-  maker.spread(schema);
   const required = new Set(asTexts(schema.required));
   const all = [...fields].filter(([name, property]) => {
     if (!isListedCredential(name, making.credential)) return maker.flat(property).schema.readOnly !== true;
@@ -228,7 +221,6 @@ function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart'
   });
   const left = fewerArguments(made, making);
   const gone = made.filter((argument) => !left.includes(argument)).map(({ wireName }) => wireName);
-  if (gone.length > 0) report.loosened.add(onlyNamed);
   const isUndescribed = fields.size === 0 || (!isNamed && !hasAlternatives(schema));
   if (gone.length > 0 || isOpen(schema) || (isUndescribed && schema.additionalProperties !== false))
     left.push(otherFields(gone, { location: 'body', required: body.required && made.length === 0 }, making));
@@ -244,9 +236,8 @@ function rootRank({ wire }: MadeArgument): number {
 }
 
 /** The fields of a form and of its alternatives. A discriminator has the values of all of them. */
-function formFields(schema: JsonFields, { maker, report }: Making): Map<string, unknown> {
+function formFields(schema: JsonFields, { maker }: Making): Map<string, unknown> {
   const alternatives = [schema.oneOf, schema.anyOf].flatMap(listOf);
-  if (alternatives.length > 0) report.loosened.add('alternatives of a form');
   const all = [schema, ...alternatives.map((alternative) => maker.flat(alternative, schema.properties).schema)];
   const fields = new Map<string, unknown>();
   for (const [name, properties] of Map.groupBy(
@@ -302,11 +293,8 @@ export function otherFields(
 }
 
 function textBody(body: ApiBody, content: ApiContent, making: Making): BodyParts {
-  const { maker, report } = making;
-  const { type, ...rules } = maker.flat(content.schema).schema;
-  const isText = type === 'string';
-  if (!isText && Object.keys(rules).length > 0)
-    report.loosened.add(`the body as text of type ${short(content.mediaType)}`);
+  const { maker } = making;
+  const isText = maker.flat(content.schema).schema.type === 'string';
   const { format: _format, description, ...own } = isText ? maker.inner(content.schema, []) : {};
   const shown = asText(content.example);
   const like = shown === '' ? '.' : ` like ${shown}`;

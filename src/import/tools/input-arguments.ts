@@ -64,7 +64,7 @@ function addInput(described: ApiInput, parts: InputParts, making: Making): void 
   const { report } = making;
   const input = described.location === 'path' ? described : { ...described, name: visibleName(described.name) };
   if (input.name === '' || input.name.length > longestName) {
-    report.lose(`an input called ${short(input.name)}`, input.required);
+    report.skipRequired(`an input called ${short(input.name)}`, input.required);
     return;
   }
   if (isCredential(input, making.credential)) {
@@ -72,14 +72,14 @@ function addInput(described: ApiInput, parts: InputParts, making: Making): void 
     return;
   }
   if (input.location === 'cookie' && !isHeaderName(input.name)) {
-    report.lose(`the cookie ${short(input.name)}`, input.required);
+    report.skipRequired(`the cookie ${short(input.name)}`, input.required);
     return;
   }
   if (input.location === 'header' && !isSendable(input, parts, making)) return;
   if (input.style === 'tab' || input.style === 'exploded') {
     const what =
       input.style === 'tab' ? 'values separated by tabs' : `an exploded list or object in a ${input.location}`;
-    report.lose(`${short(input.name)}: ${what}`, input.required);
+    report.skipRequired(`${short(input.name)}: ${what}`, input.required);
     return;
   }
   const constant = constantOf(input, making);
@@ -130,7 +130,7 @@ function isSendable(input: ApiInput, parts: InputParts, making: Making): boolean
   }
   seen.add(folded);
   if (folded === 'cookie') {
-    report.lose('the header "Cookie" as a whole', input.required);
+    report.skipRequired('the header "Cookie" as a whole', input.required);
     return false;
   }
   const isOfAuthor = folded !== 'user-agent' || constantOf(input, making) !== undefined;

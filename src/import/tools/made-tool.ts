@@ -52,10 +52,8 @@ export type MadeTool = {
   tokens: number;
 };
 
-/** Collects what happens to an operation while its tool is made. */
+/** Collects decisions about an operation while its tool is made. */
 export class Report {
-  readonly loosened = new Set<string>();
-  readonly missing: string[] = [];
   readonly repairs = new Set<string>();
   skipped: string | undefined;
 
@@ -65,8 +63,7 @@ export class Report {
   }
 
   /** A part of the request that cannot be sent: without a required one there is no tool. */
-  lose(what: string, isRequired: boolean): void {
+  skipRequired(what: string, isRequired: boolean): void {
     if (isRequired) this.skip(what);
-    else this.missing.push(what);
   }
 }

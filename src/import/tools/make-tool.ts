@@ -6,7 +6,7 @@ import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { field } from '../document/lenient.ts';
 import { References, type SchemaFinder } from '../document/references.ts';
 import type { ApiOperation } from '../model.ts';
-import { type BodyParts, bodyArguments, onlyNamed, otherFields } from './body-arguments.ts';
+import { type BodyParts, bodyArguments, otherFields } from './body-arguments.ts';
 import { hintsOf } from './effects.ts';
 import { type CredentialNames, type InputParts, inputArguments, type Making } from './input-arguments.ts';
 import { type ImportedTool, type MadeArgument, type MadeTool, Report } from './made-tool.ts';
@@ -49,16 +49,14 @@ function makeWith(operation: ApiOperation, { name, base, source, deepest, save }
   const { credential } = source;
   const making: Making = { maker, names: new ArgumentNames(), report, credential, seen: new Set(), save };
   const tool = toolOf(operation, name, base, making);
-  for (const what of maker.loosened) report.loosened.add(what);
-  const { skipped, missing } = report;
-  const loosened = [...report.loosened].toSorted();
+  const { skipped } = report;
   const repairs = [...report.repairs];
   if (skipped !== undefined || !tool) {
     const notes = [skipped ?? 'no request'];
     return { operation, name, tool: undefined, outcome: 'skipped', notes, repairs, tokens: 0 };
   }
-  const outcome = missing.length > 0 ? 'partial' : loosened.length > 0 ? 'loosened' : 'whole';
-  return { operation, name, tool, outcome, notes: [...missing, ...loosened], repairs, tokens: tokensOfTool(tool) };
+  // A comparison decides the outcome when the tool is finished.
+  return { operation, name, tool, outcome: 'whole', notes: [], repairs, tokens: tokensOfTool(tool) };
 }
 
 function toolOf(operation: ApiOperation, name: string, base: string, making: Making): ImportedTool | undefined {
@@ -174,13 +172,12 @@ function fewArguments(given: readonly MadeArgument[], making: Making): MadeArgum
   if (gone.length > 0) {
     const names = gone.map(({ wireName }) => wireName);
     all.push(otherFields(names, { location: 'query', required: false }, making));
-    report.loosened.add(onlyNamed);
   }
   if (all.length <= mostArguments) return all;
   const required = all.filter((argument) => argument.required);
   const room = mostArguments - required.length;
   const optional = all.filter((argument) => !argument.required);
-  report.lose(`${all.length - mostArguments} of ${all.length} inputs`, room < 0);
+  report.skipRequired(`${all.length - mostArguments} of ${all.length} inputs`, room < 0);
   const kept = new Set([...required, ...optional.slice(0, Math.max(0, room))]);
   return all.filter((argument) => kept.has(argument));
 }

@@ -35,7 +35,7 @@ export function partArguments(
   const { style, mediaType: written } = content.encodings.get(argument.wireName) ?? {};
   const choices = written === undefined ? undefined : mediaTypeChoices(written);
   if (written !== undefined && !choices)
-    making.report.lose(`the type ${short(written)} of the part ${short(argument.wireName)}`, argument.required);
+    making.report.skipRequired(`the type ${short(written)} of the part ${short(argument.wireName)}`, argument.required);
   const { schema } = making.maker.flat(property);
   const kind =
     fileKind(property, making) ?? (isUnsaidFile(argument.wireName, schema, choices?.types[0]) ? 'file' : undefined);
@@ -45,11 +45,11 @@ export function partArguments(
   }
   const [type] = choices?.types ?? [];
   if (style !== undefined && type === undefined) return [formField(argument, content)];
-  return [typedPart(argument, type, making)];
+  return [typedPart(argument, type)];
 }
 
 /** A part that is no file. Objects are JSON, or a text of the type that is written. */
-function typedPart(argument: MadeArgument, mediaType: string | undefined, { report }: Making): MadeArgument {
+function typedPart(argument: MadeArgument, mediaType: string | undefined): MadeArgument {
   const isNested = mayBeObject(argument.schema) || isOfObjects(argument);
   const typed = (wire: MadeArgument['wire']) => ({ ...argument, wire: { ...argument.wire, ...wire } });
   if (mediaType === undefined) return isNested ? typed({ style: 'json', media_type: 'application/json' }) : argument;
@@ -58,7 +58,6 @@ function typedPart(argument: MadeArgument, mediaType: string | undefined, { repo
     return typed({ media_type: mediaType, ...(argument.schema.type === 'array' && { style: 'repeat' }) });
   }
   if (!isNested) return typed({ media_type: mediaType });
-  report.loosened.add(`the part ${short(argument.wireName)} as text of type ${short(mediaType)}`);
   const description = joined([asText(argument.schema.description), `As ${mediaType}.`]);
   return { ...typed({ media_type: mediaType }), schema: { type: 'string', description } };
 }

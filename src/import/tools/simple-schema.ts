@@ -11,9 +11,8 @@ export const portableName = /^[a-zA-Z0-9_.-]{1,64}$/;
 const most = { schemas: 250, alternatives: 8, properties: 60, named: 20, namedText: 60 };
 export const deepestSchema = 4;
 
-/** Makes schemas of one tool. `loosened` collects what the made schemas no longer say. */
+/** Makes schemas of one tool. */
 export class SchemaMaker {
-  readonly loosened = new Set<string>();
   readonly #references: References;
   readonly #deepest: number;
   #left = most.schemas;
@@ -37,26 +36,13 @@ export class SchemaMaker {
     return this.#flat(raw, [], outer);
   }
 
-  /** Reports the rules of an object from `flat` that its fields do not have as arguments. */
-  spread(schema: JsonFields): void {
-    this.#drop(schema);
-    const { minProperties: least = 0, maxProperties: most = Number.POSITIVE_INFINITY } = schema;
-    if (Number(least) > asTexts(schema.required).length) this.loosened.add('minProperties');
-    if (Number(most) < entriesOf(schema.properties).length) this.loosened.add('maxProperties');
-  }
-
-  #drop(schema: JsonFields): void {
-    for (const keyword of dropped) if (schema[keyword] !== undefined) this.loosened.add(keyword);
-  }
-
   /** The schema of a property of a schema that `flat` gave. */
   inner(raw: unknown, trail: readonly string[]): JsonSchema {
     return this.#simple(raw, trail, 0);
   }
 
   #flat(raw: unknown, trail: readonly string[], outer?: unknown) {
-    const { lost, ...flat } = withConditions(flatSchema(raw, trail, this.#references), this.#references);
-    for (const what of lost) this.loosened.add(what);
+    const flat = withConditions(flatSchema(raw, trail, this.#references), this.#references);
     const isNamed = entriesOf(flat.schema.properties).length > 0;
     return { schema: this.#withRequired(flat.schema, flat.trail, outer), trail: flat.trail, isNamed };
   }
@@ -75,20 +61,15 @@ export class SchemaMaker {
   }
 
   #simple(raw: unknown, above: readonly string[], depth: number, outer?: unknown): JsonSchema {
-    if (--this.#left < 0) {
-      this.loosened.add('a schema of more than 250 parts');
-      return {};
-    }
+    if (--this.#left < 0) return {};
     const { schema, trail } = this.#flat(raw, above, outer);
     const { types, isNullable } = typesOf(schema);
-    this.#drop(schema);
-    if (schema.uniqueItems === true && types.includes('array')) this.loosened.add('uniqueItems');
     const description = describe(schema);
     const base: JsonSchema = {
       ...(types.length > 0 && { type: types.length === 1 ? types[0] : types }),
       ...(description !== '' && { description }),
-      ...enumOf(schema, types, this.loosened),
-      ...limitsOf(schema, types, this.loosened),
+      ...enumOf(schema, types),
+      ...limitsOf(schema, types),
     };
     const alternatives = [schema.oneOf, schema.anyOf].map(listOf).find((list) => list.length > 0) ?? [];
     const inside = depth >= this.#deepest ? this.#cut(schema, types) : this.#inside(schema, types, trail, depth);
@@ -99,7 +80,6 @@ export class SchemaMaker {
   /** At the last level what is inside stays open. */
   #cut(schema: JsonFields, types: readonly string[]): JsonSchema {
     const isCut = isFields(schema.properties) || isFields(schema.items);
-    if (isCut) this.loosened.add(`levels below ${this.#deepest}`);
     const said = isCut ? { description: joined([describe(schema), 'What is inside is not listed here.']) } : {};
     return { ...said, ...(types.includes('array') && { items: {} }) };
   }
@@ -118,10 +98,6 @@ export class SchemaMaker {
     const writable = entries.filter(([, property]) => !this.#isReadOnly(property, trail));
     const kept = writable.filter(([name]) => portableName.test(name) && name !== '__proto__').slice(0, most.properties);
     const gone = writable.filter((entry) => !kept.includes(entry));
-    if (gone.length > 0)
-      this.loosened.add(
-        kept.length === most.properties ? 'more than 60 properties' : 'names of properties that clients refuse',
-      );
     const properties = Object.fromEntries(
       kept.map(([name, property]) => [name, this.#simple(property, trail, depth + 1)]),
     );
@@ -156,9 +132,8 @@ export class SchemaMaker {
       return entriesOf(other).length > 0 ? { additionalProperties: this.#simple(other, trail, depth + 1) } : {};
     }
     const isExact = other === false && !hasNamed && patterns.length === 1;
-    if (!isExact) this.loosened.add('patternProperties');
     if (other !== false) return {};
-    const [pattern] = patterns.map(([name]) => limitsOf({ pattern: name }, ['string'], this.loosened));
+    const [pattern] = patterns.map(([name]) => limitsOf({ pattern: name }, ['string']));
     const values = patterns.map(([, value]) => value);
     const value = this.#simple(values.length > 1 ? { anyOf: values } : values[0], trail, depth + 1);
     return {
@@ -193,10 +168,7 @@ export class SchemaMaker {
     const kinds = raw.map((alternative) => kindValues(of, alternative));
     const base =
       plain.type === 'object' && kinds.every(({ length }) => length > 0) ? ofKind(plain, of, kinds.flat()) : plain;
-    if (raw.length > most.alternatives) {
-      this.loosened.add('more than 8 alternatives');
-      return base;
-    }
+    if (raw.length > most.alternatives) return base;
     const made = raw.map((alternative, at) =>
       this.#isNull(alternative, trail)
         ? { type: 'null' }
@@ -235,9 +207,6 @@ function ofKind(schema: JsonSchema, of: JsonFields, values: readonly string[]): 
     required: [...new Set([...asTexts(schema.required), name])],
   };
 }
-
-/** Keywords that the service or clients do not take; without them a schema allows more. */
-const dropped = 'not propertyNames dependencies dependentRequired contains prefixItems'.split(' ');
 
 function describe(schema: JsonFields): string {
   const said = plainText(asText(schema.description) || titleOf(schema), mostFieldText);
@@ -289,28 +258,24 @@ function ordered(schema: JsonSchema): JsonSchema {
 }
 
 /**
- * A schema without references and `allOf` at its top, the references that were followed, what was lost, and the schemas
- * that hold under a condition.
+ * A schema without references and `allOf` at its top, the references that were followed, and the schemas that hold under
+ * a condition.
  */
-type Flat = { schema: JsonFields; trail: readonly string[]; lost: string[]; conditional: readonly Conditional[] };
+type Flat = { schema: JsonFields; trail: readonly string[]; conditional: readonly Conditional[] };
 
 const deepestAllOf = 20;
 
 /**
  * Follows a schema's references and joins its `allOf`. `trail` are the references that surround it; one that leads back
- * gives an empty schema and the loss `recursion`.
+ * gives an empty schema.
  */
 function flatSchema(raw: unknown, trail: readonly string[], references: References, depth = 0): Flat {
-  const none = { schema: {}, trail, lost: [], conditional: [] };
-  if (references.isExhausted) return { ...none, lost: ['references of more than 20,000 schemas'] };
-  const { value, references: followed, problem } = references.follow(raw);
-  if (problem !== undefined) return { ...none, lost: ['a reference that leads nowhere'] };
+  const none = { schema: {}, trail, conditional: [] };
+  if (references.isExhausted) return none;
+  const { value, references: followed } = references.follow(raw);
   if (!isFields(value)) return none;
-  if (followed.some((reference) => trail.includes(reference)) || depth > deepestAllOf) {
-    // A kind is made of the schema that surrounds it here.
-    const isKind = depth > 0 && value.discriminator !== undefined;
-    return { ...none, schema: descriptionOf(value), lost: isKind ? [] : ['recursion'] };
-  }
+  if (followed.some((reference) => trail.includes(reference)) || depth > deepestAllOf)
+    return { ...none, schema: descriptionOf(value) };
   const inner = followed.length > 0 ? [...trail, ...followed] : trail;
   const parts = listOf(value.allOf);
   const conditional = conditionalOf(value);
@@ -318,65 +283,48 @@ function flatSchema(raw: unknown, trail: readonly string[], references: Referenc
   return parts.reduce<Flat>(
     (sum, part) => {
       const next = flatSchema(part, inner, references, depth + 1);
-      const lost = [...sum.lost, ...next.lost];
       return {
-        schema: both(sum.schema, next.schema, lost),
+        schema: both(sum.schema, next.schema),
         trail: [...new Set([...sum.trail, ...next.trail])],
-        lost,
         conditional: [...sum.conditional, ...next.conditional],
       };
     },
-    { schema: withKinds(own, followed, references, depth), trail: inner, lost: [], conditional },
+    { schema: withKinds(own, followed, references, depth), trail: inner, conditional },
   );
 }
 
-/** A schema that holds for some values only, and the keyword that says so. That of `if` decides for which ones. */
-type Conditional = { schema: unknown; keyword: string; isTest: boolean };
+/** A schema that holds for some values only. That of `if` decides for which ones. */
+type Conditional = { schema: unknown; isTest: boolean };
 
 function conditionalOf({ if: test, then, else: otherwise, dependentSchemas, dependencies }: JsonFields): Conditional[] {
-  const of = (keyword: string, schemas: readonly unknown[], isTest = false) =>
-    schemas.filter((one) => isFields(one) || one === false).map((schema) => ({ schema, keyword, isTest }));
+  const of = (schemas: readonly unknown[], isTest = false) =>
+    schemas.filter(isFields).map((schema) => ({ schema, isTest }));
   const dependent = [dependentSchemas, dependencies].flatMap(entriesOf).map(([, schema]) => schema);
   const branches = test === undefined ? [] : [then, otherwise];
-  return [...of('if', branches), ...of('dependentSchemas', dependent), ...of('if', [test], true)];
+  return [...of([...branches, ...dependent]), ...of([test], true)];
 }
-
-/** Returns true if a conditional schema says more than which other fields there may be. */
-function hasRules(
-  { properties, type: _type, description: _text, title: _title, ...rules }: JsonFields,
-  known: unknown,
-) {
-  const isKnown = entriesOf(properties).some(([name]) => field(known, name) !== undefined);
-  return isKnown || Object.keys(rules).some((keyword) => !conditions.has(keyword));
-}
-
-const conditions = new Set(['if', 'then', 'else', 'dependentSchemas', 'dependencies']);
 
 /** A schema with the fields of its conditional schemas, all of them optional. */
 function withConditions(flat: Flat, references: References): Flat {
   const known = flat.schema.properties;
   const found = new Map<string, unknown[]>();
-  const lost = [...flat.lost];
   const trails = new Set(flat.trail);
   const waiting = flat.conditional.map((one) => ({ ...one, trail: flat.trail }));
   // The array grows while it is walked.
-  for (const { schema, keyword, isTest, trail } of waiting) {
+  for (const { schema, isTest, trail } of waiting) {
     const inner = flatSchema(schema, trail, references, 1);
     const { required, properties, oneOf, anyOf } = inner.schema;
-    const alternatives = [oneOf, anyOf].flatMap(listOf).map((one) => ({ schema: one, keyword, isTest }));
+    const alternatives = [oneOf, anyOf].flatMap(listOf).map((one) => ({ schema: one, isTest }));
     for (const one of [...inner.conditional, ...alternatives]) waiting.push({ ...one, trail: inner.trail });
     for (const reference of inner.trail) trails.add(reference);
-    lost.push(...inner.lost, ...(!isTest && (schema === false || hasRules(inner.schema, known)) ? [keyword] : []));
     for (const name of [...asTexts(required), ...entriesOf(properties).map(([one]) => one)])
       if (field(known, name) === undefined && !found.has(name)) found.set(name, []);
-    for (const [name, property] of isTest ? [] : entriesOf(properties)) {
-      if ((found.get(name)?.push(property) ?? 0) > 1) lost.push(keyword);
-    }
+    for (const [name, property] of isTest ? [] : entriesOf(properties)) found.get(name)?.push(property);
   }
   const optional = [...found].map(([name, all]) => [name, all.length > 1 ? { anyOf: all } : (all[0] ?? {})]);
-  if (optional.length === 0) return { ...flat, lost };
+  if (optional.length === 0) return flat;
   const properties = { ...(isFields(known) && known), ...Object.fromEntries(optional) };
-  return { ...flat, schema: { ...flat.schema, properties }, trail: [...trails], lost };
+  return { ...flat, schema: { ...flat.schema, properties }, trail: [...trails] };
 }
 
 /** A schema with a discriminator also takes what the schemas have that it stands for. */
@@ -397,12 +345,9 @@ function descriptionOf({ description, type }: JsonFields): JsonFields {
 }
 
 /** A schema that both allow. What only one of them says is kept, and of two lists of alternatives the first. */
-function both(first: JsonFields, second: JsonFields, lost: string[]): JsonFields {
+function both(first: JsonFields, second: JsonFields): JsonFields {
   const properties = mergedProperties(first.properties, second.properties);
   const required = [...new Set([...listOf(first.required), ...listOf(second.required)])];
-  for (const keyword of ['oneOf', 'anyOf', 'enum']) {
-    if (first[keyword] !== undefined && second[keyword] !== undefined) lost.push(`a second ${keyword} inside allOf`);
-  }
   // A part that is closed would forbid the properties of the others.
   const { additionalProperties: _first, ...rest } = { ...second, ...first };
   const open = [first, second].map((part) => part.additionalProperties).find(isFields);

@@ -56,17 +56,13 @@ function valuesOf({ const: only, enum: listed }: JsonFields): readonly unknown[]
 }
 
 /** The values that a schema lists, in its type: YAML reads `no` or `1.0` as another type than the schema says. */
-export function enumOf(schema: JsonFields, allowed: readonly string[], loosened: Set<string>): JsonSchema {
+export function enumOf(schema: JsonFields, allowed: readonly string[]): JsonSchema {
   const listed = valuesOf(schema);
   if (listed.length === 0) return {};
   const values = listed.filter((value) => value !== null).map((value) => asType(value, allowed));
   if (values.length === 0 || values.includes(undefined)) return {};
   const distinct = [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
-  if (distinct.length > mostValues) {
-    loosened.add('a list of more than 100 values');
-    return {};
-  }
-  return { enum: distinct };
+  return distinct.length > mostValues ? {} : { enum: distinct };
 }
 
 const longestName = 80;
@@ -153,12 +149,12 @@ const formats = new Set(
 );
 
 /** Bounds and format. Numbers of any size are bounded by safe integers anyway. */
-export function limitsOf(schema: JsonFields, allowed: readonly string[], loosened: Set<string>): JsonSchema {
+export function limitsOf(schema: JsonFields, allowed: readonly string[]): JsonSchema {
   const limits: JsonSchema = {};
   const format = typeof schema.format === 'string' ? schema.format.toLowerCase() : '';
   if (allowed.includes('string')) {
     if (formats.has(format)) limits.format = format;
-    setPattern(limits, schema, loosened);
+    setPattern(limits, schema);
     setCount(limits, schema, 'minLength');
     setCount(limits, schema, 'maxLength');
   }
@@ -179,14 +175,13 @@ export function limitsOf(schema: JsonFields, allowed: readonly string[], loosene
 }
 
 /** Patterns that are short enough for a list of tools, that the service can run in linear time, and that clients take. */
-function setPattern(limits: JsonSchema, { pattern }: JsonFields, loosened: Set<string>): void {
+function setPattern(limits: JsonSchema, { pattern }: JsonFields): void {
   if (typeof pattern !== 'string') return;
   // Slashes around it and doubled backslashes are slips, with which it would refuse every value.
   const isSlip = /^\/.*\/[a-z]*$|\\\\[dwsbDWSB.]/.test(pattern);
   const translated = pattern.length > longestPattern ? pattern : unicodePattern(pattern);
   const read = isSlip || translated.length > longestPattern ? undefined : parsePattern(translated);
   if (read && 'pattern' in read && read.pattern.isUnicode) limits.pattern = translated;
-  else loosened.add('pattern');
 }
 
 const posixClasses: ReadonlyMap<string, string> = new Map(
