@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  type ClientAuth,
+  ClientSecretBasic,
+  ClientSecretPost,
+  calculatePKCECodeChallenge,
+  dynamicClientRegistration,
+  randomPKCECodeVerifier,
+  randomState,
+  refreshTokenGrant,
+  tokenRevocation,
+} from 'openid-client';
+import { next } from '../support/browser/browser.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+
+const redirectUri = 'https://agent.example/callback';
+
+/** How the library authenticates, by the method that it registers with. */
+const authentications: Record<string, () => ClientAuth> = {
+  client_secret_basic: ClientSecretBasic,
+  client_secret_post: ClientSecretPost,
+};
+
+describe('the library openid-client', () => {
+  let world: LoginWorld;
+
+  before(async () => {
+    world = await startLoginWorld();
+  });
+  after(() => world.stop());
+
+  for (const [token_endpoint_auth_method, authentication] of Object.entries(authentications))
+    it(`[mcp 61] [mcp 54] registers, logs in, refreshes, and revokes with ${token_endpoint_auth_method}`, async () => {
+      const slug = await world.serve();
+      const resource = world.issuer(slug);
+      const metadata = { client_name: 'Test agent', redirect_uris: [redirectUri], token_endpoint_auth_method };
+      const client = await dynamicClientRegistration(new URL(resource), metadata, authentication(), {
+        algorithm: 'oauth2',
+        execute: [allowInsecureRequests],
+      });
+      const [pkceCodeVerifier, expectedState] = [randomPKCECodeVerifier(), randomState()];
+      const url = buildAuthorizationUrl(client, {
+        redirect_uri: redirectUri,
+        code_challenge: await calculatePKCECodeChallenge(pkceCodeVerifier),
+        code_challenge_method: 'S256',
+        state: expectedState,
+        resource,
+      });
+      const callback = next(await world.returned({ url, verifier: pkceCodeVerifier, state: expectedState }));
+      const first = await authorizationCodeGrant(client, callback, { pkceCodeVerifier, expectedState }, { resource });
+      assert.equal((await world.list(slug, first.access_token)).status, 200);
+
+      const second = await refreshTokenGrant(client, first.refresh_token ?? assert.fail(), { resource });
+      assert.equal((await world.list(slug, second.access_token)).status, 200);
+
+      await tokenRevocation(client, second.refresh_token ?? assert.fail());
+      assert.equal((await world.list(slug, second.access_token)).status, 401);
+    });
+});
