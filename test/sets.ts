@@ -60,6 +60,7 @@ const onlyInWhole: readonly string[] = [
   'shipping/built-site.test.ts',
   'shipping/drill.test.ts',
   'shipping/fresh-clone.test.ts',
+  'shipping/generated-clients.test.ts',
   'shipping/image.test.ts',
   'shipping/package.test.ts',
   'shipping/proxies.test.ts',

@@ -30,13 +30,16 @@ export type NpmProgram = {
   command: string;
   /** Its optional packages are left out. */
   isBare?: true;
+  /** Packages that are installed with it, where it does not work with their newest versions. */
+  companions?: readonly string[];
 };
 
 /**
  * The folder with the command of such a program. It is kept in a cache of this checkout, so it is installed once.
  * @throws Error that says what could not be installed
  */
-export async function needNpmProgram({ package: name, version, command, isBare }: NpmProgram): Promise<string> {
+export async function needNpmProgram(program: NpmProgram): Promise<string> {
+  const { package: name, version, command, isBare, companions = [] } = program;
   const exact = `${name}@${version}`;
   const kept = join(root, 'node_modules', '.cache', 'npm-programs', exact.replace('/', '+'));
   const bin = join(kept, 'node_modules', '.bin');
@@ -45,7 +48,7 @@ export async function needNpmProgram({ package: name, version, command, isBare }
   const folder = await mkdtemp(`${kept}-`);
   try {
     await writeEmptyProject(folder, name);
-    await npm(['install', '--prefer-offline', ...(isBare ? ['--omit=optional'] : []), exact], folder);
+    await npm(['install', '--prefer-offline', ...(isBare ? ['--omit=optional'] : []), exact, ...companions], folder);
     // The program itself may be an optional package, which npm leaves out without an error.
     const env = { HOME: folder, PATH: `${dirname(process.execPath)}:${process.env.PATH}` };
     await run(join(folder, 'node_modules', '.bin', command), ['--version'], { env });
