@@ -10,8 +10,8 @@ export const goals = { wire: 0.998, outcomes: 0.99 };
 /** Share of explained differences that counts as agreement. */
 const maxExplained = 0.01;
 
-/** A class of differences that are right; `expected` and `found` are patterns of both sides. */
-type Explanation = { class: string; expected?: string; found?: string; citation: string; reason: string };
+/** A class of differences that are right: with the replacement, what was found is what was expected. */
+type Explanation = { class: string; pattern: string; replacement: string; citation: string; reason: string };
 
 const explanations = JSON.parse(readFileSync(join(import.meta.dirname, 'explanations.json'), 'utf8')) as Explanation[];
 
@@ -31,10 +31,11 @@ export type Report = {
   classes: ClassCount[];
 };
 
-const isMatch = (pattern: string | undefined, text: string) => pattern === undefined || new RegExp(pattern).test(text);
-
 const explain = ({ id, expected, found }: Difference) =>
-  explanations.find((one) => one.class === id && isMatch(one.expected, expected) && isMatch(one.found, found));
+  explanations.find(
+    ({ class: of, pattern, replacement }) =>
+      of === id && found.replaceAll(new RegExp(pattern, 'g'), replacement) === expected,
+  );
 
 /** Compares the request of a tool with the expected one; undefined where that cannot be decided. */
 export function judgeOf({ wire }: Verdict): 'same' | 'explained' | 'different' | undefined {

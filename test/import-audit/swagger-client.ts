@@ -52,6 +52,7 @@ function findObstacle(document: JsonObject, operation: Operation, { parameters, 
   const cookies = [...parameters.keys()].filter(({ place }) => place === 'cookie');
   if (getVersion(document) === '3.2') return 'OpenAPI 3.2';
   if (operation.path.includes('?')) return 'a query in the path';
+  if (operation.template.includes('//')) return 'an empty segment in the path';
   if (operation.method === 'TRACE') return 'the method TRACE';
   if (body && ['GET', 'HEAD'].includes(operation.method)) return 'a body of GET or HEAD, which fetch does not send';
   if (type.startsWith('multipart/') && type !== 'multipart/form-data') return `a body of ${type}`;

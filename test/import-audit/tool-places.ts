@@ -86,7 +86,7 @@ function getPlace(tool: Tool, argument: string): ArgumentPlace {
   if (findTokens(query, tool).includes(argument)) return 'query';
   if (tool.body === argument) return 'body';
   const hasOwnBody = tool.bodyTemplate !== undefined || (tool.body !== undefined && tool.fields.has(tool.body));
-  return hasOwnBody || ['GET', 'HEAD', 'OPTIONS', 'DELETE'].includes(tool.method) ? 'query' : 'body';
+  return hasOwnBody || ['GET', 'HEAD', 'OPTIONS', 'DELETE', 'COPY', 'MOVE'].includes(tool.method) ? 'query' : 'body';
 }
 
 /** The arguments that `:name` in a text stands for; the longest name wins. */

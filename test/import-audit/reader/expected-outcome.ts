@@ -168,6 +168,11 @@ function breakRules(facet: JsonObject, all: readonly JsonObject[], context: Comp
   on('uniqueItems', (current) =>
     Array.isArray(current) && current.length > 0 ? [...current, current[0] as Json] : undefined,
   );
+  on('minProperties', (current) =>
+    isObject(current) && size('minProperties') > 0 && all.every(({ required }) => toList(required).length === 0)
+      ? Object.fromEntries(Object.entries(current).slice(0, size('minProperties') - 1))
+      : undefined,
+  );
   on('maxProperties', (current) =>
     isObject(current) && size('maxProperties') < 50 ? growObject(current, size('maxProperties') + 1) : undefined,
   );
