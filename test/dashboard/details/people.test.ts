@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { tenantOfPerson } from '../../../src/domain/ids.ts';
 import { saveMember } from '../../../src/store/people/users.ts';
 import { checkPage } from '../../support/browser/check-page.ts';
 import {
@@ -103,6 +104,8 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
     const { toolhost } = dashboard;
     const { db } = toolhost.running.app.runner;
     const inviting = 'wsp_inviting';
+    const id = `usr_${'i'.repeat(22)}`;
+    const workspace = `${tenantOfPerson(id)}_of_ines`;
     await personSession(toolhost, { name: 'Olga', workspace: inviting });
     await dashboard.at(
       '/servers',
@@ -124,14 +127,14 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
         await page.goto('/settings');
         await button(page, 'Leave').click();
         await button(page.getByRole('dialog'), 'Leave workspace').click();
-        await page.getByRole('button', { name: /^Workspace.*wsp_of_ines/ }).click();
-        await page.getByRole('menuitem', { name: /wsp_of_ines.*your own/ }).waitFor();
+        await page.getByRole('button', { name: /^Workspace.*_of_ines/ }).click();
+        await page.getByRole('menuitem', { name: /_of_ines.*your own/ }).waitFor();
         assert.equal(await page.getByRole('menuitem', { name: /wsp_inviting/ }).count(), 0);
         await page.goto('/settings');
         await page.getByRole('table', { name: 'Members' }).waitFor();
         assert.equal(await button(page, 'Leave').count(), 0, 'the only owner cannot leave');
       },
-      { person: { name: 'Ines', workspace: 'wsp_of_ines' } },
+      { person: { name: 'Ines', workspace, id } },
     );
   });
 

@@ -13,7 +13,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/rec
 import { launchChromium } from './chromium.ts';
 import { watchToasts } from './toasts.ts';
 
-export type Person = { name: string; role?: Role; workspace?: string };
+export type Person = { name: string; role?: Role; workspace?: string; id?: string };
 
 const sessionMs = 3_600_000;
 /** Time for anything to appear on a busy machine. */
@@ -25,7 +25,7 @@ export async function personSession(toolhost: TestToolhost, person: Person): Pro
   const { name, role = 'owner', workspace = localWorkspace.id } = person;
   const at = Date.now();
   const cookie = base62(randomBytes(32), 43);
-  const id = `usr_${cookie}`;
+  const { id = `usr_${cookie}` } = person;
   await insertWorkspace(db, { id: workspace, name: `Workspace ${workspace}`, at });
   await saveUser(db, { id, issuer: 'https://id.example', subject: id, email: `${id}@mail.example`, name, at });
   await saveMember(db, { workspaceId: workspace, userId: id, role, at });
