@@ -301,7 +301,8 @@ for (const engine of engines) {
       await detecting.stop();
       await telling.look();
       const held = () => otherReceiver.requests.filter(({ url }) => url === '/never');
-      await eventually(() => assert.deepEqual([arrived('/neighbor').length, held().length], [2, 4]));
+      // The use of the key that made the webhook is written in batches, so it may count as unused, too.
+      await eventually(() => assert.deepEqual([arrived('/neighbor').length >= 2, held().length], [true, 4]));
       await telling.stop();
       for (const request of held()) request.release();
       const { db } = world.toolhost.running.app.runner;
