@@ -94,7 +94,8 @@ function compareContent(content: ContentDescription, isRequired: boolean, sent: 
   const isAnyType = mediaTypeOf(content.mediaType).includes('*') || content.mediaType === '';
   const isBytes = definition.content === 'base64';
   const isText = definition.type === 'string' && bodyKind === 'argument' && !isJson && !isAnyType;
-  if (isText)
+  const isDescribedText = !isBytes && variants.every(({ type }) => type === 'string');
+  if (isText && !isDescribedText)
     return [
       ...losses,
       ...(variants.every(isPlainText) ? [] : [loosened(textNote(content, isBytes ? 'bytes' : 'text'))]),

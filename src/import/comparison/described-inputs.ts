@@ -10,7 +10,7 @@ export type InputDescription = {
   name: string;
   isRequired: boolean;
   schema: unknown;
-  /** A value that the document gives as the default or an example. */
+  /** Values that the document gives as the default, as an example, or in the path. */
   suggested: readonly unknown[];
 };
 
@@ -38,7 +38,17 @@ export function describedRequest(operation: ApiOperation, root: unknown, referen
   const parameters = readParameters([field(item.value, 'parameters'), value.parameters], references);
   if (isFields(root) && root.swagger !== undefined && root.openapi === undefined)
     return swaggerRequest(parameters, asTexts(Array.isArray(value.consumes) ? value.consumes : root.consumes));
-  return { inputs: parameters.map(readInput), body: readBody(references.follow(value.requestBody).value, references) };
+  const written = new URLSearchParams(operation.path.split('?')[1] ?? '');
+  return {
+    inputs: parameters.map((parameter) => withWritten(readInput(parameter), written)),
+    body: readBody(references.follow(value.requestBody).value, references),
+  };
+}
+
+/** A query parameter whose value the path writes has that value. */
+function withWritten(input: InputDescription, written: URLSearchParams): InputDescription {
+  if (input.location !== 'query') return input;
+  return { ...input, suggested: [...input.suggested, ...written.getAll(input.name)] };
 }
 
 function requestOf({ inputs, body }: ApiOperation): RequestDescription {
