@@ -40,7 +40,7 @@ function withCode(text: string): string {
     .replace(/^((?:npm|pip) install .+)$/, '`$1`');
 }
 
-const words: Partial<Record<Snippet['format'], string>> = { address: 'text' };
+const words: Partial<Record<Snippet['format'], string>> = { address: 'text', form: 'text' };
 
 function fenced({ format, code }: Snippet): string {
   return `\`\`\`${words[format] ?? format}\n${code}\n\`\`\`\n`;

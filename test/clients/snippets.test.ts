@@ -56,6 +56,7 @@ describe('the snippets for clients', () => {
     if (format === 'toml') return textsIn(parseToml(code));
     if (format === 'yaml') return textsIn(parseYaml(code));
     if (format === 'address') return [new URL(code).href];
+    if (format === 'form') return code.split('\n').map((line) => line.slice(line.indexOf(': ') + 2));
     if (format === 'sh') {
       const words = await argumentsOf(snippet, folder);
       const body = words[words.indexOf('-d') + 1] ?? '';
@@ -178,6 +179,22 @@ describe('the snippets for clients', () => {
       snippetsFor(withKey).filter(({ format }) => format === 'address'),
       [],
     );
+  });
+
+  it('[ship 6] each form has fields for a key, others for a login, and takes the server name', () => {
+    const formsFor = (to: ClientConnection) => snippetsFor(to).filter(({ format }) => format === 'form');
+    const name = 'Server-with-a-name-of-many-letters';
+    const [keyed, logged] = [formsFor({ ...withKey, name }), formsFor({ ...withLogin, name })];
+    assert.deepEqual(
+      keyed.map((snippet) => snippet.name),
+      ['n8n', 'Dify', 'Open WebUI', 'Copilot Studio', 'Le Chat', 'Perplexity'],
+    );
+    assert.deepEqual(
+      logged.map(({ id, code }) => [id, code.includes(key), /OAuth|Dynamic/.test(code)]),
+      keyed.map(({ id }) => [id, false, true]),
+    );
+    const dify = keyed.find(({ id }) => id === 'dify')?.code ?? '';
+    assert.match(dify, /^Server Identifier: [a-z0-9_-]{24}$/m);
   });
 
   it('[ship 6] each was compared with a page of documentation, and none long ago', () => {

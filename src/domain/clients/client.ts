@@ -11,8 +11,8 @@ export type ClientConnection = {
   token: string | undefined;
 };
 
-/** The format of a snippet: a command, a file, a program, or an address to paste. */
-export type SnippetFormat = 'sh' | 'json' | 'toml' | 'yaml' | 'ts' | 'python' | 'address';
+/** The format of a snippet: a command, a file, a program, an address to paste, or a form with one field per line. */
+export type SnippetFormat = 'sh' | 'json' | 'toml' | 'yaml' | 'ts' | 'python' | 'address' | 'form';
 
 /** What a person copies to connect a client. */
 export type Snippet = {

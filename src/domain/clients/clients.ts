@@ -10,12 +10,14 @@ import {
   headersOf,
   inJson,
   left,
+  mcpRemoteCommand,
   prettyJson,
   type Snippet,
   snippetOf,
   tokenVariable,
   yamlHeaders,
 } from './client.ts';
+import { forms } from './forms.ts';
 import { libraries } from './libraries.ts';
 
 /** The page that a snippet was compared with, and the day of that. */
@@ -87,18 +89,12 @@ const programs: readonly DeclaredClient[] = [
     id: 'claude-desktop',
     name: 'Claude Desktop',
     documentation: page('https://modelcontextprotocol.io/docs/develop/connect-local-servers'),
-    snippet({ name, url, token }) {
-      // An argument with a space is broken on Windows, so the value comes from a variable, which mcp-remote fills in.
-      const header = token === undefined ? [] : ['--header', `Authorization:\${AUTH_HEADER}`];
-      const env = token === undefined ? {} : { env: { AUTH_HEADER: `Bearer ${token}` } };
-      const insecure = url.startsWith('http:') ? ['--allow-http'] : [];
-      const args = ['-y', 'mcp-remote', url, ...header, ...insecure];
-      return inJson(
+    snippet: (to) =>
+      inJson(
         'In claude_desktop_config.json, for this and other clients that only speak stdio:',
-        { mcpServers: { [name]: { command: 'npx', args, ...env } } },
+        { mcpServers: { [to.name]: overStdio(to) } },
         { after: 'Needs Node.js. Restart Claude Desktop afterwards.' },
-      );
-    },
+      ),
   },
   {
     id: 'cursor',
@@ -204,6 +200,22 @@ const programs: readonly DeclaredClient[] = [
       inJson('In .kiro/settings/mcp.json, or in ~/.kiro/settings/mcp.json for all folders:', {
         mcpServers: { [to.name]: { url: to.url, ...headersOf(to) } },
       }),
+  },
+  {
+    id: 'jetbrains',
+    name: 'JetBrains AI Assistant',
+    documentation: page('https://www.jetbrains.com/help/ai-assistant/mcp.html', '2026-11-29'),
+    snippet(to) {
+      // Its documentation has headers and no login, so mcp-remote logs in.
+      const isLogin = to.token === undefined;
+      const server = isLogin ? overStdio(to) : { url: to.url, ...headersOf(to) };
+      const tab = isLogin ? 'STDIO' : 'HTTP';
+      return inJson(
+        `In the settings under Tools, AI Assistant, Model Context Protocol (MCP), choose Add and paste on the ${tab} tab:`,
+        { mcpServers: { [to.name]: server } },
+        left(to, `On the STDIO tab, ${mcpRemoteCommand(to)} opens the login. Needs Node.js.`),
+      );
+    },
   },
   {
     id: 'zed',
@@ -383,6 +395,15 @@ function withToken(to: ClientConnection, token: string): ClientConnection {
   return { ...to, token: to.token === undefined ? undefined : token };
 }
 
+/** A server that mcp-remote, a program of Node.js, connects to a client that speaks stdio. */
+function overStdio({ url, token }: ClientConnection) {
+  // An argument with a space is broken on Windows, so the value comes from a variable, which mcp-remote fills in.
+  const header = token === undefined ? [] : ['--header', `Authorization:\${AUTH_HEADER}`];
+  const env = token === undefined ? {} : { env: { AUTH_HEADER: `Bearer ${token}` } };
+  const insecure = url.startsWith('http:') ? ['--allow-http'] : [];
+  return { command: 'npx', args: ['-y', 'mcp-remote', url, ...header, ...insecure], ...env };
+}
+
 function base64(text: string): string {
   return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }
@@ -404,7 +425,7 @@ function postOf(url: string, headers: readonly string[], body: unknown): string 
  * Every client that is known by name. The snippets of the pages and of the dashboard, the checks of a connection, the
  * warnings about tools and `toolhost doctor` derive from this list.
  */
-export const clients: readonly DeclaredClient[] = [...programs, ...libraries, ...apis];
+export const clients: readonly DeclaredClient[] = [...programs, ...forms, ...libraries, ...apis];
 
 /** A client whose rules are known. */
 export type KnownClient = { name: string } & ClientRules;
