@@ -110,7 +110,9 @@ describe('our refresh tokens', () => {
     assertOAuthError(await other.refresh(refresh_token), 400, 'invalid_grant');
     assertOAuthError(await elsewhere.refresh(refresh_token), 400, 'invalid_grant');
     assertOAuthError(await client.refresh(refresh_token, { resource: world.issuer('other') }), 400, 'invalid_target');
-    for (const wrong of [undefined, '', access_token, `${refresh_token}x`, 'thr_x', 'thp_v1.a.b.c']) {
+    for (const none of [undefined, ''])
+      assertOAuthError(await client.refresh('', { refresh_token: none }), 400, 'invalid_request');
+    for (const wrong of [access_token, `${refresh_token}x`, 'thr_x', 'thp_v1.a.b.c']) {
       assertOAuthError(await client.refresh('', { refresh_token: wrong }), 400, 'invalid_grant');
     }
     // None of this was a use of it.

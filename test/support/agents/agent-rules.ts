@@ -131,7 +131,7 @@ export function checkAgent(kind: AgentKind): void {
       assert.match(request, /image\/png/);
     });
 
-    it('[mcp 59] a person logs in, and it calls with their token', async () => {
+    it('[mcp 59] a person logs in at http://localhost, and it calls with their token', async () => {
       await world.logIn('people');
       const { results } = await world.ask(step(kind.shown('people', 'who_am_i')));
       assert.match(results[0] ?? '', new RegExp(`"person":"${world.person.name}"`));

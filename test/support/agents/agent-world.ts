@@ -23,7 +23,7 @@ export type AgentWorld = {
   provider: HonestProvider;
   upstream: RecordingUpstream;
   person: Person;
-  /** Connects it to these servers and no others. It logs in where no key is given. */
+  /** Connects it to these servers and no others. It logs in, at another name of this machine, where no key is given. */
   connect(servers: readonly { slug: string; key?: string }[]): Promise<void>;
   /** Runs the agent with a prompt, which is the script of its model. */
   ask(...steps: readonly string[]): Promise<Conversation>;
@@ -76,7 +76,9 @@ export async function startAgentWorld(kind: AgentKind): Promise<AgentWorld> {
       await rm(place.home, { recursive: true });
       await mkdir(place.home);
       const connections = servers.map(({ slug, key }): ClientConnection => {
-        return { name: slug, url: `${toolhost.url}/mcp/${slug}`, token: key };
+        const url = new URL(`/mcp/${slug}`, toolhost.url);
+        if (key === undefined) url.hostname = 'localhost';
+        return { name: slug, url: url.href, token: key };
       });
       for (const to of connections) if (to.token !== undefined) env[tokenVariable(to)] = to.token;
       await runAlone(['sh', '-eu', '-c', await kind.configure(place, connections)], { cwd, env });
