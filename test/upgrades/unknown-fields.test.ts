@@ -12,7 +12,6 @@ const stored = { authentication: { type: 'Bearer', token: 'stored-token' } };
 const later: [name: string, change: (config: Json) => void, path: string][] = [
   ['a field of the server', (config) => Object.assign(config, { futuristic: true }), 'futuristic'],
   ['a field of a tool', (config) => Object.assign(toolIn(config), { futuristic: true }), 'tools[].futuristic'],
-  ['a method', (config) => Object.assign(toolIn(config), { method: 'QUERY' }), 'tools[].method'],
   ['a mode', (config) => Object.assign(config, { tool_mode: 'futuristic' }), 'tool_mode'],
   [
     'a kind of credential',

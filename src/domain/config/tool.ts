@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isDestructiveMethod, isSafeMethod, methodPattern, methods } from '../http/headers.ts';
+import { isDestructiveMethod, isSafeMethod, maxMethodLength, methodPattern, methods } from '../http/headers.ts';
 import { readMoreDefinition, readMoreName } from '../pieces/read-more.ts';
 import {
   type CatalogueFacts,
@@ -70,6 +70,7 @@ export const toolSchema = z.strictObject({
   description: z.string().trim().min(1).max(4000).describe('What the tool does, in natural language, for the model.'),
   method: z
     .string()
+    .max(maxMethodLength)
     .regex(methodPattern, `allowed: ${methods.join(', ')}, or another method of HTTP except CONNECT and TRACE`)
     .meta({ examples: [...methods] })
     .describe('HTTP method of the upstream request: any token except CONNECT and TRACE.'),

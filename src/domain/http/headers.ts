@@ -133,7 +133,8 @@ export const methods = [
 ];
 
 /** A tool may have any method that is a token (RFC 9110, 9.1) except those that are about the connection. */
-export const methodPattern = /^(?!(?:CONNECT|TRACE)$)[!#$%&'*+\-.^_`|~0-9A-Z]{1,40}$/;
+export const methodPattern = /^(?!(?:CONNECT|TRACE)$)[!#$%&'*+\-.^_`|~0-9A-Z]+$/;
+export const maxMethodLength = 40;
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'QUERY', 'PROPFIND', 'REPORT', 'SEARCH']);
 const bodilessMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'COPY', 'MOVE']);
