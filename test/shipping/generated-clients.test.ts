@@ -62,13 +62,13 @@ from generated import AuthenticatedClient
 from generated.api.calls import get_call
 from generated.api.servers import create_mcp_server, delete_mcp_server
 from generated.api.tools import call_tool
-from generated.models import Call, CallToolBody, CallToolBodyArguments, Server, ServerConfig, Tool, ToolInputSchema, ToolMethod
+from generated.models import Call, CallToolBody, CallToolBodyArguments, Server, ServerConfig, Tool, ToolInputSchema
 
 client = AuthenticatedClient(base_url=${JSON.stringify(api)}, token=${JSON.stringify(key)})
 tool = Tool(
     name="list_orders",
     description="Lists orders.",
-    method=ToolMethod.GET,
+    method="GET",
     url=${JSON.stringify(`${upstream}/orders`)},
     input_schema=ToolInputSchema.from_dict({"page": {"type": "integer"}}),
 )
