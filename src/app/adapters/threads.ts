@@ -20,8 +20,8 @@ const idleMs = 10_000;
  * Time limits of jobs, in ms: many times what the largest input takes, because a thread has a lower priority than calls and
  * may wait long for a processor. No call waits for an import.
  */
-export const jobTimes = { limitMs: 20_000, waitMs: 20_000 };
-export const importTimes = { limitMs: 30_000, waitMs: 60_000 };
+export const jobTimes = { limitMs: 30_000, waitMs: 20_000 };
+export const importTimes = { limitMs: 45_000, waitMs: 60_000 };
 
 /** Prepares this thread and others to parse what callers send. */
 export function startThreads(memory: MemoryBudget, threadBytes: number): ThreadPool {
