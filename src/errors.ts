@@ -21,21 +21,22 @@ export function shortText(text: string, longest: number): string {
   return text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text;
 }
 
+/** The HTTP status of each kind of error, its code for programs, and its title for people. */
 export const errorKinds = {
-  invalid: { status: 400, title: 'The request is not valid' },
-  unauthenticated: { status: 401, title: 'No valid credential' },
-  forbidden: { status: 403, title: 'Not allowed' },
-  notFound: { status: 404, title: 'Not found' },
-  methodNotAllowed: { status: 405, title: 'Method not allowed' },
-  conflict: { status: 409, title: 'Conflict' },
-  tooLarge: { status: 413, title: 'Too large' },
-  unsupported: { status: 415, title: 'Unsupported media type' },
-  encoded: { status: 415, title: 'Unsupported content coding' },
-  misdirected: { status: 421, title: 'Misdirected request' },
-  tooMany: { status: 429, title: 'Too many requests' },
-  internal: { status: 500, title: 'Internal error' },
-  unavailable: { status: 503, title: 'Temporarily unavailable' },
-  loop: { status: 508, title: 'Loop detected' },
+  invalid: { status: 400, code: 'invalid_request', title: 'The request is not valid' },
+  unauthenticated: { status: 401, code: 'unauthenticated', title: 'No valid credential' },
+  forbidden: { status: 403, code: 'forbidden', title: 'Not allowed' },
+  notFound: { status: 404, code: 'not_found', title: 'Not found' },
+  methodNotAllowed: { status: 405, code: 'method_not_allowed', title: 'Method not allowed' },
+  conflict: { status: 409, code: 'conflict', title: 'Conflict' },
+  tooLarge: { status: 413, code: 'too_large', title: 'Too large' },
+  unsupported: { status: 415, code: 'unsupported_media_type', title: 'Unsupported media type' },
+  encoded: { status: 415, code: 'unsupported_content_coding', title: 'Unsupported content coding' },
+  misdirected: { status: 421, code: 'misdirected_request', title: 'Misdirected request' },
+  tooMany: { status: 429, code: 'too_many_requests', title: 'Too many requests' },
+  internal: { status: 500, code: 'internal_error', title: 'Internal error' },
+  unavailable: { status: 503, code: 'unavailable', title: 'Temporarily unavailable' },
+  loop: { status: 508, code: 'loop_detected', title: 'Loop detected' },
 } as const;
 
 export type ErrorKind = keyof typeof errorKinds;

@@ -25,10 +25,12 @@ export function problemAnswer(
     };
     return new Response(plainErrorPage(message, home), { status, headers: pageHeaders });
   }
+  const { code, title } = errorKinds[error?.kind ?? 'internal'];
   const body = {
     type: 'about:blank',
-    title: errorKinds[error?.kind ?? 'internal'].title,
+    title,
     status,
+    code,
     detail: message,
     ...(error && error.problems.length > 0 && { problems: error.problems }),
     request_id: requestId,

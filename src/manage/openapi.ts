@@ -156,11 +156,12 @@ function problemSchema(schemas: JsonObject): JsonObject {
       type: { type: 'string' },
       title: { type: 'string' },
       status: { type: 'integer' },
+      code: { type: 'string', enum: Object.values(errorKinds).map(({ code }) => code) },
       detail: { type: 'string', description: 'What happened, and what to do.' },
       problems: componentSchemaOf(problemsShape, 'output', schemas),
       request_id: { type: 'string' },
     },
-    required: ['type', 'title', 'status', 'detail', 'request_id'],
+    required: ['type', 'title', 'status', 'code', 'detail', 'request_id'],
   };
 }
 

@@ -26,13 +26,24 @@ describe('the REST API', () => {
   const rest = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
     toolhost.rest(method, path, { key, ...(body !== undefined && { body }), headers });
   const etag = (reply: Reply) => reply.headers.get('etag') ?? '';
+  const codes: Record<number, string> = {
+    400: 'invalid_request',
+    401: 'unauthenticated',
+    403: 'forbidden',
+    404: 'not_found',
+    405: 'method_not_allowed',
+    409: 'conflict',
+    413: 'too_large',
+    415: 'unsupported_media_type',
+    429: 'too_many_requests',
+  };
   /** An error of RFC 9457 that repeats its own status and request. */
   const problem = (reply: Reply, status: number) => {
     assert.equal(reply.status, status, reply.text);
     assert.match(reply.headers.get('content-type') ?? '', /^application\/problem\+json/);
     assert.deepEqual(
-      [reply.body.type, reply.body.status, reply.body.request_id],
-      ['about:blank', status, reply.headers.get('x-request-id')],
+      [reply.body.type, reply.body.status, reply.body.code, reply.body.request_id],
+      ['about:blank', status, codes[status], reply.headers.get('x-request-id')],
     );
     assert.ok(String(reply.body.title).length > 0 && String(reply.body.detail).length > 0);
     return reply.body as { title: string; detail: string; problems?: { path: string; message: string }[] };
