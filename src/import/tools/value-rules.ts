@@ -77,7 +77,8 @@ export function valueNames(schema: JsonFields, text: string): string {
   const named = [...namesBeside(schema), ...namesWithin(schema)]
     .slice(0, mostValues)
     .map(({ value, names }) => {
-      const parts = [...new Set(names.map((name) => plainText(asText(name), longestName)))];
+      const written = names.map(asText).filter((name) => name !== '');
+      const parts = [...new Set(written.map((name) => plainText(name, longestName)))];
       return { value: asText(value), name: parts.filter((part) => part !== '').join(': ') };
     })
     .filter(({ value, name }) => value !== '' && name !== '');
