@@ -167,12 +167,12 @@ describe('the cost of arguments', () => {
     });
     const slug = await serve({ input_schema: { type: 'object', properties: { a: schema } } });
     const name = `"${'k'.repeat(50_000)}"`;
-    const inner = `{${times(600, (i) => `"n${i}":1`).join(',')}}`;
+    const inner = `{${times(600, (i) => `"n${i}":{}`).join(',')}}`;
     const result = await call(
       'deep faults',
       slug,
       `{"a":${`{${name}:`.repeat(levels - 1)}${inner}${'}'.repeat(levels - 1)}}`,
     );
-    assert.match(result?.content[0]?.text ?? '', /a\.k+…: found 1; allowed: string/);
+    assert.match(result?.content[0]?.text ?? '', /a\.k+…: found .+; allowed: string/);
   });
 });
