@@ -101,9 +101,9 @@ export async function saveInvitation(db: Db, invitation: Omit<Invitation, 'isUnc
     .execute();
 }
 
-/** The condition that who sent an invitation is an owner now. */
-const isOfOwner = sql<boolean>`exists (select 1 from members where members.workspace_id = invitations.workspace_id
-  and members.user_id = invitations.invited_by and members.role = 'owner')`;
+/** The condition that the sender of an invitation is an owner now. With `exists`, PostgreSQL reads the owners of all workspaces. */
+const isOfOwner = sql<boolean>`(select role from members where members.workspace_id = invitations.workspace_id
+  and members.user_id = invitations.invited_by) = 'owner'`;
 
 function invitationsOf(db: Db, workspaceId: string) {
   const unconfirmed = sql<number>`case when ${isOfOwner} then 0 else 1 end`.as('unconfirmed');
