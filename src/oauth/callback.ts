@@ -101,8 +101,9 @@ async function noteFailure(failure: LoginRecord, parts: OAuthParts & FaultReport
  * issuer, so somebody led the person here to have the code sent to a token endpoint of theirs.
  */
 function checkIssuer(issuer: string | null, { names, baseUrlAt }: OwnHosts): void {
-  if ([...names].some((name) => issuer?.startsWith(urlOf(baseUrlAt(name), routes.mcp, ''))))
-    throw new OAuthError('invalid_request', 'this is the answer of another login at this service; it is not passed on');
+  const refusal = 'this is the answer of another login at this service; it is not passed on';
+  for (const name of names)
+    if (issuer?.startsWith(urlOf(baseUrlAt(name), routes.mcp, ''))) throw new OAuthError('invalid_request', refusal);
 }
 
 type TakenLogin = {
