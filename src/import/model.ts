@@ -23,7 +23,7 @@ export type ApiInput = {
   style?: InputStyle | undefined;
   /** Whether a path value may hold slashes. */
   allowSlashes?: boolean;
-  /** Whether the reserved characters of a query value stay as they are. */
+  /** True if the reserved characters of a query value are not encoded. */
   allowReserved?: boolean;
   /** Text before a path value, as the styles `matrix` and `label` want it. */
   prefix?: string;

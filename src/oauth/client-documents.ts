@@ -45,7 +45,7 @@ type Asked = { client: OAuthClient; network: string };
 /**
  * Finds clients by their Client ID Metadata Documents: the id of such a client is the https URL of its description.
  * `http` must have no exceptions to the address guard, because strangers choose the URL. Failures are not cached. A document
- * is fetched for the address of the stranger who asks, so that slow hosts delay nobody else; its memory is that address's.
+ * is charged to the address of the unverified caller, so that slow hosts delay no one else.
  * The copy of a known client's document stands in for one that cannot be had.
  */
 export function createClientDocuments(http: HttpClient, ownHosts: OwnHosts, use: DocumentUse) {

@@ -256,7 +256,7 @@ export function rejectDuplicates(params: URLSearchParams): void {
   throw new OAuthError('invalid_request', `${which} is given twice; each may be given once`);
 }
 
-/** Whether a client id is the URL of a metadata document. */
+/** Returns true if a client id is the URL of a metadata document. */
 export function isDocumentUrl(clientId: string): boolean {
   if (!clientId.startsWith('https://') || clientId.length > 1000) return false;
   const url = readUrl(clientId);

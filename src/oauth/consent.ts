@@ -213,7 +213,7 @@ export async function decide(
   return { status: 200, html: departurePage(server, url), cookies };
 }
 
-/** What a state ends in where the login does not begin at the host of BASE_URL, to which the provider leads back. */
+/** Suffix of the state that names the host where the login began, if it is not the host of BASE_URL, to which the provider redirects. */
 function stateOfHost({ issuer }: LoginServer, { baseUrl }: OAuthParts): string {
   const { host } = new URL(issuer);
   return host === new URL(baseUrl).host ? '' : `.${Buffer.from(host).toString('base64url')}`;

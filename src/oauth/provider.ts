@@ -393,7 +393,7 @@ export function shownCode(error: string, secrets: readonly string[]): string | u
 }
 
 const longestSentence = 300;
-/** What is read of a sentence, so that a credential at its end is found whole. */
+/** Maximum length that is read, so that a credential at the end of a shown sentence is found whole. */
 const longestRead = 4000;
 
 /** Long words with a digit: codes, tokens and keys, also those that this service does not know. */

@@ -100,7 +100,7 @@ export function serverFilterFrom({ query, ...filter }: z.output<z.ZodObject<type
 
 const count = z.int();
 
-/** What is known of the description that a server was imported from. */
+/** Facts about the description that a server was imported from. */
 export const importState = z.object({
   watch: z.enum(watchings).describe('daily: the service reads the description once a day and compares it.'),
   checked_at: time.optional(),

@@ -11,7 +11,7 @@ type Coding = {
 };
 
 const gzip: Coding = { decode: promisify(zlib.gunzip), decodeSync: zlib.gunzipSync };
-/** What some servers send as `deflate`: without the header of zlib (RFC 9110, 8.4.1.2). */
+/** Raw deflate, without the zlib header, as some servers send it (RFC 9110, 8.4.1.2). */
 const rawDeflate = 'raw deflate';
 const codings = new Map<string, Coding>([
   ['gzip', gzip],

@@ -15,8 +15,8 @@ const foundAtOnce = 200;
 type DetectParts = Pick<Parts, 'now' | 'defaultQuotas'> & { telling: Telling; lookMs?: number };
 
 /**
- * Looks once a minute for what the people and webhooks of workspaces want to be told of, and once an hour for what
- * changes slowly. It waits for no receiver. The work of the one process that holds the lease.
+ * Detects, once a minute, the events that people and webhooks subscribe to, and once an hour those that change slowly. Does
+ * not wait for receivers. Runs in the one process that holds the lease.
  */
 export function startDetecting(database: Database, log: Log, parts: DetectParts): ElectedWork {
   const { now, lookMs } = parts;

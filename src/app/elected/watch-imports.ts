@@ -7,7 +7,7 @@ import { findServer } from '../../store/servers/servers.ts';
 import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
 import { runInTurns } from './in-turns.ts';
 
-/** Tenants that are looked for at once, and checks that run at once: each holds a document of megabytes. */
+/** Maximum number of tenants per query and of concurrent checks: each check holds a document of several megabytes. */
 const foundAtOnce = 1000;
 const roundMs = 60_000;
 const runAtOnce = 2;

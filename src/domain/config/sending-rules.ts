@@ -77,7 +77,7 @@ function locationProblems(argument: Argument, { tool, destinations, template }: 
     add('allow_slashes', `is for an argument of the path, which needs the token :${name} in the path of url`);
   }
   if (wire.allow_reserved && to !== 'query') {
-    add('allow_reserved', 'is for an argument of the query that stands beside the url; leave it out');
+    add('allow_reserved', 'is for a query argument that is not in the url; leave it out');
   }
   if (to === 'body' && tool.method === 'HEAD')
     add('in', 'a HEAD request has no body; allowed: path, query, header, cookie');

@@ -144,12 +144,12 @@ export function isSafeMethod(method: string): boolean {
   return safeMethods.has(method);
 }
 
-/** Whether requests of this method have a body only where the tool says so. */
+/** Returns true if requests of this method have a body only where the tool says so. */
 export function hasNoUsualBody(method: string): boolean {
   return bodilessMethods.has(method);
 }
 
-/** Whether a request of this method can take away what was there. */
+/** Returns true if a request of this method can remove or replace data. */
 export function isDestructiveMethod(method: string): boolean {
   return method === 'DELETE' || method === 'COPY' || method === 'MOVE';
 }

@@ -14,7 +14,7 @@ export type SentArgument = {
   style: WireStyle | undefined;
   /** Names that the caller must not make of the properties of an object. */
   reserved: OwnedNames | undefined;
-  /** Whether reserved characters of a query value stay as they are. */
+  /** True if the reserved characters of a query value are not encoded. */
   keepsReserved: boolean;
   isBase64: boolean;
   fileName: TextOrArgument | undefined;

@@ -247,7 +247,7 @@ export function isText(type: string, contentType: string, body: Buffer): boolean
   return !type.startsWith('multipart/') && hasTextBytes(body, contentType);
 }
 
-/** Length in bytes of the start by which text is told from other bytes (WHATWG MIME Sniffing, 5.2). */
+/** Number of leading bytes that distinguish text from binary data (WHATWG MIME Sniffing, 5.2). */
 const sniffedBytes = 1445;
 
 function hasTextBytes(body: Buffer, contentType: string): boolean {

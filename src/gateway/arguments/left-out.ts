@@ -17,7 +17,7 @@ export function leftOutLines(given: Arguments, sent: Arguments): string[] {
 
 type Missing = { path: string; isNull: boolean };
 
-/** What preparing arguments has not changed is the same object, and costs nothing here. */
+/** Compares by identity first: values that were not changed are the same object. */
 function missingValues(given: unknown, sent: unknown, path: string): Missing[] {
   if (given === sent || !hasValues(given) || !hasValues(sent)) return [];
   return Object.entries(given).flatMap(([name, value]) => {

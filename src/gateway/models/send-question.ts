@@ -115,7 +115,7 @@ function createExchange(question: ModelQuestion) {
   };
 }
 
-/** What has arrived so far. Its tokens are recorded also where the question fails. */
+/** Response so far. Its tokens are recorded even if the question fails. */
 type Received = { status: number | undefined; bytes: number; response: ModelResponse };
 
 /** Sends the request and reads the response. @throws ModelError, OutboundError, AppError */

@@ -57,7 +57,7 @@ export async function callInSearchMode(
 
 type CalledTool = Pick<ToolCall, 'name' | 'args'> & { added: string[] };
 
-/** The call inside a `call_tool`, and what a client added beside it. The arguments are checked by the tool itself. */
+/** The call inside a `call_tool`, and the arguments that a client added next to it. The inner arguments are checked by the tool itself. */
 function calledTool(server: HostedServer, given: Arguments): CalledTool | ToolFailure {
   const { name, arguments: givenArguments, ...others } = given;
   const added = addedArguments(others, [], false);

@@ -6,7 +6,8 @@ import type { SchemaReader, Variant } from './schema-variants.ts';
 /** A difference between a description and a tool: `partial` is what cannot be sent, `loosened` what is not refused. */
 export type Loss = {
   kind: 'partial' | 'loosened';
-  note: string /** A field that the note is about. */;
+  note: string;
+  /** Field that the note is about. */
   field?: string;
 };
 
@@ -23,7 +24,7 @@ export type SchemaPlace = {
   name: string;
   depth: number;
   trail: readonly string[];
-  /** Whether values are written as text, which has no null: this one, or the fields inside. */
+  /** Set if this value, or the fields inside it, are written as text, which has no null. */
   text?: 'value' | 'fields' | undefined;
   /** Names of fields that are sent as the credential. */
   credential?: ReadonlySet<string>;

@@ -16,7 +16,7 @@ const ofType: Partial<Record<JsonType, readonly string[]>> = {
   ],
 };
 
-/** The keywords beside those of types, values, properties and items that refuse values of a type. */
+/** Keywords that refuse values of a type, except those for types, values, properties, and items. */
 export function keywordsOf(pieces: readonly JsonFields[], type: JsonType): Map<string, unknown> {
   const found = new Map<string, unknown>();
   const names = type === 'any' ? Object.values(ofType).flat() : [...(ofType[type] ?? [])];
@@ -57,7 +57,7 @@ function isPlain(name: string): boolean {
   return name === 'uniqueItems' || name === 'multipleOf';
 }
 
-/** OpenAPI 3.0 and Swagger 2 write `exclusiveMinimum` as a flag beside `minimum`. Numbers are safe integers anyway. */
+/** OpenAPI 3.0 and Swagger 2 write `exclusiveMinimum` as a flag next to `minimum`. Numbers are safe integers anyway. */
 function setBound(found: Map<string, unknown>, name: string, piece: JsonFields): void {
   const value = plainNumbers(piece[name]);
   if (typeof value !== 'number' || Math.abs(value) > Number.MAX_SAFE_INTEGER) return;

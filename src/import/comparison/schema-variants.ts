@@ -238,7 +238,7 @@ function inferredTypes(pieces: readonly JsonFields[], isExact: boolean): JsonTyp
   if (has('items') || pieces.some(({ prefixItems }) => Array.isArray(prefixItems))) return ['array'];
   const values = pieces.map(listedValues).find((list) => list !== undefined) ?? [];
   const kinds = [...new Set(values.map(kindOf))];
-  // Whole numbers beside others are numbers.
+  // Integers among other numbers are numbers.
   return kinds.includes('number') ? kinds.filter((kind) => kind !== 'integer') : kinds;
 }
 
@@ -300,8 +300,8 @@ function joinSchemas(schemas: readonly unknown[]): unknown {
 }
 
 /**
- * What a part of `allOf` says of properties that it does not list is said for itself: closed, it would forbid those of the
- * other parts, and open it asks for no more than they do.
+ * Rules for unlisted properties. A part of `allOf` that lists only some properties does not count: if it is closed, it
+ * would forbid those of the other parts; if it is open, it adds nothing to them.
  */
 function otherProperties(
   pieces: readonly JsonFields[],

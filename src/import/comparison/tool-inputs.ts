@@ -9,15 +9,15 @@ import type { ImportedTool } from '../tools/made-tool.ts';
 export type ToolInput = {
   wireName: string;
   isRequired: boolean;
-  /** Its definition; undefined for a text in the URL or the headers. */
+  /** Its definition; empty for a constant in the URL or the headers. */
   definition: JsonFields;
   /** The value that is always sent. */
   value: unknown;
 };
 
-/** What a tool sends, by where it goes. Headers have folded names. */
+/** Inputs that a tool sends, by location. Headers have folded names. */
 export type ToolInputs = {
-  /** The arguments of the path, in their order, and whether text in braces is left in it. */
+  /** The arguments of the path, in order. */
   path: readonly ToolInput[];
   query: ReadonlyMap<string, ToolInput>;
   headers: ReadonlyMap<string, ToolInput>;

@@ -67,7 +67,7 @@ function readParameter(parameter: JsonFields, at: string, reading: DocumentReadi
   return [
     {
       name,
-      // The fields of a form are pairs beside one another, as those of a query are.
+      // The fields of a form are separate pairs, like those of a query.
       location: isForm ? 'query' : location,
       required: parameter.required === true || parameter.required === 'true' || location === 'path',
       description: asText(parameter.description),

@@ -5,7 +5,7 @@ import type { ApiInput } from '../model.ts';
  * all become `{name}` with a meaning; nothing behind this knows another spelling.
  */
 export type PathForm = {
-  /** What identifies it: the path as it is written, or the same without optional segments. */
+  /** Identity of the operation: the path as written, without the optional segments that this form leaves out. */
   path: string;
   /** With each parameter as `{name}`. */
   route: string;
@@ -125,7 +125,7 @@ function closingBrace(path: string, open: number): number {
   return -1;
 }
 
-/** What stands before each value of an expression of RFC 6570, 3.2; the first operator has none before its first. */
+/** Separators before each value of an RFC 6570 expression (3.2); simple and reserved expansion have none before the first. */
 const marks: { readonly [operator: string]: string } = { '': ',', '+': ',', '.': '.', '/': '/' };
 
 function addExpression(inner: string, declared: ReadonlySet<string>, { tokens, query }: Tokens): void {

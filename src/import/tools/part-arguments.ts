@@ -69,7 +69,7 @@ function isUnsaidFile(name: string, { type, enum: values }: JsonFields, mediaTyp
 
 const deepestAlternatives = 3;
 
-/** Whether a schema, or one of its alternatives, can be the bytes of a file or of several. */
+/** Returns 'file' or 'files' if a schema, or one of its alternatives, can be the bytes of a file or of several. */
 export function fileKind(raw: unknown, making: Making, depth = 0): 'file' | 'files' | undefined {
   const { schema } = making.maker.flat(raw);
   if (isFile(schema)) return 'file';

@@ -29,7 +29,7 @@ export class SchemaMaker {
   }
 
   /**
-   * The same schema with its references, `allOf` and conditions resolved at the top only. `isNamed` is false where no
+   * Returns a schema with its references, `allOf`, and conditions resolved at the top level only. `isNamed` is false where no
    * property is described, at most required; `outer` are the properties of the schema that it is an alternative of.
    */
   flat(raw: unknown, outer?: unknown): { schema: JsonFields; trail: readonly string[]; isNamed: boolean } {

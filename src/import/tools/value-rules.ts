@@ -224,7 +224,7 @@ function unicodePattern(pattern: string): string {
   return made.join('');
 }
 
-/** A class of characters. A hyphen beside a set such as `\w` is one of them. */
+/** A character class. A hyphen next to a set such as `\w` is literal. */
 function unicodeClass(inside: string): string {
   const [, not = '', given = ''] = /^(\^?)(.*)$/s.exec(inside) ?? [];
   const parts = [...given.matchAll(classPart)].map(([part]) => part);

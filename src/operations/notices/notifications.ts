@@ -171,7 +171,7 @@ const updateWebhook = operation({
   name: 'updateWebhook',
   summary: 'Change the address of a webhook, what it is told of, or pause it',
   description:
-    'Omitted fields stay unchanged. An address with another scheme, host, or port gets a new signing secret, because the operator of the previous one knows the old secret. A paused webhook is not told later what happened in the meantime. It belongs to whoever set its address last. One whose maker left is changed and resumed only by another member in the dashboard, to whom it belongs from then on.',
+    'Omitted fields stay unchanged. An address with another scheme, host, or port gets a new signing secret, because the operator of the previous one knows the old secret. Events that occur while a webhook is paused are not sent later. A webhook belongs to the person who last set its address. If that person left, only another member can change or resume it, in the dashboard, and then owns it.',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,

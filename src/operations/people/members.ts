@@ -87,7 +87,7 @@ const removeMember = operation({
   name: 'removeMember',
   summary: 'Remove a member; their sessions in this workspace and the logins of their agents end',
   description:
-    'API keys and models belong to the workspace, so those that the member made continue to work unless they are ended; the response names them, with everything else that the member made. Whoever kept a copy of a key can still use it. Webhooks that they made are paused until a member confirms them, their invitations wait until an owner sends them again, and they get no more mail.',
+    'API keys and models belong to the workspace, so those that the member made continue to work unless they are ended; the response names them, with everything else that the member made. Anyone with a copy of a key can still use it. Their webhooks are paused until another member confirms them, their invitations wait until an owner sends them again, and they receive no more mail.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,

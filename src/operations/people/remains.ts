@@ -123,7 +123,7 @@ export async function endRemainsOf(context: Context, userId: string): Promise<En
   };
 }
 
-/** What the audit log has of what remains, and of what was ended. */
+/** Audit details: the ids and names of what remains, and of what was ended. */
 export function auditOfRemains({ keys, key_count, models, webhooks, invitations }: Remains, done: Ended) {
   const { revoked_keys, revoked_key_count, deleted_models, paused_webhooks, withdrawn_invitations } = done;
   const detail = {

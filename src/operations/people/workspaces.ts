@@ -65,7 +65,9 @@ const invitationRecord = z.object({
   unconfirmed: z
     .literal(true)
     .optional()
-    .describe('Its sender is no longer an owner, so nobody joins with it until an owner invites the address again.'),
+    .describe(
+      'True if the sender is no longer an owner: no one can join with the invitation until an owner invites the address again.',
+    ),
 });
 nameSchema('Invitation', invitationRecord);
 
@@ -187,7 +189,8 @@ const listMembers = operation({
 const inviteMember = operation({
   name: 'inviteMember',
   summary: 'Invite a person; they join when they sign in with that address',
-  description: 'An invitation by somebody who is no longer an owner waits until an owner invites the address again.',
+  description:
+    'An invitation from someone who is no longer an owner cannot be used until an owner invites the address again.',
   scope: 'manage:write',
   effect: 'write',
   people: 'owner',

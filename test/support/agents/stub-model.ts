@@ -31,7 +31,7 @@ const lastWord = 'The script has ended.';
 
 const steps = /\[\[(\w+):([^\]]*)\]\](&(?:amp;)?)?/g;
 
-/** What Gemini CLI adds to the schema of every tool, for calls that wait for those before them in a turn. */
+/** Argument that Gemini CLI adds to every tool, for calls that wait for earlier calls of the turn. */
 const waiting = 'wait_for_previous';
 
 /** The calls of the next turn of the script, or the last word. A request without tools, as for a title, runs no script. */

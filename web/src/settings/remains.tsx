@@ -35,7 +35,7 @@ const endedText = ({ revoked_key_count, deleted_models, withdrawn_invitations }:
 
 const hasAccess = ({ key_count, models, invitations }: Remains) => key_count + models.length + invitations.length > 0;
 
-/** What a person made, a line for each kind; `onlyAccess` leaves out what is no way in. */
+/** Lists everything that a person made, one line per kind; `onlyAccess` shows only what gives access. */
 function RemainsList({ of, onlyAccess = false }: { of: Remains; onlyAccess?: boolean }) {
   const lines: [label: string, names: string[], count: number][] = [
     ['API keys', of.keys.map(({ name }) => name), of.key_count],
@@ -89,7 +89,7 @@ export function useRemoval() {
 
 type MadeProps = { member: Member; ends: boolean; onChange: (ends: boolean) => void };
 
-/** What remains of a member, and a choice to end what gives access. */
+/** Shows everything that a member left behind, with a choice to end what gives access. */
 function MadeBy({ member: { id }, ends, onChange }: MadeProps) {
   const query = useAnswer(queryKeys.remainsOf(id), 'listRemains', { id });
   // Nothing is chosen for the next one who is removed.
