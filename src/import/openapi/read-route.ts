@@ -31,7 +31,8 @@ export function readRoutes(path: string, inputs: readonly ApiInput[]): { routes:
   if (unreadable !== undefined)
     return { problem: `the part ${quoted(unreadable)} of the path, whose brackets name no value` };
   const inQuery = [...found.query, ...parsed.flatMap((pair) => ('name' in pair ? [pair] : []))];
-  const fixed = parsed.flatMap((pair) => ('fixed' in pair && !isOpenPair(pair.fixed, inputs) ? [pair.fixed] : []));
+  const queryNames = new Set(inputs.flatMap(({ location, name }) => (location === 'query' ? [name] : [])));
+  const fixed = parsed.flatMap((pair) => ('fixed' in pair && !isOpenPair(pair.fixed, queryNames) ? [pair.fixed] : []));
   const forms = shorterForms(found.tokens);
   const routes = forms.map((tokens, index): PathForm => {
     const names = new Map(tokens.flatMap((token) => ('name' in token ? [[token.name, token] as const] : [])));
@@ -182,8 +183,8 @@ function decoded(text: string): string {
 }
 
 /** Returns whether a declared parameter gives a pair its value, because it has none. */
-function isOpenPair(pair: string, inputs: readonly ApiInput[]): boolean {
-  return /^[^=]+=?$/.test(pair) && inputs.some(({ location, name }) => location === 'query' && name === decoded(pair));
+function isOpenPair(pair: string, declared: ReadonlySet<string>): boolean {
+  return /^[^=]+=?$/.test(pair) && declared.has(decoded(pair));
 }
 
 /** The most optional segments of a path. */

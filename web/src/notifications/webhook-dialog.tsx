@@ -97,7 +97,7 @@ function WebhookForm({ webhook, storing, onClose }: FormProps) {
       {webhook && (
         <Switch
           label="On"
-          description="What happens while it is off is not told later."
+          description="Events that occur while it is off are not sent later."
           {...form.getInputProps('isOn', { type: 'checkbox' })}
         />
       )}
