@@ -87,6 +87,9 @@ describe('methods, cookies, and whole queries', () => {
     const post = { method: 'POST', input_schema: { q } };
     assert.match((await problems(post)).join(), /q\.style: "querystring" is for an argument of the query/);
     const misplaced = { method: 'POST', input_schema: { a: { ...optional, allow_reserved: true } } };
-    assert.match((await problems(misplaced)).join(), /a\.allow_reserved: is for a query argument that is not in the url/);
+    assert.match(
+      (await problems(misplaced)).join(),
+      /a\.allow_reserved: is for a query argument that is not in the url/,
+    );
   });
 });
