@@ -76,6 +76,11 @@ describe('the supply chain of a release', () => {
     assert.deepEqual([...floating], Object.keys(unpinned));
   });
 
+  it('names the Node.js version of package.json in .nvmrc [ship 11]', () => {
+    const { devDependencies } = JSON.parse(read('package.json')) as { devDependencies: Record<string, string> };
+    assert.equal(read('.nvmrc').trim(), devDependencies.node);
+  });
+
   it('pins every action by its commit [ship 11]', () => {
     const used = steps.flatMap(({ uses }) => uses ?? []);
     assert.ok(used.length > 10);
@@ -90,7 +95,7 @@ describe('the supply chain of a release', () => {
     const trusted = jobs.filter(canWrite);
     assert.deepEqual(
       trusted.map(({ id }) => id),
-      ['release.yml: image', 'release.yml: publish'],
+      ['release.yml: image', 'release.yml: publish', 'security.yml: codeql'],
     );
     const commands = trusted.flatMap((job) => job.steps.flatMap(({ run = '' }) => run.split('\n')));
     const running = commands.filter((command) => /\b(?:npm|npx|node|yarn|pnpm|make|bash|sh)\b/.test(command));
