@@ -213,7 +213,10 @@ export async function decide(
   return { status: 200, html: departurePage(server, url), cookies };
 }
 
-/** Suffix of the state that names the host where the login began, if it is not the host of BASE_URL, to which the provider redirects. */
+/**
+ * Suffix of the state that names the host where the login began; empty for the host of BASE_URL, to which the provider
+ * redirects.
+ */
 function stateOfHost({ issuer }: LoginServer, { baseUrl }: OAuthParts): string {
   const { host } = new URL(issuer);
   return host === new URL(baseUrl).host ? '' : `.${Buffer.from(host).toString('base64url')}`;

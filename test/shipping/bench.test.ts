@@ -13,7 +13,7 @@ const upstream = 'http://127.0.0.1:9';
 describe('the bench of reports', () => {
   const world = worldOf(0.00001, Date.now());
 
-  it('fills the tables', async () => {
+  it('fills every table of its world without an error', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'toolhost-bench-'));
     const store = await fillStore('sqlite', folder, world, await fillStatements(world, upstream));
     await store.stop();

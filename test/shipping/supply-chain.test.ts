@@ -81,6 +81,17 @@ describe('the supply chain of a release', () => {
     assert.equal(read('.nvmrc').trim(), devDependencies.node);
   });
 
+  it('leaves no credentials of a checkout to later steps, and takes no cache into a release [ship 11]', () => {
+    const checkouts = steps.filter(({ uses = '' }) => uses.startsWith('actions/checkout@'));
+    assert.ok(checkouts.length > 5);
+    for (const { with: inputs = {} } of checkouts) assert.equal(inputs['persist-credentials'], false);
+    const released = jobs.filter(({ id }) => id.startsWith('release.yml')).flatMap((job) => job.steps);
+    const setups = released.filter(({ uses = '' }) => uses.startsWith('actions/setup-node@'));
+    assert.ok(setups.length > 2);
+    for (const { with: inputs = {} } of setups)
+      assert.deepEqual([inputs.cache, inputs['package-manager-cache']], [undefined, false]);
+  });
+
   it('pins every action by its commit [ship 11]', () => {
     const used = steps.flatMap(({ uses }) => uses ?? []);
     assert.ok(used.length > 10);

@@ -75,7 +75,10 @@ export function encodeText(text: WireText): string {
 
 const percentOfReserved = /%(?:21|24|27|28|29|2A|2C|2F|3A|3B|3F|40)/g;
 
-/** Encodes a query value but keeps the reserved characters that end nothing in a query (RFC 3986, 2.2): all but `&`, `=`, `+`, `#` and brackets. */
+/**
+ * Encodes a query value but keeps the reserved characters that end nothing in a query (RFC 3986, 2.2): all but `&`, `=`,
+ * `+`, `#`, and brackets.
+ */
 export function encodeReserved(text: WireText): string {
   return encodeText(text).replaceAll(percentOfReserved, decodeURIComponent);
 }

@@ -57,7 +57,10 @@ export async function callInSearchMode(
 
 type CalledTool = Pick<ToolCall, 'name' | 'args'> & { added: string[] };
 
-/** The call inside a `call_tool`, and the arguments that a client added next to it. The inner arguments are checked by the tool itself. */
+/**
+ * Returns the call inside a `call_tool`, and the arguments that a client added next to it. The tool itself checks the inner
+ * arguments.
+ */
 function calledTool(server: HostedServer, given: Arguments): CalledTool | ToolFailure {
   const { name, arguments: givenArguments, ...others } = given;
   const added = addedArguments(others, [], false);

@@ -29,8 +29,8 @@ export class SchemaMaker {
   }
 
   /**
-   * Returns a schema with its references, `allOf`, and conditions resolved at the top level only. `isNamed` is false where no
-   * property is described, at most required; `outer` are the properties of the schema that it is an alternative of.
+   * Returns a schema with its references, `allOf`, and conditions resolved at the top level only. `isNamed` is false if no
+   * property is described, at most required. `outer` is the set of properties of the schema that it is an alternative of.
    */
   flat(raw: unknown, outer?: unknown): { schema: JsonFields; trail: readonly string[]; isNamed: boolean } {
     return this.#flat(raw, [], outer);

@@ -37,7 +37,7 @@ const webhookRecord = z.object({
   events: z.array(z.enum(noticeEventNames)),
   created_at: time,
   created_by: z.string(),
-  paused_at: time.optional().describe('Since when it is told of nothing.'),
+  paused_at: time.optional().describe('Time at which the webhook was paused; absent if it is active.'),
   unconfirmed: z
     .literal(true)
     .optional()
@@ -169,7 +169,7 @@ const webhookId = z.string().min(1).max(100).describe('Id of the webhook, whk_â€
 
 const updateWebhook = operation({
   name: 'updateWebhook',
-  summary: 'Change the address of a webhook, what it is told of, or pause it',
+  summary: 'Change the URL or the events of a webhook, or pause it',
   description:
     'Omitted fields stay unchanged. An address with another scheme, host, or port gets a new signing secret, because the operator of the previous one knows the old secret. Events that occur while a webhook is paused are not sent later. A webhook belongs to the person who last set its address. If that person left, only another member can change or resume it, in the dashboard, and then owns it.',
   scope: 'manage:write',
@@ -179,7 +179,7 @@ const updateWebhook = operation({
     id: webhookId,
     url: z.string().min(1).max(2000).optional().describe('Where to send it from now on.'),
     events: eventsInput.min(1).optional(),
-    paused: z.boolean().optional().describe('Whether it is told of nothing.'),
+    paused: z.boolean().optional().describe('true pauses the webhook; false resumes it.'),
   }),
   output: webhookRecord.extend({ secret: signingSecret.optional(), unchanged: unchangedShape }),
   async run(context, { id, url, events, paused }) {
