@@ -112,7 +112,7 @@ export async function figures(folder: string, size: Size, isQuick: boolean): Pro
   const createMs = await creationMs(service, options.upstream, size.creations);
   const rows = await rowsOf(service, references, isQuick);
   const outcome = await measure(rows, load, size);
-  const complaints = service.child.stderr().match(/call records were given up|out of memory/g)?.length ?? 0;
+  const complaints = service.child.stderr().match(/call records were dropped|out of memory/g)?.length ?? 0;
   const [ours, relay] = ['service', 'relay'].map((role) => rows.find((row) => row.role === role)) as [Row, Row];
   const fastest = median((outcome.rounds.get(ours) ?? []).map(({ calls, seconds }) => calls / seconds));
   const latency = await measureLatency(ours.target, relay.target, Math.round(fastest / 2), size);

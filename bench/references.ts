@@ -72,5 +72,5 @@ async function answers(url: string): Promise<void> {
     if (isUp) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  throw new Error(`nothing answers at ${url}`);
+  throw new Error(`no service is listening at ${url}`);
 }

@@ -264,6 +264,6 @@ export async function soak(folder: string, size: Size['soak']): Promise<string> 
     after,
     outboundAfter: metrics.match(/^toolhost_outbound_\S+ \S+$/gm) ?? [],
     isReady: alive.status === 200,
-    complaints: service.stderr().match(/call records were given up|out of memory|unexpected error/g)?.length ?? 0,
+    complaints: service.stderr().match(/call records were dropped|out of memory|unexpected error/g)?.length ?? 0,
   });
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The command line of the package and of the image. It begins again with the flags below, in the same process, so
-// signals reach the service itself. A checkout has bin/toolhost instead, with the same flags.
+// Command line of the package and the image. Restarts itself with the flags below in the same process, so that signals
+// reach the service directly. A checkout uses bin/toolhost instead, with the same flags.
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,13 +17,13 @@ function refuse(sentence) {
 
 if (!(major >= 24 || (major === 22 && minor >= 19))) {
   refuse(
-    `this is Node ${process.versions.node} (${process.execPath}), and toolhost runs on Node 22.19 or newer of line 22, and on Node 24 and newer; install one of those, for example from https://nodejs.org`,
+    `Node 22.19 or a later 22.x version, or Node 24 or later, is required, and this is Node ${process.versions.node} (${process.execPath}). Install a supported version, for example from https://nodejs.org`,
   );
 }
 if (!existsSync(main))
-  refuse('there is no compiled program; in a checkout use bin/toolhost, or run "npm run build" first');
+  refuse('the compiled program is missing. In a checkout, use bin/toolhost, or run "npm run build" first');
 
-// bin/toolhost explains these.
+// Explained in bin/toolhost.
 const flags = [
   '--max-semi-space-size=8',
   '--no-allocation-site-pretenuring',
@@ -32,7 +32,7 @@ const flags = [
   '--v8-pool-size=1',
 ];
 
-/** Compiled code is kept for the user, not in a shared temporary folder, where others could plant code. */
+/** Returns a per-user folder for the compile cache. In a shared temporary folder, other users could plant code. */
 function compileCache() {
   const { NODE_COMPILE_CACHE: given, XDG_CACHE_HOME: caches, HOME: home } = process.env;
   if (given) return given;
@@ -46,10 +46,10 @@ const env = {
   ...process.env,
   MALLOC_ARENA_MAX: process.env.MALLOC_ARENA_MAX || '1',
   ...(cache && { NODE_COMPILE_CACHE: cache }),
-  // node:sqlite is called experimental before Node 26, and each start would say so. A flag would not reach threads.
+  // Before Node 26, node:sqlite prints an experimental warning at each start. A flag would not apply to threads.
   ...(major < 26 && { NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --disable-warning=ExperimentalWarning`.trim() }),
 };
-// Without /proc, as in some sandboxes, the path of this Node is not known.
+// Without /proc, as in some sandboxes, the path of the Node executable is unknown.
 if (typeof process.execve === 'function' && process.platform !== 'win32' && isAbsolute(process.execPath)) {
   process.execve(
     process.execPath,
@@ -57,6 +57,6 @@ if (typeof process.execve === 'function' && process.platform !== 'win32' && isAb
     env,
   );
 }
-// Where a process cannot be replaced, only the flags that V8 takes at any time.
+// If the process cannot be replaced, sets only the flags that V8 accepts at run time.
 for (const flag of flags.slice(1, 2)) setFlagsFromString(flag);
 await import(main);

@@ -4,10 +4,10 @@ import { clients } from '../src/domain/clients/clients.ts';
 const withToken = { name: 'NAME', url: 'URL', token: 'TOKEN' };
 const withLogin = { name: 'NAME', url: 'URL', token: undefined };
 
-const introduction = `How each client is connected. \`NAME\` is the name of the server in the client, \`URL\` its address, \`TOKEN\` the credential: [which one](../clients.md). Where a server has a login, leave out the header or the field with the credential. The connect page of a server in the dashboard has all of this filled in.
+const introduction = `Connection snippets for each client. \`NAME\` is the name of the server in the client, \`URL\` its URL, and \`TOKEN\` the [credential](../clients.md). For servers with a login, omit the header or the field with the credential. The *Connect* page of a server in the dashboard shows these snippets with the actual values.
 `;
 
-/** The page of the reference that shows how each known client is connected. */
+/** Generates the reference page with the connection snippets of all known clients. */
 export function clientsPage(generated: string): string {
   return ['# Snippets for clients', generated, introduction, ...clients.map(sectionOf)].join('\n');
 }
@@ -28,12 +28,12 @@ function sectionOf({ name, snippet, documentation }: DeclaredClient): string {
   return `## ${name}\n\n${withCode(shown.where)}\n\n${fenced(shown)}\n${note.join('\n')}\n`;
 }
 
-/** A sentence after a colon; a name in capitals stays as it is. */
+/** Lowercases the start of a sentence after a colon. Keeps a name in capitals. */
 function continued(text: string): string {
   return text.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
 }
 
-/** Sets a command as code: at the end of a sentence after a colon, or where it is the whole text. */
+/** Formats a command as code: after a colon at the end of a sentence, or if it is the whole text. */
 function withCode(text: string): string {
   return text
     .replace(/: ((?:export|(?:claude|codex|opencode) mcp) .+)$/, ': `$1`')

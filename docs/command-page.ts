@@ -2,13 +2,13 @@ import type { Argument, Command, Option } from 'commander';
 import { connectionGroup } from '../src/cli/options.ts';
 import { createProgram } from '../src/cli/program.ts';
 
-/** Width of the help whose texts are taken over. */
+/** Width of the help that the texts are extracted from. */
 const helpWidth = 80;
 
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ');
 const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.:]$/.test(text) ? '' : '.'}`;
 
-/** What a command adds after its help: prose, and examples. */
+/** Returns the prose and the examples that a command adds to its help. */
 function textAfter(command: Command): { prose: string; examples: string } {
   let help = '';
   command.configureOutput({
@@ -49,10 +49,10 @@ function sectionOf(command: Command): string {
     `### ${usageOf(command).replace(/ \[options\].*| [<[].*/, '')}\n`,
     `${sentence(command.description())}\n`,
     `\`\`\`text\n${usageOf(command)}\n\`\`\`\n`,
-    ...(rows.length > 0 ? [`| argument or option | meaning |\n|---|---|\n${rows.join('\n')}\n`] : []),
-    ...(isConnected ? ['And the [options of the connection](#the-service-and-the-credential).\n'] : []),
+    ...(rows.length > 0 ? [`| argument or option | description |\n|---|---|\n${rows.join('\n')}\n`] : []),
+    ...(isConnected ? ['See also the [connection options](#connection-options).\n'] : []),
     ...(command.name() === 'serve'
-      ? ['Its settings are [environment variables](environment.md).\n']
+      ? ['Settings are [environment variables](environment.md).\n']
       : prose === ''
         ? []
         : [`${prose.replaceAll('<', '&lt;')}\n`]),
@@ -60,7 +60,7 @@ function sectionOf(command: Command): string {
   ].join('\n');
 }
 
-/** A command and those below it, without the help that every group has. */
+/** Formats a command and its subcommands, without the `help` command of every group. */
 function sectionsOf(command: Command): string[] {
   if (command.commands.length === 0) return [sectionOf(command)];
   const { prose, examples } = textAfter(command);
@@ -73,7 +73,7 @@ function sectionsOf(command: Command): string[] {
   ];
 }
 
-/** The reference page of the command line, from the declarations of its commands. */
+/** Generates the command-line reference page from the declared commands. */
 export function commandPage(generated: string): string {
   const program = createProgram();
   const { examples } = textAfter(program);
@@ -86,14 +86,14 @@ export function commandPage(generated: string): string {
   return [
     '# Command line',
     generated,
-    'The commands of `toolhost`, as their `--help` shows them. The [guide](../command-line.md) explains logging in, profiles and scripts.\n',
+    'The commands of `toolhost`, as their `--help` shows them. The [guide](../command-line.md) explains logins, profiles, and scripts.\n',
     `\`\`\`sh\n${examples.split('\n\n')[0]}\n\`\`\`\n`,
     '## Exit codes\n',
-    '0: done. 1: failed or refused. 2: not understood; of `apply`, `diff`, `import-again` and `versions diff`: something differs.\n',
-    'With `--json` a failure is one JSON object on standard error: `{"error": {"kind", "message", "problems": [{"path", "message"}]}}`. `kind` is `usage`, an error of the service such as `notFound`, or `failed`.\n',
-    '## The service and the credential\n',
-    'Commands that talk to a running service share these options.\n',
-    `| option | meaning |\n|---|---|\n${connected.map(optionRow).join('\n')}\n`,
+    '0: success. 1: failure. 2: usage error; for `apply`, `diff`, `import-again`, and `versions diff`: differences found.\n',
+    'With `--json`, a failure is one JSON object on standard error: `{"error": {"kind", "message", "problems": [{"path", "message"}]}}`. `kind` is `usage`, an error of the service such as `notFound`, or `failed`.\n',
+    '## Connection options\n',
+    'Commands that connect to a running service share these options.\n',
+    `| option | description |\n|---|---|\n${connected.map(optionRow).join('\n')}\n`,
     '## Commands\n',
     ...single.map(sectionOf),
     ...groups.flatMap(sectionsOf),

@@ -1,5 +1,5 @@
 /**
- * Switches the pages for users from a checkout to the published package: `node docs/command-spelling.ts`, as part of the
+ * Switches the user pages from a checkout to the published package. Run `node docs/command-spelling.ts` as part of the
  * first release.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
@@ -7,43 +7,43 @@ import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
 
-/** Names the commands of a checkout and of an installed package beside each other. */
+/** Page that lists the commands for a checkout and for an installed package. */
 const installation = 'docs/operations/installation.md';
 
-/** Passages of the pages until a version is published, and their replacements. */
+/** Passages that apply until a version is published, and their replacements. */
 export const passages: readonly (readonly [checkout: string, published: string])[] = [
   ['In a checkout of this repository, with Node 20 or newer and npm:', 'With Node 22, 24, or 26:'],
   ['npm ci && npm start', 'npx toolhost serve'],
   [
-    "`npx toolhost serve` is coming; the npm package is not published yet. On Node 20, ignore npm's `EBADENGINE` warnings: the service runs on the Node that `npm ci` installs.\n\n",
+    "`npx toolhost serve` will follow; the npm package is not published yet. On Node 20, ignore npm's `EBADENGINE` warnings: the service runs on the Node that `npm ci` installs.\n\n",
     '',
   ],
   ['a checkout of this repository, Node 20 or newer, npm, and an API', 'Node 22, 24, or 26, and an API'],
   ['npm ci\nEGRESS_ALLOW=127.0.0.1:3000 npm start', 'EGRESS_ALLOW=127.0.0.1:3000 npx toolhost serve'],
   ['`EGRESS_ALLOW=127.0.0.1:3000 npm start`', '`EGRESS_ALLOW=127.0.0.1:3000 npx toolhost serve`'],
-  [' It needs the npm package, which is not published yet.', ''],
+  [' It requires the npm package, which is not published yet.', ''],
   [
-    'The package is not published yet. Until then, `npm install --global` takes the file that `npm pack` makes in a [checkout](#a-checkout).\n\n',
+    'The package is not published yet. Until then, use `npm install --global` with the file that `npm pack` creates in a [checkout](#a-checkout).\n\n',
     '',
   ],
   [
-    'sudo npm install --global toolhost@0.1.0     # not published yet: take the file of npm pack',
+    'sudo npm install --global toolhost@0.1.0     # not published yet: use the file from npm pack',
     'sudo npm install --global toolhost@0.1.0',
   ],
 ];
 
-/** Pages that switch, and the recording: those for users, without the generated ones and those of examples. */
+/** Pages to switch, and the recording: user pages, except generated pages and those of examples. */
 export const switchedPages: readonly string[] = [
   'README.md',
   ...globSync(['docs/*.md', 'docs/images/*.svg', 'docs/operations/*.md'], { cwd: root }).toSorted(),
 ];
 
-/** Returns true once the changelog has a section of a version. */
+/** Returns true once the changelog has a section for a version. */
 export function isPublished(): boolean {
   return /^## \d+\.\d+\.\d+/m.test(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'));
 }
 
-/** Returns the text of a page as it reads once a version is published. */
+/** Returns the text of a page after publication. */
 export function published(page: string, text: string): string {
   const passage = passages.reduce((before, [checkout, after]) => before.replaceAll(checkout, after), text);
   return page === installation ? passage : passage.replaceAll(/(?<![\w/.])bin\/toolhost(?=[ `])/g, 'npx toolhost');

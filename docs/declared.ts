@@ -16,12 +16,12 @@ type JsonSchema = {
   maximum?: number;
 };
 
-/** Where what the dashboard knows of configurations stands. */
+/** Generated file with the configuration fields, for the dashboard. */
 export const declaredFile = join(import.meta.dirname, '..', 'web', 'src', 'servers', 'declared.ts');
 
 /**
- * The names and values that may stand in a configuration, by path, and the limits that its fields name. The dashboard
- * cannot import the declarations themselves, because the library that they are written with is larger than its pages.
+ * Generates the field names, allowed values, and limits of a configuration, by path. The dashboard cannot import the
+ * declarations themselves, because the schema library is larger than its pages.
  */
 export function declaredText(): string {
   const schema = serverConfigJsonSchema('') as JsonSchema;
@@ -61,7 +61,7 @@ function collect(schema: JsonSchema, path: string, names: Found<string>, values:
   if (schema.const !== undefined) values[path] = [schema.const];
   const { properties, items, additionalProperties: entries, anyOf = [] } = schema;
   const below = (name: string) => (path === '' ? name : `${path}.${name}`);
-  // Where one of several shapes is a map of entries, its entries are what people write; otherwise all shapes count.
+  // If one of several variants is a map, only that one is used, because it is the form that people write.
   const chosen = anyOf.find((one) => typeof one.additionalProperties === 'object');
   for (const one of chosen ? [chosen] : anyOf) collect(one, path, names, values);
   if (properties) {

@@ -53,7 +53,7 @@ function limitsOf(schema: JsonSchema): string {
     .join(', ');
 }
 
-/** The object that a field holds: itself, the entries of its list, or the one that it may be beside null. */
+/** Finds the object schema of a field: the field itself, its array items, or its non-null variant. */
 function objectIn(schema: JsonSchema): { object: JsonSchema; suffix: string } | undefined {
   if (schema.properties) return { object: schema, suffix: '.' };
   if (schema.type === 'array') {
@@ -64,15 +64,15 @@ function objectIn(schema: JsonSchema): { object: JsonSchema; suffix: string } | 
   return kinds.map(objectIn).find((found) => found !== undefined);
 }
 
-/** Where objects are shown already, by their properties, so that each is shown once. */
+/** References to objects that are already documented, by their properties, so that each is documented once. */
 type Shown = Map<string, string>;
-/** Smaller objects are shown again: a row is shorter than a reference. */
+/** Maximum fields of an object that is repeated, because its rows are shorter than a reference. */
 const fewFields = 3;
 
 const shapeOf = ({ properties = {} }: JsonSchema) =>
   JSON.stringify(Object.entries(properties).map(([name, field]) => [name, typeOf(field)]));
 
-/** The rows of an object, with those of the objects in it: `server.slug`, `tools[].name`. */
+/** Returns the table rows of an object, including nested objects: `server.slug`, `tools[].name`. */
 function rowsOf(schema: JsonSchema, prefix: string, shown: Shown, owner: string): string[] {
   const required = new Set(schema.required ?? []);
   return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
@@ -93,7 +93,7 @@ function fieldTable(schema: JsonSchema, shown: Shown = new Map(), owner = ''): s
   const rows = rowsOf(schema, '', shown, owner);
   return rows.length === 0
     ? 'None.\n'
-    : `| field | type | required | meaning |\n|---|---|---|---|\n${rows.join('\n')}\n`;
+    : `| field | type | required | description |\n|---|---|---|---|\n${rows.join('\n')}\n`;
 }
 
 function operationSection(op: Operation, shown: Shown): string {
@@ -116,8 +116,8 @@ function operationsPage(): string {
   return [
     '# Operations',
     generated,
-    'Everything that can be done to the system. Each operation is a REST route and, where it says so, a tool of the management server.\n',
-    'A dot leads into an object, `[]` into the entries of a list: `servers[].slug`.\n',
+    'All management operations. Each operation is a REST route and, if noted, a tool of the management server.\n',
+    'A dot denotes a field of an object, `[]` the items of a list: `servers[].slug`.\n',
     ...operationList.map((op) => operationSection(op, shown)),
   ].join('\n');
 }
@@ -126,16 +126,21 @@ function environmentPage(): string {
   const rows = describedVariables.map(
     ({ name, fallback, meaning }) => `| \`${name}\` | ${fallback === '' ? '' : `\`${fallback}\``} | ${cell(meaning)} |`,
   );
-  return ['# Environment variables', generated, '| variable | default | meaning |', '|---|---|---|', ...rows, ''].join(
-    '\n',
-  );
+  return [
+    '# Environment variables',
+    generated,
+    '| variable | default | description |',
+    '|---|---|---|',
+    ...rows,
+    '',
+  ].join('\n');
 }
 
-/** The schema of one object of a part of a configuration. */
+/** Returns the schema of one part of a configuration. */
 const partSchema = (part: keyof typeof configurationParts) =>
   z.toJSONSchema(configurationParts[part].object, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
 
-/** The parts of a configuration have sections of their own. */
+/** Returns references to the parts of a configuration, which have their own sections. */
 function shownParts(): Shown {
   const page = 'server-configuration.md';
   return new Map([
@@ -153,10 +158,10 @@ function configurationPage(): string {
   return [
     '# Server configuration',
     generated,
-    'The object that `createMcpServer`, `POST /api/v1/servers` and a configuration file hold. Its JSON Schema is served at `/schema/server.json`. Each example is a value of the field, and an agent gets the same from `describeConfiguration`.\n',
+    'The configuration object for `createMcpServer`, `POST /api/v1/servers`, and configuration files. Its JSON Schema is served at `/schema/server.json`. Each example is a value of the field. Agents get the same information from `describeConfiguration`.\n',
     ...tableOf('server', shownParts()),
     '### Reserved slugs\n',
-    `No server can have these, nor the slug of the management server: ${[...reservedSlugs].map((slug) => `\`${slug}\``).join(', ')}.\n`,
+    `A server cannot use the slug of the management server, or any of these: ${[...reservedSlugs].map((slug) => `\`${slug}\``).join(', ')}.\n`,
     '## `authentication`\n',
     ...tableOf('authentication'),
     '## A variable\n',
@@ -172,7 +177,7 @@ function configurationPage(): string {
   ].join('\n');
 }
 
-/** Each promise that a test proves, with the page or the standard that it is from. */
+/** Generates the list of promises that tests prove, grouped by source. */
 function promisesPage(): string {
   const sources = Map.groupBy(Object.entries(requirements), ([, { source }]) => source);
   const sections = [...sources].map(
@@ -180,11 +185,11 @@ function promisesPage(): string {
       `## ${source.startsWith('http') ? source : `[${source}](../../${source})`}\n\n${promises.map(([id, { claim }]) => `- \`${id}\`: ${claim}`).join('\n')}\n`,
   );
   const introduction =
-    'What Toolhost promises, by the page or the standard that says it. The titles of tests cite these ids, and each has a test that fails when the promise is broken.\n';
+    'Promises of Toolhost, grouped by the page or the standard that they come from. Test titles cite these IDs. For each promise, a test fails if it is broken.\n';
   return ['# Promises', generated.replace('src/', 'test/requirements.ts'), introduction, ...sections].join('\n');
 }
 
-/** The reference pages by file name, but for that of the metrics, which only a service that runs can list. */
+/** Generates the reference pages by file name, except the metrics page, which requires a running service. */
 export function referencePages(): Record<string, string> {
   return {
     'operations.md': operationsPage(),
@@ -197,7 +202,7 @@ export function referencePages(): Record<string, string> {
   };
 }
 
-/** Writes the pages, and what the dashboard knows of configurations, when this file is run. */
+/** Writes the pages, and the configuration fields for the dashboard, if this file is run. */
 if (import.meta.main) {
   writeFileSync(declaredFile, declaredText());
   const pages = { ...referencePages(), 'metrics.md': await metricsPage(generated) };

@@ -80,12 +80,12 @@ import { mostImports } from '../src/store/servers/imports.ts';
 import { mostVersionBytes } from '../src/store/servers/server-versions.ts';
 import { variables } from '../src/variables.ts';
 
-/** What is bounded, by how much, and the file of the sources that holds it. */
+/** Limited resource, its limit, and the source file that defines it. */
 type Bound = [what: string, bound: string, where: string];
 
 const count = (value: number) => value.toLocaleString('en');
 
-/** A size in the unit that writes it shortest: 65,536 bytes are 64 KiB, and 20,000,000 are 20 MB. */
+/** Formats a size in the shortest unit: 65,536 bytes as 64 KiB, and 20,000,000 bytes as 20 MB. */
 function size(bytes: number): string {
   for (const [unit, name] of [
     [1024 * 1024, 'MiB'],
@@ -107,216 +107,216 @@ function span(ms: number): string {
   return `${count(ms)} ms`;
 }
 
-const part = (share: number) => `${share * 100} % of the time`;
+const part = (share: number) => `${share * 100}% of the time`;
 const body = ({ bytes, elements, names, depth }: BodyLimits) =>
   `${size(bytes)}, ${count(elements)} elements, ${count(names)} names, ${depth} levels`;
 const ofBoth = ({ ofTenant, ofAll }: { ofTenant: number; ofAll: number }) =>
-  `${ofTenant} of a creator, ${count(ofAll)} of a process`;
+  `${ofTenant} per creator, ${count(ofAll)} per process`;
 const setting = (name: keyof typeof variables) => `${count(Number(variables[name].fallback))} (\`${name}\`)`;
 
 const { queueMs, slowReaderMs, headersMs, requestMs, silentMs, reportShare } = usualSurroundings;
 
 const sections: Record<string, Bound[]> = {
-  'Calls of tools': [
-    ['calls a second of a server', setting('CALLS_PER_SECOND'), 'gateway/limits/lanes.ts'],
-    ['calls at once of a server', setting('CONCURRENT_CALLS'), 'gateway/limits/lanes.ts'],
-    ['calls at once of a credential', setting('CONCURRENT_CALLS_PER_KEY'), 'gateway/limits/lanes.ts'],
-    ['calls of a workspace', `${workspaceShare} times those of a server`, 'domain/limits.ts'],
-    ['rate that an idle server may use at once', `that of ${span(burstMs)}`, 'gateway/limits/limits.ts'],
-    ['calls that wait for a slot, behind one limit', count(queueLength), 'gateway/limits/lanes.ts'],
-    ['time that a call waits for a slot', span(queueMs), 'process/start.ts'],
+  'Tool calls': [
+    ['calls per second of a server', setting('CALLS_PER_SECOND'), 'gateway/limits/lanes.ts'],
+    ['concurrent calls of a server', setting('CONCURRENT_CALLS'), 'gateway/limits/lanes.ts'],
+    ['concurrent calls with a credential', setting('CONCURRENT_CALLS_PER_KEY'), 'gateway/limits/lanes.ts'],
+    ['calls of a workspace', `${workspaceShare} times the limits of a server`, 'domain/limits.ts'],
+    ['burst of an idle server', `${span(burstMs)} of its rate`, 'gateway/limits/limits.ts'],
+    ['queued calls per limit', count(queueLength), 'gateway/limits/lanes.ts'],
+    ['queue timeout of a call', span(queueMs), 'process/start.ts'],
     [
-      'calls of a process, waiting ones too',
-      `${count(usualCapacity)}; of a creator what is left for others`,
+      'calls of a process, including queued ones',
+      `${count(usualCapacity)}; a creator at most as many as remain free for others`,
       'gateway/limits/limits.ts',
     ],
-    ['lateness of timers, twice in a row, from which calls are refused', span(shedAboveMs), 'gateway/limits/limits.ts'],
+    ['event-loop lag, twice in a row, above which calls are rejected', span(shedAboveMs), 'gateway/limits/limits.ts'],
     [
-      'failures that open the circuit of an origin',
-      `${leastFailures}, and more than half, in ${span(circuitWindowMs)}`,
+      'failures that open the circuit breaker of an origin',
+      `${leastFailures}, and more than half, within ${span(circuitWindowMs)}`,
       'gateway/limits/circuits.ts',
     ],
-    ['time that a circuit stays open', span(circuitOpenMs), 'gateway/limits/circuits.ts'],
+    ['time that a circuit breaker stays open', span(circuitOpenMs), 'gateway/limits/circuits.ts'],
     ['`timeout_ms`', span(maxTimeoutMs), 'domain/config/tool.ts'],
     ['redirects that a tool follows', count(mostRedirects), 'gateway/call/follow-redirects.ts'],
     [
-      'messages of a batch, and all of its answers',
+      'messages in a batch, and size of its responses',
       `${maxBatch}; ${size(maxBatchLength)}`,
       'gateway/protocol/legacy.ts',
     ],
     [
-      'records of refused calls of a server, a minute and process',
+      'records of rejected calls per server, minute, and process',
       count(mostRefusedRecords),
       'gateway/call/call-log.ts',
     ],
-    ['records that wait for the database, in a process', count(mostWaitingRecords), 'gateway/call/call-log.ts'],
+    ['queued call records of a process', count(mostWaitingRecords), 'gateway/call/call-log.ts'],
   ],
-  'Addresses and strangers': [
-    ['refused requests of an address a minute', setting('REFUSALS_PER_MINUTE'), 'edge/strangers.ts'],
-    ['the same of an IPv6 /56, and of a /48', '4 times, and 16 times', 'domain/limits.ts'],
+  'Addresses and unverified callers': [
+    ['rejected requests per address and minute', setting('REFUSALS_PER_MINUTE'), 'edge/strangers.ts'],
+    ['the same per IPv6 /56 and /48', '4 times, and 16 times', 'domain/limits.ts'],
     [
-      'what counts as one refusal',
-      `${size(sentBytes)} of lists of tools; ${count(chargedLength)} characters of an unproven token`,
+      'unit that counts as one rejected request',
+      `${size(sentBytes)} of tool lists; ${count(chargedLength)} characters of an unverified token`,
       'edge/strangers.ts',
     ],
     [
-      'queries a second for credentials of an address above that',
-      `${lookupsOfAddress}; of all such addresses ${lookupsOfAll}`,
+      'credential queries per second of an address above that',
+      `${lookupsOfAddress}; ${lookupsOfAll} for all such addresses`,
       'edge/strangers.ts',
     ],
-    ['requests of an address a minute to logins and the sign-in', count(loginRequestsPerMinute), 'app/web.ts'],
+    ['requests to logins and sign-in per address and minute', count(loginRequestsPerMinute), 'app/web.ts'],
     [
-      'refused codes a minute at returns from providers',
-      `${mostFailed.ofAddress} of an address, ${mostFailed.ofProvider} of a provider`,
+      'rejected codes per minute at provider callbacks',
+      `${mostFailed.ofAddress} per address, ${mostFailed.ofProvider} per provider`,
       'edge/address-limit.ts',
     ],
-    ['time that a token counts as known after a 2xx', span(knownMs), 'gateway/callers/caller.ts'],
+    ['time that a token counts as verified after a 2xx response', span(knownMs), 'gateway/callers/caller.ts'],
   ],
   Operations: [
-    ['reads at once', count(operationsAtOnce.read), 'operations/quotas/gate.ts'],
-    ['changes at once', `${operationsAtOnce.write}; one of a creator writes`, 'operations/quotas/gate.ts'],
-    ['try-outs and checks of a connection at once', count(operationsAtOnce.call), 'operations/quotas/gate.ts'],
-    ['more of each that wait, and for how long', `${usualWaiting}; ${span(usualPatienceMs)}`, 'domain/work/gate.ts'],
-    ['lists, statistics and exports of a creator', `1 at once, ${part(reportShare)}`, 'operations/quotas/gate.ts'],
+    ['concurrent reads', count(operationsAtOnce.read), 'operations/quotas/gate.ts'],
+    ['concurrent changes', `${operationsAtOnce.write}; one write per creator`, 'operations/quotas/gate.ts'],
+    ['concurrent tests and connection checks', count(operationsAtOnce.call), 'operations/quotas/gate.ts'],
     [
-      'those that wait, and for how long',
+      'queued operations of each kind, and queue timeout',
+      `${usualWaiting}; ${span(usualPatienceMs)}`,
+      'domain/work/gate.ts',
+    ],
+    ['lists, statistics, and exports of a creator', `1 at a time, ${part(reportShare)}`, 'operations/quotas/gate.ts'],
+    [
+      'queued ones, and queue timeout',
       `${waitingReports.waiting}; ${span(waitingReports.patienceMs)}`,
       'operations/quotas/gate.ts',
     ],
     [
-      'large servers that are read',
-      `${ofBoth({ ...timeOfLarge, ofAll: timeOfLarge.atOnce })} at once, ${part(timeOfLarge.share())}, waiting ${span(timeOfLarge.patienceMs)}`,
+      'reads of large servers',
+      `${ofBoth({ ...timeOfLarge, ofAll: timeOfLarge.atOnce })} concurrently, ${part(timeOfLarge.share())}, queue timeout ${span(timeOfLarge.patienceMs)}`,
       'gateway/hosted/hosted-servers.ts',
     ],
-    ['threads for long work of a process', count(mostThreads), 'app/adapters/threads.ts'],
+    ['job threads of a process', count(mostThreads), 'app/adapters/threads.ts'],
     [
-      'jobs that wait for a thread, and for how long',
-      `${ofBoth(jobQueue)}; ${span(jobTimes.waitMs)}, imports ${span(importTimes.waitMs)}`,
+      'queued jobs, and queue timeout',
+      `${ofBoth(jobQueue)}; ${span(jobTimes.waitMs)}, ${span(importTimes.waitMs)} for imports`,
       'app/adapters/threads.ts',
     ],
-    [
-      'time of a job',
-      `${span(jobTimes.limitMs)}, of an import ${span(importTimes.limitMs)}`,
-      'app/adapters/threads.ts',
-    ],
-    ['imports at once', ofBoth(mostImportsAtOnce), 'app/adapters/importing.ts'],
-    ['records of an export', count(maxExported), 'operations/calls/call-records.ts'],
+    ['job timeout', `${span(jobTimes.limitMs)}, ${span(importTimes.limitMs)} for an import`, 'app/adapters/threads.ts'],
+    ['concurrent imports', ofBoth(mostImportsAtOnce), 'app/adapters/importing.ts'],
+    ['records per export', count(maxExported), 'operations/calls/call-records.ts'],
   ],
-  'The playground': [
-    ['models that are asked at once', ofBoth(modelsAtOnce), 'operations/quotas/gate.ts'],
-    ['answers of a model to one question', count(mostModelSteps), 'domain/model.ts'],
-    ['a list of tools', size(mostOfferedBytes), 'gateway/hosted/served.ts'],
-    ['messages of a conversation', count(mostMessages), 'operations/playground/ask-model.ts'],
+  Playground: [
+    ['concurrent model requests', ofBoth(modelsAtOnce), 'operations/quotas/gate.ts'],
+    ['model responses to one question', count(mostModelSteps), 'domain/model.ts'],
+    ['a tool list', size(mostOfferedBytes), 'gateway/hosted/served.ts'],
+    ['messages in a conversation', count(mostMessages), 'operations/playground/ask-model.ts'],
     [
-      'a response of a model',
+      'a model response',
       `${size(maxResponseBytes)}, ${span(modelTimeoutMs)}, ${maxCharacters} characters in ${maxParts} texts and calls`,
       'gateway/models/',
     ],
-    ['an event of such a response', `${maxEventLength} characters`, 'gateway/models/event-stream.ts'],
+    ['an event in a model response', `${maxEventLength} characters`, 'gateway/models/event-stream.ts'],
   ],
   'Sizes of requests': [
-    ['a body', body(bodyLimits), 'domain/json/body-limits.ts'],
+    ['a request body', body(bodyLimits), 'domain/json/body-limits.ts'],
     ['a body with a configuration', body(configurationLimits), 'domain/json/body-limits.ts'],
-    ['a body of an operation without long fields', body(shortLimits), 'domain/json/body-limits.ts'],
-    ['a body to a login', size(mostLoginBodyBytes), 'oauth/router.ts'],
-    ['bodies above that of a configuration that arrive', ofBoth(mostLargeBodies), 'manage/rest.ts'],
-    ['path and query of a request to an API', `${count(mostUrlLength)} characters`, 'domain/http/values.ts'],
-    ['a header made of an argument', `${count(mostHeaderLength)} characters`, 'domain/http/values.ts'],
-    ['pairs of a query or a form', count(mostPairs), 'domain/http/values.ts'],
+    ['a body for an operation without long fields', body(shortLimits), 'domain/json/body-limits.ts'],
+    ['a body for a login', size(mostLoginBodyBytes), 'oauth/router.ts'],
+    ['concurrent incoming bodies larger than that of a configuration', ofBoth(mostLargeBodies), 'manage/rest.ts'],
+    ['path and query of an API request', `${count(mostUrlLength)} characters`, 'domain/http/values.ts'],
+    ['a header value from an argument', `${count(mostHeaderLength)} characters`, 'domain/http/values.ts'],
+    ['pairs in a query or a form', count(mostPairs), 'domain/http/values.ts'],
     [
-      'a description, fetched; YAML',
+      'a fetched description; a YAML description',
       `${size(fetchedBytes)}; ${size(documentLimits.yamlBytes)}`,
       'import/document/parse-document.ts',
     ],
-    ['a description that is sent', size(mostDocumentCharacters), 'import/plan-outline.ts'],
-    ['files of a description', `${mostFiles}, ${size(mostFileCharacters)}`, 'import/bundle.ts'],
-    ['operations of a description', count(mostOperations), 'import/read-description.ts'],
-    ['time to fetch a description', span(fetchMs), 'app/adapters/fetch-document.ts'],
+    ['an uploaded description', size(mostDocumentCharacters), 'import/plan-outline.ts'],
+    ['files in a description', `${mostFiles}, ${size(mostFileCharacters)}`, 'import/bundle.ts'],
+    ['operations in a description', count(mostOperations), 'import/read-description.ts'],
+    ['timeout for fetching a description', span(fetchMs), 'app/adapters/fetch-document.ts'],
   ],
   'Answers and files': [
-    ['an answer, where `response_limit_bytes` is absent', size(defaultLimitBytes), 'gateway/hosted/hosted-server.ts'],
-    ['a file that stays in the result', size(mostInlineBytes), 'domain/files/file-names.ts'],
+    ['a response, if `response_limit_bytes` is absent', size(defaultLimitBytes), 'gateway/hosted/hosted-server.ts'],
+    ['a file that is embedded in the result', size(mostInlineBytes), 'domain/files/file-names.ts'],
     [
-      'files of a workspace, kept',
+      'stored files of a workspace',
       `${count(mostOfFiles.files)}, ${size(mostOfFiles.bytes)}, ${span(fileKeptMs)}`,
       'store/calls/files.ts',
     ],
+    ['files that a call passes by URL', `${mostGiven.files}, ${size(mostGiven.bytes)}`, 'gateway/files/given-files.ts'],
+    ['concurrent downloads', ofBoth(mostDownloads), 'gateway/files/file-listener.ts'],
     [
-      'files that a call gives by address',
-      `${mostGiven.files}, ${size(mostGiven.bytes)}`,
-      'gateway/files/given-files.ts',
-    ],
-    ['downloads at once', ofBoth(mostDownloads), 'gateway/files/file-listener.ts'],
-    [
-      'rests of long answers of a workspace, kept',
+      'stored remainders of long results of a workspace',
       `${count(mostOfAnswers.rows)}, ${size(mostOfAnswers.characters)}, ${span(restKeptMs)}`,
       'store/calls/answer-pieces.ts',
     ],
-    ['a captured call', size(longestCapture), 'gateway/captures/fit-capture.ts'],
+    ['a capture', size(longestCapture), 'gateway/captures/fit-capture.ts'],
     [
-      'captured calls, kept',
-      `${count(capturesPerServer)} of a server, ${count(capturesPerWorkspace)} of a workspace, ${span(captureKeptMs)}`,
+      'stored captures',
+      `${count(capturesPerServer)} per server, ${count(capturesPerWorkspace)} per workspace, ${span(captureKeptMs)}`,
       'store/calls/captures.ts',
     ],
   ],
-  'Connections of clients': [
-    ['connections of a process', `${count(mostForClients)}, with fewer file descriptors fewer`, 'process/start.ts'],
-    ['requests of a connection that wait for earlier ones', count(mostWaiting), 'edge/client-connections.ts'],
-    ['time to send the headers, and a request', `${span(headersMs)}, ${span(requestMs)}`, 'process/start.ts'],
+  'Client connections': [
     [
-      'time to read an answer',
-      `${span(slowReaderMs)}, and again for each ${size(bytesOfDeadline)} begun`,
+      'connections of a process',
+      `${count(mostForClients)}, fewer if there are fewer file descriptors`,
+      'process/start.ts',
+    ],
+    ['pipelined requests of a connection', count(mostWaiting), 'edge/client-connections.ts'],
+    ['time to send the headers; a whole request', `${span(headersMs)}; ${span(requestMs)}`, 'process/start.ts'],
+    [
+      'time to read a response',
+      `${span(slowReaderMs)}, plus the same for each started ${size(bytesOfDeadline)}`,
       'edge/unread-answers.ts',
     ],
-    ['the same for an answer that finds no memory', span(hastyMs), 'edge/unread-answers.ts'],
+    ['the same if memory is low', span(hastyMs), 'edge/unread-answers.ts'],
     [
-      'time to read a piece of a file',
+      'time to read a chunk of a file',
       `${span(slowReaderMs)} for ${size(fileChunkBytes)}`,
       'gateway/files/file-listener.ts',
     ],
-    ['silence of a connection', span(silentMs), 'process/start.ts'],
-    ['time that running calls have when the service stops', span(drainMs), 'process/start.ts'],
+    ['idle timeout of a connection', span(silentMs), 'process/start.ts'],
+    ['time for running calls to finish when the service stops', span(drainMs), 'process/start.ts'],
   ],
   'Connections to APIs': [
     ['connections of a process', count(mostUpstreamConnections), 'outbound/connections.ts'],
-    ['connections of a workspace, origin and credential', count(mostPerPool), 'outbound/connections.ts'],
-    ['idle connections of a creator', count(mostIdlePerTenant), 'outbound/connections.ts'],
+    ['connections per workspace, origin, and credential', count(mostPerPool), 'outbound/connections.ts'],
+    ['idle connections per creator', count(mostIdlePerTenant), 'outbound/connections.ts'],
     [
-      'time that an idle one is kept',
-      `${span(keepAliveMs)}, after its first request ${span(firstKeepAliveMs)}`,
+      'keep-alive time of an idle connection',
+      `${span(keepAliveMs)}, ${span(firstKeepAliveMs)} after its first request`,
       'outbound/connections.ts',
     ],
   ],
   Logins: [
     [
-      'logins of a workspace that live, and those that ended',
+      'active logins of a workspace, and ended ones',
       `${size(mostBytesOfWorkspace)} each`,
       'store/pruning/prune-logins.ts',
     ],
     [
-      'new logins a minute',
-      `${size(mostInMinute.ofTenant)} of a creator, ${size(mostInMinute.ofServer)} of a server`,
+      'new logins per minute',
+      `${size(mostInMinute.ofTenant)} per creator, ${size(mostInMinute.ofServer)} per server`,
       'store/logins/grants.ts',
     ],
-    ['tokens that were handed out, of a workspace', count(mostHandedOutTokens), 'store/pruning/prune-logins.ts'],
-    ['logins of a browser under way', count(mostInProgress), 'oauth/consent.ts'],
+    ['passthrough tokens of a workspace', count(mostHandedOutTokens), 'store/pruning/prune-logins.ts'],
+    ['pending logins of a browser', count(mostInProgress), 'oauth/consent.ts'],
     ['agents of a person at the management server', count(mostAgentsOfPerson), 'store/logins/grants.ts'],
     ['sessions of a person in the dashboard', count(mostSessionsOfPerson), 'store/people/sessions.ts'],
-    ['time that a provider has to answer', span(spans.askProvider), 'oauth/parts.ts'],
+    ['response timeout of a provider', span(spans.askProvider), 'oauth/parts.ts'],
     [
-      'refused renewals without a reason, in a row, that end a login',
+      'consecutive failed renewals without a reason that end a login',
       `${refusalsToEnd} over ${span(refusedToEndMs)}`,
       'oauth/refresh-refusals.ts',
     ],
     ['time for the consent, and for the login', `${span(spans.consent)} each`, 'oauth/parts.ts'],
     [
-      'life of a code; an access token; an unused refresh token',
+      'lifetime of a code; an access token; an unused refresh token',
       `${span(spans.code)}; ${span(spans.access)}; ${span(spans.refresh)}`,
       'oauth/parts.ts',
     ],
     [
-      'entries of the audit of a server a day',
-      `${count(mostLoginEventsInDay.login)} logins, ${count(mostLoginEventsInDay.loginRevoked)} that agents ended, ${mostLoginEventsInDay.loginFailed} failed`,
+      'audit events of a server per day',
+      `${count(mostLoginEventsInDay.login)} logins, ${count(mostLoginEventsInDay.loginRevoked)} ended by agents, ${mostLoginEventsInDay.loginFailed} failed`,
       'store/audit-events.ts',
     ],
   ],
@@ -328,60 +328,60 @@ const sections: Record<string, Bound[]> = {
         'domain/quotas.ts',
       ],
     ),
-    ['tools of a server that any quota allows', count(mostTools), 'domain/config/server-config.ts'],
+    ['tools of a server, regardless of quotas', count(mostTools), 'domain/config/server-config.ts'],
     ['arguments of a tool', count(maxArguments), 'domain/config/input-schema.ts'],
     ['`url` of a tool', `${count(maxUrlLength)} characters`, 'domain/config/tool.ts'],
     ['views of a server', count(mostViews), 'domain/config/view.ts'],
     ['models of a workspace', count(mostModels), 'operations/playground/models.ts'],
     ['secrets of a server', count(mostSecrets), 'operations/servers/secrets.ts'],
-    ['kept versions of a server', size(mostVersionBytes), 'store/servers/server-versions.ts'],
-    ['kept imports of a server', count(mostImports), 'store/servers/imports.ts'],
+    ['stored versions of a server', size(mostVersionBytes), 'store/servers/server-versions.ts'],
+    ['stored imports of a server', count(mostImports), 'store/servers/imports.ts'],
     ['watched descriptions', count(mostWatched), 'operations/imports/watch-operations.ts'],
-    ['keys in a chain, each made with the one before', count(maxMakers), 'store/api-keys.ts'],
+    ['keys in a chain, each created with the previous one', count(maxMakers), 'store/api-keys.ts'],
     ['revoked and expired keys', count(mostEndedKeys), 'store/pruning/prune-people.ts'],
     ['an invitation', span(invitationsKeptMs), 'store/people/members.ts'],
     ['workspaces of a person', count(maxWorkspaces), 'operations/people/workspaces.ts'],
-    ['workspaces that a person creates, and creates in a day', count(maxCreated), 'operations/people/add-workspace.ts'],
+    ['workspaces that a person creates in total, and per day', count(maxCreated), 'operations/people/add-workspace.ts'],
     ['a deleted server that can be restored', span(restorableMs), 'store/servers/deleted-servers.ts'],
     ['webhooks', count(mostWebhooks), 'domain/notices.ts'],
-    ['notices', `${count(mostNoticesInDay)} a day, kept for ${span(noticesKeptMs)}`, 'domain/notices.ts'],
-    ['details of an entry of the audit', size(mostOfDetail), 'store/audit-events.ts'],
+    ['notifications', `${count(mostNoticesInDay)} per day, stored for ${span(noticesKeptMs)}`, 'domain/notices.ts'],
+    ['details of an audit event', size(mostOfDetail), 'store/audit-events.ts'],
     [
-      `details of a creator above ${count(shortDetail)} characters a day`,
+      `details above ${count(shortDetail)} characters, per creator and day`,
       size(mostDetailsInDay),
       'store/audit-events.ts',
     ],
   ],
   'Memory of a process': [
     [
-      'bodies, arguments, answers, configurations in use',
-      `a quarter, ${size(leastWork)} at least; a creator half of what others leave`,
+      'bodies, arguments, responses, and configurations in use',
+      `a quarter, at least ${size(leastWork)}; a creator at most half of the free memory`,
       'app/process-memory.ts',
     ],
-    ['what is not counted', `up to ${size(uncountedBytes)}`, 'domain/work/memory-budget.ts'],
+    ['allocations that are not counted', `up to ${size(uncountedBytes)}`, 'domain/work/memory-budget.ts'],
     [
       'compiled servers',
       `${count(mostServersRemembered)}, ${count(mostCompiledCharacters)} characters`,
       'gateway/hosted/hosted-servers.ts',
     ],
     ['API keys', count(mostKeysRemembered), 'store/api-keys.ts'],
-    ['known tokens', count(mostKnown), 'gateway/callers/resolve-caller.ts'],
+    ['verified tokens', count(mostKnown), 'gateway/callers/resolve-caller.ts'],
     ['logins in use', count(mostGrantsRemembered), 'oauth/provider-tokens.ts'],
-    ['addresses, of each limit', count(mostAddresses), 'edge/address-limit.ts'],
-    ['circuits', count(mostCircuits), 'gateway/limits/circuits.ts'],
+    ['addresses per limit', count(mostAddresses), 'edge/address-limit.ts'],
+    ['circuit breakers', count(mostCircuits), 'gateway/limits/circuits.ts'],
   ],
 };
 
-/** Every bound of the service, from the constants that hold it. */
+/** Generates the page of all limits from the constants in the code. */
 export function limitsPage(generated: string): string {
   const tables = Object.entries(sections).map(([title, bounds]) => {
     const rows = bounds.map(([what, bound, where]) => `| ${what} | ${bound} | [${where}](../../src/${where}) |`);
-    return [`## ${title}\n`, '| what | bound | where |', '|---|---|---|', ...rows, ''].join('\n');
+    return [`## ${title}\n`, '| resource | limit | source |', '|---|---|---|', ...rows, ''].join('\n');
   });
   return [
     '# All limits',
     generated,
-    'Every bound of the service. [Limits](../limits.md) says what happens above one, and who sets those that can be set. A name in capitals is a [variable](environment.md). "Of a creator" counts all workspaces that one person created; a workspace that no person created counts alone.\n',
+    'All limits of the service. [Limits](../limits.md) explains what happens above a limit, and who can change it. A name in capitals is a [variable](environment.md). "Per creator" covers all workspaces that one person created; a workspace that no person created counts separately.\n',
     ...tables,
   ].join('\n');
 }

@@ -5,20 +5,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-const introduction = `What \`/metrics\` serves; [observability](../operations/observability.md) says how to read it. A histogram \`name\` is read as \`name_bucket\`, \`name_sum\` and \`name_count\`. Where one address serves from several processes, its answer holds all of them.
+const introduction = `Metrics of \`/metrics\`; [observability](../operations/observability.md) explains them. A histogram \`name\` has the series \`name_bucket\`, \`name_sum\`, and \`name_count\`. If several processes share a port, the response includes all of them.
 
-| metric | type | meaning |
+| metric | type | description |
 |---|---|---|
 `;
 
-/** The rows of a page for the metrics of a scrape: `| \`name\` | type | help |`, by name. */
+/** Converts a scrape to table rows, `| \`name\` | type | help |`, sorted by name. */
 export function metricRows(text: string): string[] {
   return [...text.matchAll(/^# HELP (\S+) (.*)\n# TYPE \S+ (\S+)$/gm)]
     .map(([, name, help, type]) => `| \`${name}\` | ${type} | ${help} |`)
     .toSorted();
 }
 
-/** The page of the metrics, as a service in local mode serves them that is started for it. */
+/** Generates the metrics page from a service that it starts in local mode. */
 export async function metricsPage(generated: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-metrics-'));
   const program = join(import.meta.dirname, '..', 'bin', 'toolhost');
@@ -34,7 +34,7 @@ export async function metricsPage(generated: string): Promise<string> {
       const text = await (await fetch(`${url}/metrics`)).text();
       return `# Metrics\n${generated}\n${introduction}${metricRows(text).join('\n')}\n`;
     }
-    throw new Error('the service did not start; bin/toolhost serve says why');
+    throw new Error('the service did not start; run bin/toolhost serve to see the reason');
   } finally {
     service.kill();
     await ended;

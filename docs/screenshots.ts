@@ -16,9 +16,9 @@ type Picture = { name: string; path: string; prepare?: (page: Page) => Promise<v
 const viewport = { width: 1280, height: 800 };
 
 const tryTool: Picture['prepare'] = async (page) => {
-  const token = page.getByLabel('Token of the API');
+  const token = page.getByLabel('API token');
   if (await token.isVisible()) await token.fill(exampleToken);
-  await page.getByRole('button', { name: 'Call the tool' }).click();
+  await page.getByRole('button', { name: 'Call tool' }).click();
   await page.getByRole('region', { name: 'Result' }).scrollIntoViewIfNeeded();
 };
 

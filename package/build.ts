@@ -1,6 +1,7 @@
 /**
- * `npm run build`: makes `lib/`, which the package and the image consist of, beside `bin/toolhost.js`. The files of the
- * program are two levels below `lib/`, as the sources that look for the dashboard or the migrations are below the root.
+ * `npm run build`: creates `lib/`, which together with `bin/toolhost.js` makes up the package and the image. Program
+ * files are two levels below `lib/`, because sources that locate the dashboard or the migrations are two levels below
+ * the root.
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,7 +12,7 @@ import { billOfMaterials, componentsOf, componentsOfDashboard, noticeOf, sorted 
 const root = join(import.meta.dirname, '..');
 const lib = join(root, 'lib');
 
-/** The commit of the sources; `TOOLHOST_COMMIT` names it where there is no repository, as in the build of the image. */
+/** Returns the commit of the sources. `TOOLHOST_COMMIT` names it if there is no repository, as in the image build. */
 function commitOfSources(): string {
   const given = process.env.TOOLHOST_COMMIT?.trim();
   if (given) return given;

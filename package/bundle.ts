@@ -1,30 +1,30 @@
-/** The program as the package and the image have it: all that it imports in few files, because each module costs a start. */
+/** Bundles the program for the package and the image into a few files, because each module slows the start. */
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type Plugin, rolldown } from 'rolldown';
 
 const root = join(import.meta.dirname, '..');
 
-/** A file that is started as a thread or required by its path is a file of the bundle. */
+/** Match files that are started as a thread or required by path. Each becomes an entry point of the bundle. */
 const startedFile = /(?<=new URL\()'\.[\w./-]*?([\w-]+)\.ts'(?=, import\.meta\.url\))/g;
 const requiredFile = /(?<=createRequire\(import\.meta\.url\)\()'\.[\w./-]*?([\w-]+)\.ts'/g;
-/** With it away, the bundler knows what `require` means. */
+/** Matches the declaration of `require`. The bundler only recognizes `require` without it. */
 const ownRequire = /^const require = createRequire\(import\.meta\.url\);$/m;
 
 /**
  * Writes the bundle into a folder, with source maps.
- * @returns the files whose code is in it
+ * @returns the files whose code is in the bundle
  */
 export async function writeBundle(folder: string, commit: string): Promise<string[]> {
   const build = await rolldown({
     cwd: root,
     input: entries(),
     platform: 'node',
-    // pg looks for it, and uses it where somebody has installed it.
+    // pg uses pg-native if it is installed.
     external: ['pg-native'],
     plugins: [asOneFolder(commit)],
     onLog(level, log, report) {
-      // A package of the local login evaluates a text that is its own.
+      // A dependency of the local login evaluates a constant string of its own.
       if (log.code !== 'EVAL') report(level === 'warn' ? 'error' : level, log);
     },
   });
@@ -39,7 +39,7 @@ export async function writeBundle(folder: string, commit: string): Promise<strin
   return output.flatMap((part) => (part.type === 'chunk' ? part.moduleIds : []));
 }
 
-/** The command line, and the files that are started or required by their path. */
+/** Returns the entry points: the command line, and the files that are started or required by path. */
 function entries(): Record<string, string> {
   const named = globSync('src/**/*.ts', { cwd: root }).flatMap((path) => {
     const code = readFileSync(join(root, path), 'utf8');
@@ -49,7 +49,7 @@ function entries(): Record<string, string> {
   return Object.fromEntries(['src/cli/main.ts', ...named].map((path) => [basename(path, '.ts'), join(root, path)]));
 }
 
-/** All files are in one folder. Only lengths of lines change, so the maps stay true. */
+/** Rewrites paths, because all bundled files are in one folder. Only line lengths change, so source maps stay valid. */
 function asOneFolder(commit: string): Plugin {
   return {
     name: 'as-one-folder',

@@ -1,11 +1,11 @@
-/** Address of the repository: a release writes it into package.json, and the dashboard links to it. */
+/** Repository URL: a release writes it into package.json, and the dashboard links to it. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-/** Field of package.json: an object, an address, or `owner/name` for GitHub. */
+/** Field of package.json: an object, a URL, or `owner/name` for GitHub. */
 export type Repository = string | { url: string };
 
-/** Returns the web address of the repository, or undefined where the field has none, such as one for SSH. */
+/** Returns the web URL of the repository, or undefined if the field has none, such as an SSH URL. */
 export function repositoryUrl(field: Repository | undefined): string | undefined {
   const text = typeof field === 'string' ? field : field?.url;
   const url = text
@@ -14,12 +14,12 @@ export function repositoryUrl(field: Repository | undefined): string | undefined
   return url && /^https?:\/\//.test(url) ? url : undefined;
 }
 
-/** Returns the address of the repository whose workflow runs, or undefined outside of one. */
+/** Returns the URL of the repository whose workflow is running, or undefined outside a workflow. */
 export function workflowRepository({ GITHUB_SERVER_URL, GITHUB_REPOSITORY }: NodeJS.ProcessEnv): string | undefined {
   return GITHUB_SERVER_URL && GITHUB_REPOSITORY && `${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}`;
 }
 
-/** Writes the address into the package.json of the working folder when this file is run. */
+/** Writes the URL into package.json in the working directory if this file is run. */
 if (import.meta.main) {
   const url = workflowRepository(process.env);
   if (!url) throw new Error('The repository is unknown. Set GITHUB_SERVER_URL and GITHUB_REPOSITORY, as GitHub does.');

@@ -1,14 +1,14 @@
-/** What the package contains of others: their licences, and the bill of materials. */
+/** Third-party code in the package: licenses and the bill of materials. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
 const read = (path: string): unknown => JSON.parse(readFileSync(join(root, path), 'utf8'));
 
-/** A package whose code is in ours; `identifier` is an SPDX expression, and `text` its licence. */
+/** Third-party package whose code is included. `identifier` is an SPDX expression; `text` is the license text. */
 export type Component = { name: string; version: string; identifier?: string; text?: string };
 
-/** The packages of bundled files. @throws Error for a package without the text of its licence */
+/** Returns the packages of bundled files. */
 export function componentsOf(files: readonly string[]): Component[] {
   const folders = files.map((file) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]);
   return [...new Set(folders.filter((folder) => folder !== undefined))].map((folder) => {
@@ -19,12 +19,12 @@ export function componentsOf(files: readonly string[]): Component[] {
   });
 }
 
-/** The packages in the dashboard, which its build lists. */
+/** Returns the packages in the dashboard, as listed by its build. */
 export function componentsOfDashboard(): Component[] {
   return read('dist/web/.vite/licenses.json') as Component[];
 }
 
-/** Each package once, in the order of their names. */
+/** Removes duplicate packages and sorts by name. */
 export function sorted(components: readonly Component[]): Component[] {
   const byKey = new Map(components.map((component) => [`${component.name}@${component.version}`, component]));
   return [...byKey].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, component]) => component);
@@ -34,13 +34,13 @@ export function noticeOf(components: readonly Component[]): string {
   const parts = components.map(({ name, version, identifier, text }) =>
     [`## ${name} ${version} (${identifier})`, ...(text === undefined ? [] : [text])].join('\n\n'),
   );
-  return `${['# Packages of others that are part of this one', ...parts].join('\n\n')}\n`;
+  return `${['# Third-party packages included in this package', ...parts].join('\n\n')}\n`;
 }
 
 type Manifest = { name: string; version: string; license: string };
 type Locked = { packages: Record<string, { version: string; integrity?: string }> };
 
-/** CycloneDX 1.6. */
+/** Returns the bill of materials in CycloneDX 1.6. */
 export function billOfMaterials(components: readonly Component[]): string {
   const { name, version, license } = read('package.json') as Manifest;
   const locked = Object.entries((read('package-lock.json') as Locked).packages);

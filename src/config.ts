@@ -33,11 +33,11 @@ export type Config = {
   dataDir: string;
   engine: Engine;
   managementSlug: string;
-  /** What follows the slug in the host of a server, with its leading dot. */
+  /** Domain suffix after the slug in a server's host name, with its leading dot. */
   serverHosts: string | undefined;
   egressAllow: EgressAllow;
   allowedOrigins: string[];
-  /** Further names of this machine, in local mode. */
+  /** Additional host names of this machine, in local mode. */
   allowedHosts: string[];
   clientDocuments: DocumentUse;
   trustedProxies: number;
@@ -49,47 +49,50 @@ export type Config = {
   concurrentCalls: number;
   concurrentCallsPerKey: number;
   refusalsPerMinute: number;
-  /** Undefined when traces are off. */
+  /** Undefined if tracing is disabled. */
   otlpEndpoint: string | undefined;
-  /** How long connections are still taken after the signal to stop. */
+  /** Time during which connections are still accepted after the stop signal. */
   drainNoticeMs: number;
   workers: number;
   demo: boolean;
 };
 
-/** Secrets, separate from `Config` so that only the modules that need a secret can read it. */
+/** Secrets, separate from `Config` so that only modules that need a secret can read it. */
 export type Secrets = {
-  /** Undefined in local mode without MASTER_KEY: the key is then created in `dataDir`. */
+  /** Undefined in local mode without MASTER_KEY, where the key is created in `dataDir`. */
   masterKeys: Buffer[] | undefined;
-  /** Connection settings of PostgreSQL with the password; undefined for SQLite. */
+  /** PostgreSQL connection settings including the password; undefined for SQLite. */
   postgres: PostgresLocation | undefined;
-  /** The identity provider; undefined in local mode, which has its own. */
+  /** Identity provider; undefined in local mode with the built-in provider. */
   oidc: { issuer: string; clientId: string; clientSecret: string } | undefined;
-  /** The proxy that requests to upstreams and providers go through, with its password. */
+  /** Proxy for requests to upstreams and providers, including its password. */
   egressProxy: EgressProxy | undefined;
-  /** The mail server with its password; undefined where no mail is sent. */
+  /** Mail server including its password; undefined if mail is disabled. */
   mail: { url: string; from: string } | undefined;
-  /** When undefined, `/metrics` serves only programs on this machine, in local mode. */
+  /** If undefined, `/metrics` only serves programs on this machine, and only in local mode. */
   metricsToken: string | undefined;
 };
 
 const drainNoticeS = { local: 0, production: 5 };
 
-/** The parsed environment. */
+/** Parsed environment. */
 export type Settings = { config: Config; secrets: Secrets };
 
-/** The workspace of local mode and of the operator's commands. */
+/** Workspace of local mode and of operator commands. */
 export const localWorkspace = { id: 'local', name: 'Local' };
 
 /** Reports all problems of the environment at once. */
 export class ConfigError extends Error {
   constructor(problems: readonly string[]) {
-    super(`The configuration does not allow a start:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
+    super(`Invalid configuration:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
     this.name = 'ConfigError';
   }
 }
 
-/** Reads the environment. `readFile` reads only DATABASE_CA_FILE and the files that hold secrets. @throws ConfigError */
+/**
+ * Parses the environment. `readFile` only reads DATABASE_CA_FILE and the files that contain secrets.
+ * @throws ConfigError
+ */
 export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => string): Settings {
   const problems: string[] = [];
   const values = readValues({ ...env, ...readSecretFiles(env, readFile) }, problems);
@@ -149,14 +152,14 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   return { config, secrets };
 }
 
-/** What commands of the operator need: the settings of the database and the master keys. @throws ConfigError */
+/** Parses the settings of operator commands: the database and the master keys. @throws ConfigError */
 export function readStoreConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => string): Settings {
   const { DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE } = env;
   const own = { DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE };
   return readConfig(own, readFile);
 }
 
-/** The secrets that are set by files. @throws ConfigError for a file that gives none */
+/** Reads the secrets that are set by files. @throws ConfigError for an empty or unreadable file */
 function readSecretFiles(env: NodeJS.ProcessEnv, readFile: (path: string) => string): NodeJS.ProcessEnv {
   const secrets: NodeJS.ProcessEnv = {};
   const problems: string[] = [];
@@ -164,11 +167,11 @@ function readSecretFiles(env: NodeJS.ProcessEnv, readFile: (path: string) => str
     const variable = fileVariable(name);
     const file = env[variable]?.trim();
     if (!file) continue;
-    if (env[name]?.trim()) problems.push(`${name} and ${variable}: set one of the two`);
+    if (env[name]?.trim()) problems.push(`${name} and ${variable}: set only one of the two`);
     const text = attempt(() => readFile(file).trim(), []);
     if (!text)
       problems.push(
-        `${variable}: ${text === '' ? 'is empty' : 'cannot be read'}; allowed: the path of a readable file that holds ${name}`,
+        `${variable}: ${text === '' ? 'is empty' : 'cannot be read'}; allowed: the path of a readable file that contains ${name}`,
       );
     secrets[name] = text;
   }
@@ -190,14 +193,14 @@ function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {
   return values as Values;
 }
 
-/** The base URL, or undefined when it follows from the port: in local mode without BASE_URL. */
+/** Returns the base URL; undefined if it is derived from the port later, in local mode without BASE_URL. */
 function readBaseUrl(values: Values, problems: string[]): string | undefined {
   const text = values.BASE_URL || (values.PORT === 0 ? '' : `http://127.0.0.1:${values.PORT}`);
   if (text === '') return undefined;
   const address = serviceAddress(text);
   if (address === undefined)
     problems.push(
-      `BASE_URL: found ${quotedSetting(text)}; allowed: the address that clients use, such as https://tools.example.com or https://example.com/tools`,
+      `BASE_URL: found ${quotedSetting(text)}; allowed: the URL that clients use, such as https://tools.example.com or https://example.com/tools`,
     );
   return address;
 }
@@ -207,14 +210,16 @@ function productionProblems(values: Values, baseUrl: string): string[] {
   if (!baseUrl.startsWith('https://'))
     problems.push(`BASE_URL: found ${baseUrl}; allowed: https:// (or a loopback address for local mode)`);
   if (values.MASTER_KEY === '') {
-    problems.push('MASTER_KEY: required in production mode; make one with: openssl rand -base64 32');
+    problems.push('MASTER_KEY: required in production mode; generate one with: openssl rand -base64 32');
   }
   if (values.ALLOWED_HOSTS !== '')
-    problems.push('ALLOWED_HOSTS: is for local mode only; in production BASE_URL is the one address');
+    problems.push('ALLOWED_HOSTS: only allowed in local mode; in production mode, BASE_URL is the only URL');
   return problems;
 }
 
-/** Local mode has an identity provider of its own, so it needs none of the settings, or all. */
+/**
+ * Checks the identity provider settings. Local mode has a built-in provider, so it needs either none of them or all.
+ */
 function identityProblems(values: Values, mode: Mode): string[] {
   const issuer = values.OIDC_ISSUER;
   if (issuer === '' && mode === 'local') return [];
@@ -224,28 +229,29 @@ function identityProblems(values: Values, mode: Mode): string[] {
   return [...missing.map((name) => `${name}: required ${why}`), ...(problem === undefined ? [] : [problem])];
 }
 
-/** Messages that do not repeat the value: a token is a secret, and the URL of a collector may hold one. */
+/**
+ * Checks the observability settings. Messages do not repeat values: a token is secret, and a collector URL may contain
+ * one.
+ */
 function observabilityProblems({ METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Values): string[] {
   const problems: string[] = [];
   if (token !== '' && !/^[A-Za-z0-9._~+/-]{16,}=*$/.test(token)) {
-    problems.push(
-      'METRICS_TOKEN: is too short or has characters that a token cannot have; make one with: openssl rand -hex 32',
-    );
+    problems.push('METRICS_TOKEN: is too short or has invalid characters; generate one with: openssl rand -hex 32');
   }
   if (endpoint !== '' && !webUrl(endpoint, 'with a password')) {
-    problems.push('OTEL_EXPORTER_OTLP_ENDPOINT: allowed: http:// or https:// URL, such as http://127.0.0.1:4318');
+    problems.push('OTEL_EXPORTER_OTLP_ENDPOINT: allowed: an http:// or https:// URL, such as http://127.0.0.1:4318');
   }
   return problems;
 }
 
-/** Messages that do not repeat the address of the server, which may hold a password. */
+/** Checks the mail settings. Messages do not repeat the server URL, which may contain a password. */
 function mailProblems({ SMTP_URL: server, MAIL_FROM: from }: Values): string[] {
   if (server === '') return [];
   const isServer = /^smtps?:\/\/[^/\s]+\/?(\?\S*)?$/.test(server);
   return [
     ...(isServer
       ? []
-      : ['SMTP_URL: allowed: smtp:// or smtps://, a host and a port, such as smtps://mail.example.com:465']),
+      : ['SMTP_URL: allowed: an smtp:// or smtps:// URL with a host and a port, such as smtps://mail.example.com:465']),
     ...(/@/.test(from) ? [] : ['MAIL_FROM: required with SMTP_URL; allowed: an address, such as toolhost@example.com']),
   ];
 }

@@ -1,18 +1,18 @@
 /**
- * Every error that the product throws on purpose. Thrown anywhere, rendered once per entry point:
- * REST as `application/problem+json` (RFC 9457), MCP as a JSON-RPC error, tool failures as `isError` results.
+ * Errors that Toolhost throws on purpose. They may be thrown anywhere and are rendered once per entry point: REST as
+ * `application/problem+json` (RFC 9457), MCP as a JSON-RPC error, tool failures as `isError` results.
  */
 
-/** One fault of an input: the path, and a message with what was found and what is allowed. */
+/** One problem in an input: its path, and a message with the value found and the values allowed. */
 export type Problem = { path: string; message: string };
 
-/** Most problems that are listed at once; the rest is only counted. */
+/** Maximum number of listed problems; the remaining ones are only counted. */
 export const mostProblems = 20;
 
 export const longestPath = 200;
 const longestMessage = 2000;
 
-/** The same with texts that fit into a list, because an input may have names of any length. */
+/** Shortens both texts of a problem, because names in an input may have any length. */
 export function shortProblem({ path, message }: Problem): Problem {
   return { path: shortText(path, longestPath), message: shortText(message, longestMessage) };
 }
@@ -21,7 +21,7 @@ export function shortText(text: string, longest: number): string {
   return text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text;
 }
 
-/** The HTTP status of each kind of error, its code for programs, and its title for people. */
+/** HTTP status, machine-readable code, and human-readable title of each kind of error. */
 export const errorKinds = {
   invalid: { status: 400, code: 'invalid_request', title: 'The request is not valid' },
   unauthenticated: { status: 401, code: 'unauthenticated', title: 'No valid credential' },
@@ -41,7 +41,7 @@ export const errorKinds = {
 
 export type ErrorKind = keyof typeof errorKinds;
 
-/** An error that a person or an agent may read. `message` never holds a secret, an address or a query string. */
+/** An error that a person or an agent may read. `message` never contains a secret, an address, or a query string. */
 export class AppError extends Error {
   readonly kind: ErrorKind;
   readonly problems: readonly Problem[];
@@ -63,7 +63,7 @@ export class AppError extends Error {
     return errorKinds[this.kind].status;
   }
 
-  /** Headers of an HTTP answer with this error (RFC 9110, 10.2.3 and 12.5.3). */
+  /** Headers of an HTTP response with this error (RFC 9110, 10.2.3 and 12.5.3). */
   get headers(): Record<string, string> {
     return {
       ...(this.retryAfterS !== undefined && { 'Retry-After': String(this.retryAfterS) }),
@@ -72,19 +72,21 @@ export class AppError extends Error {
   }
 }
 
-/** The line after the listed problems. */
+/** Returns the line that follows the listed problems. */
 export function furtherProblems(count: number): Problem {
   return { path: '', message: `and ${count} more` };
 }
 
-/** The first problems, and how many more there are. A list that ends with that line already stays as it is. */
+/**
+ * Returns the first problems and a count of the others. A list that already ends with a count is not shortened again.
+ */
 function firstProblems(problems: readonly Problem[]): readonly Problem[] {
   const most = /^and \d+ more$/.test(problems.at(-1)?.message ?? '') ? mostProblems + 1 : mostProblems;
   if (problems.length <= most) return problems.map(shortProblem);
   return [...problems.slice(0, mostProblems).map(shortProblem), furtherProblems(problems.length - mostProblems)];
 }
 
-/** An invalid input, with its problems. */
+/** Returns an error for an invalid input, with its problems. */
 export function invalid(problems: readonly Problem[], what = 'The input is not valid'): AppError {
   const list = firstProblems(problems)
     .map((p) => (p.path ? `${p.path}: ${p.message}` : p.message))
@@ -92,10 +94,10 @@ export function invalid(problems: readonly Problem[], what = 'The input is not v
   return new AppError('invalid', `${what}: ${list}`, { problems });
 }
 
-/** Why a caller was refused. With `forbidden` the credential is valid but does not permit the request. */
+/** Reason for refusing a caller. With `forbidden` the credential is valid but does not permit the request. */
 export type Refusal = 'missing' | 'invalid' | 'forbidden';
 
-/** No valid credential for an MCP endpoint; rendered as 401 (or 403) with `WWW-Authenticate`. */
+/** Thrown when an MCP endpoint gets no valid credential; rendered as 401 or 403 with `WWW-Authenticate`. */
 export class Unauthenticated extends Error {
   readonly refusal: Refusal;
 
@@ -110,12 +112,15 @@ export class Unauthenticated extends Error {
   }
 }
 
-/** A message as `error_description`: printable ASCII without quotes and backslashes (RFC 6749, 4.1.2.1 and 5.2; RFC 6750, 3). */
+/**
+ * Formats a message as `error_description`: printable ASCII without quotes and backslashes (RFC 6749, 4.1.2.1 and 5.2;
+ * RFC 6750, 3).
+ */
 export function errorDescription(text: string): string {
   return text.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "'");
 }
 
-/** RFC 6749 5.2 and 4.1.2.1, RFC 7591 3.2.2, RFC 8707 2. */
+/** HTTP status of each OAuth error code (RFC 6749, 5.2 and 4.1.2.1; RFC 7591, 3.2.2; RFC 8707, 2). */
 export const oauthErrorStatus = {
   invalid_request: 400,
   invalid_client: 401,
@@ -136,7 +141,7 @@ export const oauthErrorStatus = {
 
 export type OAuthErrorCode = keyof typeof oauthErrorStatus;
 
-/** The code by which the endpoints of OAuth tell an error of another part of the service. */
+/** Returns the code with which OAuth endpoints report an error from another part of the service. */
 export function oauthCodeOf({ kind }: AppError): OAuthErrorCode {
   if (kind === 'unavailable') return 'temporarily_unavailable';
   return kind === 'internal' ? 'server_error' : 'invalid_request';
@@ -144,7 +149,7 @@ export function oauthCodeOf({ kind }: AppError): OAuthErrorCode {
 
 /**
  * An error of the OAuth proxy. `message` is for the client and the person; `detail` goes only to the log. `said` is the
- * provider's own sentence, redacted, for the person, the log and the audit.
+ * provider's own error text, redacted, for the person, the log, and the audit.
  */
 export class OAuthError extends Error {
   readonly code: OAuthErrorCode;
@@ -161,11 +166,11 @@ export class OAuthError extends Error {
 }
 
 /**
- * Why a request to an upstream got no answer. Nothing was sent with `blocked` (the address guard), `circuit_open` (an
- * upstream that fails), `own_credential` (a key or a token of ours was in it) and `no_connection` (the workspace uses its
- * share of connections). With `busy` an answer came that was not decoded, because too many others wait for that. With
- * `no_memory` the workspace held most of the memory that others needed, so the request was given up while its answer was
- * due.
+ * Reason why a request to an upstream failed. Four reasons mean that nothing was sent: `blocked` (the address guard
+ * refused the address), `circuit_open` (the upstream keeps failing), `own_credential` (the request contained a Toolhost
+ * key or token), and `no_connection` (the workspace uses its share of connections). With `busy` a response arrived but
+ * was not decoded, because too many others are queued for decoding. With `no_memory` the workspace used most of the
+ * memory that others needed, so the request was canceled while it waited for its response.
  */
 export type OutboundReason =
   | 'blocked'
@@ -186,12 +191,12 @@ export type OutboundReason =
   | 'cancelled';
 
 /**
- * A failed request to an upstream. Only the HTTP client and what is wrapped around it throw it.
- * `message` is a sentence without address, path or query.
+ * A failed request to an upstream. Only the HTTP client and its wrappers throw it. `message` is a sentence without an
+ * address, a path, or a query.
  */
 export class OutboundError extends Error {
   readonly reason: OutboundReason;
-  /** The message as a call record keeps it: without a host that the upstream chose. */
+  /** Message for the call record: without a host that the upstream chose. */
   readonly forRecord: string;
 
   constructor(reason: OutboundReason, message: string, forRecord = message) {
@@ -202,7 +207,7 @@ export class OutboundError extends Error {
   }
 }
 
-/** How a call ended, as its record says. The agent gets every outcome except `ok` as an `isError` result. */
+/** Outcome of a call, as stored in its record. The agent gets every outcome except `ok` as an `isError` result. */
 export const outcomes = [
   'ok',
   'invalid_arguments',
@@ -225,14 +230,14 @@ export const outcomes = [
 
 export type Outcome = (typeof outcomes)[number];
 
-/** A failed tool call whose message the model should read and may recover from. */
+/** A failed tool call with a message that the model should read and may recover from. */
 export class ToolFailure extends Error {
   readonly outcome: Outcome;
-  /** Problems of single arguments; empty unless arguments caused the failure. */
+  /** Problems with individual arguments; empty unless arguments caused the failure. */
   readonly problems: readonly Problem[];
   /**
-   * The message as a call record keeps it: no value of an argument, no text that the caller or the upstream chose.
-   * Undefined where the outcome has to suffice.
+   * Message for the call record, without argument values and without text that the caller or the upstream chose.
+   * Undefined where the outcome is enough.
    */
   readonly forRecord: string | undefined;
 
@@ -245,15 +250,20 @@ export class ToolFailure extends Error {
   }
 }
 
-/** A failure whose message has nothing in it that a caller or an upstream chose, so that the record keeps all of it. */
+/**
+ * Returns a failure whose message contains no text from a caller or an upstream, so the call record stores all of it.
+ */
 export function plainFailure(outcome: Outcome, message: string, problems: readonly Problem[] = []): ToolFailure {
   return new ToolFailure(outcome, message, problems, message);
 }
 
-/** Why a job gave no result. A `refused` one got no thread, or a busy machine kept it from running; it may succeed later. */
+/**
+ * Reason why a job returned no result. A `refused` job got no thread, or a busy machine kept it from running. A retry
+ * may succeed.
+ */
 export type JobReason = 'refused' | 'timeout' | 'memory' | 'cancelled' | 'failed';
 
-/** Thrown by the thread pool. `message` gives the reason, for use inside a longer sentence. */
+/** Thrown by the thread pool. `message` gives the reason as a phrase for a longer sentence. */
 export class JobError extends Error {
   readonly reason: JobReason;
 
@@ -264,12 +274,12 @@ export class JobError extends Error {
   }
 }
 
-/** Whether trying again later may help. */
+/** Returns true if a retry may succeed. */
 export function isUnavailable(error: unknown): boolean {
   return error instanceof AppError && error.kind === 'unavailable';
 }
 
-/** The message of any thrown value, for logs. */
+/** Returns the message of any thrown value, for logs. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

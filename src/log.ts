@@ -5,7 +5,7 @@ export type Log = Logger;
 
 const require = createRequire(import.meta.url);
 
-/** Fields that are redacted at the top of a logged object and one level below. */
+/** Fields that are redacted at the top level of a logged object and one level below. */
 const redactedFields = [
   'authorization',
   'token',
@@ -21,14 +21,14 @@ const redactedFields = [
 ];
 
 /**
- * Structured log on standard error: JSON lines, or readable ones at a terminal. A line is written meanwhile, or with
- * `isImmediate` before its function returns.
+ * Creates the structured log on standard error: JSON lines, or readable lines on a terminal. Lines are written
+ * asynchronously. With `isImmediate` a line is written before its function returns.
  */
 export function createLog(level: string, { isImmediate = false } = {}): Log {
   const options = {
     level,
     timestamp: pino.stdTimeFunctions.isoTime,
-    // The `code` of an error, such as ECONNREFUSED, is kept. At the top level it could be an authorization code.
+    // An error's own `code`, such as ECONNREFUSED, stays. At the top level, `code` could be an authorization code.
     redact: {
       paths: [...redactedFields, ...redactedFields.filter((field) => field !== 'code').map((field) => `*.${field}`)],
       censor: '[redacted]',
@@ -39,7 +39,7 @@ export function createLog(level: string, { isImmediate = false } = {}): Log {
     : pino(options, pino.destination({ dest: 2, sync: isImmediate }));
 }
 
-/** Loaded only when standard error is a terminal. */
+/** Loads pino-pretty only if standard error is a terminal. */
 function readableLines() {
   const pretty = require('pino-pretty') as typeof import('pino-pretty');
   return pretty({ destination: 2, sync: true, colorize: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname' });

@@ -1,13 +1,13 @@
-/** One key or more, with commas between them. @throws Error that says what to do, without the keys */
+/** Parses one or more comma-separated keys. @throws Error with advice; the message contains no key */
 export function parseMasterKeys(text: string): Buffer[] {
   const keys = text.split(',').map((key) => key.trim());
   const given = keys.filter((key) => key !== '');
   return (given.length === 0 ? keys : given).map(parseMasterKey);
 }
 
-/** 32 random bytes. @throws Error that says what to do, without the key */
+/** Parses a key of at least 32 random bytes. @throws Error with advice; the message does not contain the key */
 function parseMasterKey(text: string): Buffer {
-  const advice = 'allowed: 32 random bytes in base64 or hex; make one with: openssl rand -base64 32';
+  const advice = 'allowed: 32 random bytes in base64 or hex; generate a key with: openssl rand -base64 32';
   const bytes = decodeKey(text);
   if (!bytes) throw new Error(`MASTER_KEY: is neither base64 nor hex; ${advice}`);
   if (bytes.length < 32) throw new Error(`MASTER_KEY: is too short; ${advice}`);
@@ -16,7 +16,7 @@ function parseMasterKey(text: string): Buffer {
   return bytes;
 }
 
-/** Strict, because Node's decoder skips what is not base64 and so would take a pass phrase for a key. */
+/** Decodes strictly. Node's decoder skips characters that are not base64, so it would accept a passphrase as a key. */
 function decodeKey(text: string): Buffer | undefined {
   if (/^([0-9a-f]{2})+$/i.test(text)) return Buffer.from(text, 'hex');
   if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(text)) return undefined;

@@ -1,7 +1,7 @@
 import { basePathOf, ownHostPath } from './domain/http/own-hosts.ts';
 import { reservedViewNames } from './domain/view-name.ts';
 
-/** Names of all URLs of the product. Paths are relative to the base URL. */
+/** Paths of all URLs of Toolhost, relative to the base URL. */
 
 export const apiPath = '/api/v1';
 
@@ -10,7 +10,7 @@ export const routes = {
   login: '/login',
   loginCallback: '/login/callback',
   logout: '/logout',
-  /** The page of the dashboard to which a login leads that is only tried. */
+  /** The dashboard page that shows the result of a login test. */
   loginCheck: '/login-check',
   mcp: '/mcp/:slug',
   callback: '/mcp/:slug/callback',
@@ -23,7 +23,7 @@ export const routes = {
   apiMetadata: `/.well-known/oauth-protected-resource${apiPath}`,
   viewMetadata: '/.well-known/oauth-protected-resource/mcp/:slug/:view',
   serverMetadata: '/.well-known/oauth-authorization-server/mcp/:slug',
-  /** A path that some clients request, although no standard defines it. */
+  /** A nonstandard path that some clients request. */
   serverMetadataBelow: '/mcp/:slug/.well-known/oauth-authorization-server',
   openApi: `${apiPath}/openapi.json`,
   serverSchema: '/schema/server.json',
@@ -37,8 +37,8 @@ type Route = Exclude<(typeof routes)[keyof typeof routes], typeof routes.viewMet
 type SlugRoute = Extract<Route, `${string}:slug${string}`>;
 
 /**
- * The absolute URL of a route, for a slug where it has one. Metadata have the path of the base URL behind the well-known part
- * (RFC 8414, 3.1; RFC 9728, 3.1).
+ * Returns the absolute URL of a route, with the slug filled in. In metadata URLs, the path of the base URL follows the
+ * well-known prefix (RFC 8414, 3.1; RFC 9728, 3.1).
  */
 export function urlOf(baseUrl: string, route: Route, slug = ''): string {
   const url = baseUrl + route.replace(':slug', slug);
@@ -48,8 +48,8 @@ export function urlOf(baseUrl: string, route: Route, slug = ''): string {
 }
 
 /**
- * Removes the path of the base URL from that of a request, wherever clients put it. A path without it stays: probes ask
- * the process itself, and some proxies have removed it.
+ * Removes the base URL's path from a request path, wherever clients put it. A path without it is left unchanged: probes
+ * call the process directly, and some proxies have already removed it.
  */
 export function pathReader(baseUrl: string): (path: string) => string {
   const base = basePathOf(baseUrl);
@@ -61,19 +61,19 @@ export function pathReader(baseUrl: string): (path: string) => string {
 const viewPattern = `(?!(?:${reservedViewNames.join('|')})$)[a-z0-9][a-z0-9-]{0,39}`;
 const mcpPath = new RegExp(`^/mcp/([^/]+(?:/${viewPattern})?)$`);
 
-/** The MCP endpoint that a path leads to: a slug, or `slug/view`. Undefined for any other path. */
+/** Returns the MCP endpoint that a path leads to: a slug, or `slug/view`. Undefined for any other path. */
 export function mcpAddress(path: string): string | undefined {
   return mcpPath.exec(path)?.[1];
 }
 
 const endsInSlash = /^(\/(?:mcp|\.well-known)(?:\/.*[^/])?)\/$/;
 
-/** The path that is asked for. A slash at its end means nothing below `/mcp` and `/.well-known`: some clients add one. */
+/** Removes a trailing slash below `/mcp` and `/.well-known`, where it has no meaning; some clients add one. */
 export function withoutEndSlash(path: string): string {
   return path.replace(endsInSlash, '$1');
 }
 
-/** The slug and the view of an address; the view is undefined for a server itself. */
+/** Splits an address into its slug and view. The view is undefined if the address is that of the server itself. */
 export function partsOfAddress(address: string): { slug: string; view: string | undefined } {
   const slash = address.indexOf('/');
   if (slash < 0) return { slug: address, view: undefined };
@@ -90,7 +90,10 @@ const onOwnHost: Readonly<Record<string, SlugRoute>> = {
 
 const viewOnOwnHost = new RegExp(`^(/\\.well-known/oauth-protected-resource)?${ownHostPath}/(${viewPattern})$`);
 
-/** The path below the base URL that answers a path on a server's own host; undefined where that host has nothing. */
+/**
+ * Maps a path on a server's own host to the path below the base URL that serves it. Undefined if that host has no such
+ * path.
+ */
 export function pathOnOwnHost(path: string, slug: string): string | undefined {
   if (fileIdIn(path) !== undefined) return path;
   if (Object.hasOwn(onOwnHost, path)) return onOwnHost[path]?.replace(':slug', slug);
@@ -98,24 +101,24 @@ export function pathOnOwnHost(path: string, slug: string): string | undefined {
   return view === undefined ? undefined : `${wellKnown}/mcp/${slug}/${view}`;
 }
 
-/** URL of the resource metadata of a server, or of a view, on the server's own host. */
+/** Returns the URL of the resource metadata of a server, or of a view, on the server's own host. */
 export function ownResourceMetadata(ownOrigin: string, view: string | undefined): string {
   return `${ownOrigin}/.well-known/oauth-protected-resource${ownHostPath}${view === undefined ? '' : `/${view}`}`;
 }
 
 const fileOfPath = /^\/files\/(\w{1,64})$/;
 
-/** Path of a file of an answer. */
+/** Returns the path of a file in a tool result. */
 export function filePath(id: string): string {
   return `/files/${id}`;
 }
 
-/** The id in the path of a file, or undefined for any other path. */
+/** Returns the id in a file path, or undefined for any other path. */
 export function fileIdIn(path: string): string | undefined {
   return fileOfPath.exec(path)?.[1];
 }
 
-/** Paths that any web page may request: discovery, schemas, and endpoints that need no cookie. */
+/** Returns true for paths that any web page may request: discovery, schemas, and endpoints that need no cookie. */
 export function isPublicToPages(path: string): boolean {
   return /^\/(\.well-known|schema)\/|^\/mcp\/[^/]+\/(\.well-known\/.*|register|token|revoke)$/.test(path);
 }

@@ -1,11 +1,11 @@
 import { setPriority } from 'node:os';
 
-/** About halfway between the default (0) and the lowest priority (19) of Linux. */
+/** Nice value, about halfway between the default (0) and the lowest priority (19) of Linux. */
 const nice = 10;
 
 /**
- * Lowers the priority of the calling thread, so that the thread that serves calls gets a contested core first. Linux only:
- * elsewhere a priority is that of the whole process.
+ * Lowers the priority of the current thread, so that the thread that serves calls gets a contended core first. Linux
+ * only, because other systems set the priority of the whole process.
  */
 export function yieldToCalls(): void {
   if (process.platform === 'linux') setPriority(0, nice);

@@ -1,6 +1,6 @@
 /**
- * Compiles `json.ts` to `src/domain/json-wasm.ts`: npm run wasm. The compiler is fetched for it alone, because it is
- * large and seldom needed; a test tells when it was forgotten.
+ * Compiles `json.ts` to `src/domain/json/json-wasm.ts` (`npm run wasm`). The compiler is downloaded on demand, because
+ * it is large and rarely needed. A test fails if this step was forgotten.
  */
 import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';

@@ -1,11 +1,12 @@
 /**
- * Judges JSON text and escapes it in one pass, in AssemblyScript: TypeScript's syntax with the types of WebAssembly.
- * JavaScript takes twice as long. `npm run wasm` compiles it; `src/domain/json/json-scan.ts` says what it is for.
+ * Validates and escapes JSON text in one pass, in AssemblyScript: TypeScript syntax with WebAssembly types. JavaScript
+ * takes twice as long. `npm run wasm` compiles it; `src/domain/json/json-scan.ts` explains its purpose.
  *
- * The text comes in pieces: JavaScript writes one at `input`, calls `scan`, takes what is at `output`, and goes on.
+ * The text is processed in chunks: JavaScript writes a chunk to `input`, calls `scan`, and reads the result from
+ * `output`.
  */
 
-// The memory: a piece of the text, the same escaped, the open containers, and the findings.
+// Memory layout: a chunk of the text, the escaped chunk, the open containers, and the findings.
 const input: usize = 0;
 const output: usize = 0x10000;
 const containers: usize = 0x30000;
@@ -16,14 +17,14 @@ export const pieceBytes: i32 = 0x10000;
 export const outputAt: i32 = <i32>output;
 export const findingsAt: i32 = <i32>findings;
 
-/** What may come next. The order matters: up to `valueOrEnd` it may be any value, up to `key` a string. */
+/** States between tokens. The order matters: any value may follow up to `valueOrEnd`, and a string up to `key`. */
 const value: i32 = 0;
 const valueOrEnd: i32 = 1;
 const keyOrEnd: i32 = 2;
 const key: i32 = 3;
 const colon: i32 = 4;
 const commaOrEnd: i32 = 5;
-/** Inside a number. The order matters: from `zero` on it may end. */
+/** States inside a number. The order matters: the number may end from `zero` on. */
 const minus: i32 = 6;
 const dot: i32 = 7;
 const exponent: i32 = 8;
@@ -32,9 +33,9 @@ const zero: i32 = 10;
 const integer: i32 = 11;
 const fraction: i32 = 12;
 const exponentDigits: i32 = 13;
-/** Inside true, false or null. */
+/** State inside true, false, or null. */
 const word: i32 = 14;
-/** Inside a string: that of a key, plus `ofValue` that of a value. */
+/** States inside a string: a key, or a value if `ofValue` is added. */
 const escaped: i32 = 15;
 const hex: i32 = 17;
 const text: i32 = 19;
@@ -44,9 +45,9 @@ const none: i32 = -1;
 const tooDeep: i32 = -2;
 
 let saved: i32 = value;
-/** Digits of a `\u` escape that are still to come. */
+/** Remaining digits of a `\u` escape. */
 let hexLeft: i32 = 0;
-/** The bytes of a word that are still to come, the next one lowest. */
+/** Remaining bytes of a word, with the next byte lowest. */
 let wordLeft: u32 = 0;
 let depth: i32 = 0;
 let deepest: i32 = 0;
@@ -66,8 +67,9 @@ export function begin(limit: i32): void {
 }
 
 /**
- * Takes the next piece. Returns how long it is with a backslash before every quote and backslash, which makes compact
- * JSON the inside of a JSON string; or −1 when it is no JSON, −2 when it is too deep and the rest need not be looked at.
+ * Processes the next chunk. Returns its length after escaping: a backslash is added before every quote and backslash,
+ * which turns compact JSON into the content of a JSON string. Returns −1 if the text is not JSON, and −2 if it is
+ * nested too deeply, so that the remaining text need not be scanned.
  */
 export function scan(length: i32): i32 {
   const end = input + length;
@@ -90,7 +92,7 @@ export function scan(length: i32): i32 {
     const byte = <i32>load<u8>(at);
     if (state >= minus && state <= exponentDigits) {
       const next = afterDigit(state, byte);
-      // A number ends before the byte that is no part of it.
+      // A number ends before the byte that does not belong to it.
       if (next === none && state < zero) return none;
       state = next === none ? commaOrEnd : next;
       if (next === none) continue;
@@ -106,7 +108,7 @@ export function scan(length: i32): i32 {
   return <i32>(to - output);
 }
 
-/** Whether the text was JSON to its end. What was found is at `findings`, also when it was too deep. */
+/** Returns true if the whole text was JSON. Writes the findings to `findings`, even if the nesting was too deep. */
 export function finish(): bool {
   store<i32>(findings, deepest);
   store<i32>(findings + 4, elements);
@@ -115,7 +117,7 @@ export function finish(): bool {
   return depth === 0 && (saved === commaOrEnd || (saved >= zero && saved <= exponentDigits));
 }
 
-/** A bit for each of 16 bytes that is not plain inside a string: quotes, backslashes and control characters. */
+/** Returns a bit mask of the 16 bytes that need attention in a string: quotes, backslashes, and control characters. */
 function specials(bytes: v128): i32 {
   const quotes = i8x16.eq(bytes, i8x16.splat(0x22));
   const backslashes = i8x16.eq(bytes, i8x16.splat(0x5c));
@@ -123,7 +125,7 @@ function specials(bytes: v128): i32 {
   return i8x16.bitmask(v128.or(v128.or(quotes, backslashes), controls));
 }
 
-/** The state after a byte outside of strings, numbers and words. */
+/** Returns the state after a byte outside strings, numbers, and words. */
 function afterToken(state: i32, byte: i32): i32 {
   switch (byte) {
     case 0x22: // "
@@ -167,7 +169,7 @@ function isInObject(): bool {
   return load<u8>(containers + depth) === 0x7b;
 }
 
-/** The state after the first byte of a number or a word. */
+/** Returns the state after the first byte of a number or a word. */
 function afterFirst(byte: i32): i32 {
   if (byte === 0x2d) return minus;
   if (byte === 0x30) return zero;
@@ -177,7 +179,7 @@ function afterFirst(byte: i32): i32 {
   return wordLeft === 0 ? none : word;
 }
 
-/** The state after a byte inside a word or a string. */
+/** Returns the state after a byte inside a word or a string. */
 function afterInner(state: i32, byte: i32): i32 {
   if (state === word) {
     if (<u32>byte !== (wordLeft & 0xff)) return none;
@@ -224,7 +226,7 @@ function isHexDigit(byte: i32): bool {
   return isDigit(byte) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66);
 }
 
-/** The state after one more byte of a number, or `none` when it is no part of it (RFC 8259, 6). */
+/** Returns the state after another byte of a number, or `none` if the byte does not belong to it (RFC 8259, 6). */
 function afterDigit(state: i32, byte: i32): i32 {
   if (isDigit(byte)) {
     if (state === minus) return byte === 0x30 ? zero : integer;

@@ -8,7 +8,7 @@ import { build } from 'vite';
 const root = resolve(import.meta.dirname, '..');
 const stamp = join(root, 'dist', 'web', '.built-from');
 
-/** A hash of everything that the dashboard is built from. */
+/** Returns a hash of all build inputs. */
 function fingerprint(): string {
   const hash = createHash('sha256');
   const add = (path: string) => hash.update(relative(root, path)).update(readFileSync(path));
@@ -24,17 +24,17 @@ function fingerprint(): string {
   return hash.digest('hex');
 }
 
-/** Writes a compressed copy of each file beside it, for the service to send. */
+/** Writes a Brotli copy (`.br`) next to each file, which the service sends to clients that accept it. */
 async function compressAll(folder: string): Promise<void> {
   const compress = promisify(brotliCompress);
   const one = async (path: string) => writeFileSync(`${path}.br`, await compress(readFileSync(path)));
   await Promise.all(readdirSync(folder).map((name) => one(join(folder, name))));
 }
 
-/** Builds the dashboard when its sources have changed since the last build. */
+// Builds the dashboard only if its sources have changed since the last build.
 const current = fingerprint();
 if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== current) {
-  process.stderr.write('building the dashboard, once…\n');
+  process.stderr.write('building the dashboard…\n');
   await build({ configFile: join(import.meta.dirname, 'vite.config.ts'), logLevel: 'warn' });
   await compressAll(join(root, 'dist', 'web', 'assets'));
   writeFileSync(stamp, current);

@@ -1,6 +1,6 @@
 /**
- * `npm run dev`: the service, started again when its sources change, and the dashboard with hot reload in front of it.
- * Both answer at the address of the dashboard, so that signing in and the check of origins work as in production.
+ * `npm run dev`: starts the service, which restarts when its sources change, behind a dashboard with hot reload. Both
+ * are served from the dashboard's origin, so that sign-in and origin checks work as in production.
  */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ const servicePort = Number(process.env.PORT ?? 8080);
 const pagePort = 5173;
 const root = join(import.meta.dirname, '..');
 const service = `http://127.0.0.1:${servicePort}`;
-/** Everything but the pages and modules that Vite serves. */
+/** Paths that Vite proxies to the service. */
 const ofService = ['/api', '/login', '/logout', '/mcp', '/.well-known', '/schema', '/livez', '/readyz', '/metrics'];
 
 const vite = await createServer({

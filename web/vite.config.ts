@@ -5,7 +5,7 @@ import { defineConfig, type Plugin } from 'vite';
 import { parse } from 'yaml';
 import { type Repository, repositoryUrl } from '../package/repository.ts';
 
-/** Makes a module of a YAML file: the examples of the gallery. */
+/** Loads YAML files, such as the gallery examples, as modules. */
 const yamlFiles: Plugin = {
   name: 'yaml-files',
   transform(code, id) {
@@ -14,34 +14,37 @@ const yamlFiles: Plugin = {
   },
 };
 
-/** The site as for `npm run site`; else the repository of the package, which a release writes into it. */
+/**
+ * Returns the site from `SITE_URL`, as for `npm run site`, and the repository, which a release writes into
+ * package.json.
+ */
 function documentation(): { site: string | undefined; repository: string | undefined } {
   const text = readFileSync(join(import.meta.dirname, '..', 'package.json'), 'utf8');
   const { repository } = JSON.parse(text) as { repository?: Repository };
   return { site: process.env.SITE_URL, repository: repositoryUrl(repository) };
 }
 
-// biome-ignore lint/style/noDefaultExport: Vite asks for a default export
+// biome-ignore lint/style/noDefaultExport: Vite requires a default export
 export default defineConfig({
   root: import.meta.dirname,
-  // The service writes the path of its base URL before the addresses in the page; scripts find each other beside them.
+  // The service prefixes URLs in the page with the path of its base URL. Scripts reference each other relatively.
   base: './',
   define: { __DOCUMENTATION__: documentation() },
   plugins: [react(), yamlFiles],
   build: {
     outDir: '../dist/web',
     emptyOutDir: true,
-    // Which file needs which, for the test of how much the first page loads.
+    // Dependency manifest for the test that limits the size of the first page.
     manifest: true,
-    // For the package: what of others is in the dashboard.
+    // Third-party licenses for the package.
     license: { fileName: '.vite/licenses.json' },
     assetsInlineLimit: 0,
     target: 'es2023',
-    // Those that know light-dark().
+    // Browsers that support light-dark().
     cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
     rolldownOptions: {
       output: {
-        // Few requests: what the first page needs is one file, and what most other pages share is another.
+        // Keeps requests few: one file for the first page, another for code that most other pages share.
         codeSplitting: {
           groups: [
             { name: 'first', tags: ['$initial'], priority: 2 },
@@ -51,7 +54,7 @@ export default defineConfig({
       },
     },
     reportCompressedSize: false,
-    // test/dashboard/bundle.test.ts limits what each page loads; a warning would only worry people at their first start.
+    // test/dashboard/bundle.test.ts limits the size of each page. A warning would only confuse people at first start.
     chunkSizeWarningLimit: 2000,
   },
 });

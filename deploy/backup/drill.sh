@@ -1,12 +1,12 @@
 #!/bin/sh
-# A drill: makes a backup, restores it beside the service and calls a tool there. It changes nothing of the service.
-# In production take MASTER_KEY_FILE in place of master.key, a tool of yours, and with PostgreSQL the DATABASE_URL of an
-# empty database in step 2.
+# Backup drill: makes a backup, restores it next to the service, and calls a tool there. Does not change the service.
+# In production, use MASTER_KEY_FILE instead of master.key, one of your own tools, and with PostgreSQL the DATABASE_URL of
+# an empty database in step 2.
 set -eu
 # 1. Make a backup and check it with the key.
 bin/toolhost backup drill.backup
 bin/toolhost verify drill.backup
-# 2. Restore it beside the service, with the key.
+# 2. Restore it next to the service, with the key.
 mkdir -m 700 ./drill
 cp "$DATA_DIR/master.key" ./drill/master.key
 DATA_DIR=./drill bin/toolhost restore drill.backup
@@ -16,7 +16,7 @@ until curl --silent --fail --output drill.answer http://127.0.0.1:8090/readyz; d
 curl --silent --fail http://127.0.0.1:8090/mcp/projects \
   -H 'Authorization: Bearer local-example-key' -H 'Content-Type: application/json' \
   -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_projects","arguments":{}}}'
-# 4. End it and remove what the drill has made.
+# 4. Stop it, and remove all files of the drill.
 kill $!
 wait $!
 rm -r ./drill drill.backup drill.log drill.answer

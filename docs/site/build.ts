@@ -11,10 +11,10 @@ import { indexOf, searchScript } from './search-index.ts';
 const layouts = join(import.meta.dirname, 'layout');
 const assets = join(import.meta.dirname, 'assets');
 
-/** Where the site and its sources are published, as addresses without a slash at the end; links to them need these. */
+/** URLs of the published site and its sources, without a trailing slash, for absolute links. */
 export type Published = { site?: string | undefined; repository?: string | undefined };
 
-/** Writes the site into a folder, which is made anew. @throws Error that lists every dead link */
+/** Builds the site in a folder, replacing its contents. @throws Error that lists every dead link */
 export async function buildSite(folder: string, published: Published = {}): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   const chapters = readChapters();
@@ -50,7 +50,7 @@ export async function buildSite(folder: string, published: Published = {}): Prom
   writeFileSync(join(folder, 'assets', 'search.js'), await searchScript());
 }
 
-/** Adds the contents of a page below its title. Wide tables and code scroll by themselves, also with the keyboard. */
+/** Adds a table of contents below the title. Makes wide tables and code scrollable, also with the keyboard. */
 function readable(html: string): string {
   const headings = [...html.matchAll(/<h2 id="([^"]+)"[^>]*>(.*?)<\/h2>/g)];
   const links = headings.map(
@@ -77,7 +77,7 @@ function dataOf(page: Page, chapters: readonly Chapter[], { site, repository }: 
     summary: page.summary,
     permalink: page.target,
     layout: 'page.njk',
-    // Pages are Markdown and nothing else: in a template `{{NAME}}` would be a value of the site.
+    // Plain Markdown, because a template would interpret `{{NAME}}`.
     templateEngineOverride: 'md',
     root: to('.') === '.' ? '.' : to('.'),
     home: to('index.html'),

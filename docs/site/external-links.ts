@@ -1,8 +1,8 @@
 import { readChapters } from './pages.ts';
 
 /**
- * Asks every external address that the pages link to, one after the other, and prints those that do not answer with a
- * page. Not a test: the internet changes by itself.
+ * Requests every external URL that the pages link to, one by one, and prints those that do not return a page. Not a
+ * test, because external sites change independently.
  */
 const limitMs = 15_000;
 const addresses = new Map<string, string>();

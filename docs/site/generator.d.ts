@@ -1,4 +1,4 @@
-/** The part of Eleventy that the site uses; it comes without types. */
+/** Types for the parts of Eleventy that the site uses; Eleventy has no types of its own. */
 declare module '@11ty/eleventy' {
   export type Token = {
     type: string;

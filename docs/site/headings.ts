@@ -1,4 +1,4 @@
-/** Anchors of headings, as GitHub makes them, so that one link works on both. */
+/** Generates heading anchors like GitHub, so that the same link works on both. */
 export function createSlugs(): (heading: string) => string {
   const seen = new Map<string, number>();
   return (heading) => {

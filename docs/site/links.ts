@@ -2,17 +2,17 @@ import { existsSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path/posix';
 import { type Page, root } from './pages.ts';
 
-/** What the links of a page become on the site. */
+/** Resolves links between pages for the site. */
 export type Links = {
-  /** The target of a link; undefined for a source file, which the site does not have. */
+  /** Resolves a link; returns undefined for a source file, which the site does not contain. */
   resolve: (page: Page, href: string) => string | undefined;
   /** Files that pages link to or show, by their path on the site. */
   files: Map<string, string>;
-  /** Dead links, as sentences. */
+  /** Messages about dead links. */
   faults: string[];
 };
 
-/** Files of the repository that are published as they are. */
+/** Files of the repository that are published unchanged. */
 const published =
   /^(?:docs|examples)\/[\w./-]+\.(?:ya?ml|json|png|svg)$|^deploy\/(?:proxies|backup)\/[\w.-]+$|^LICENSE$/;
 

@@ -10,7 +10,7 @@ export function textOf(token: Token | undefined): string {
   return parts.map(({ content }) => content).join('');
 }
 
-/** Gives each heading its anchor, and lists them. */
+/** Adds an anchor to each heading, and returns all of them. */
 function nameHeadings(tokens: readonly Token[]): Heading[] {
   const slugOf = createSlugs();
   return tokens.flatMap((token, index) => {
@@ -24,13 +24,13 @@ function nameHeadings(tokens: readonly Token[]): Heading[] {
 
 const isComment = ({ type, content }: Token) => type === 'html_block' && /^\s*<!--/.test(content);
 
-/** Makes Eleventy's Markdown give anchors to headings and follow the links of the repository. */
+/** Configures Eleventy's Markdown to add heading anchors and to resolve repository links. */
 export function amendMarkdown(markdown: Markdown, pages: ReadonlyMap<string, Page>, links: Links): void {
   markdown.set({ html: true });
   markdown.core.ruler.push('site', ({ tokens, env }) => {
     const page = pages.get(env.source ?? '');
     if (!page) return;
-    // Comments are for those who edit a page and for its tests.
+    // Comments are only for editors of a page and for tests.
     tokens.splice(0, tokens.length, ...tokens.filter((token) => !isComment(token)));
     nameHeadings(tokens);
     for (const { children } of tokens) children?.splice(0, children.length, ...linked(children, page, links));
@@ -41,7 +41,7 @@ export function headingsOf(markdown: Markdown, page: Page): Heading[] {
   return nameHeadings(markdown.parse(page.text, {}));
 }
 
-/** The parts of a text with the links of the site; a link without a target there becomes its text. */
+/** Rewrites the links in inline tokens. A link without a target on the site is replaced with its text. */
 function linked(tokens: readonly Token[], page: Page, links: Links): Token[] {
   let isDropped = false;
   return tokens.filter((token) => {

@@ -1,10 +1,10 @@
-/** A part of the navigation: its title, the folder whose other pages are added at its end, and its pages in order. */
+/** Section of the navigation: title, pages in order, and a folder whose remaining pages are added at the end. */
 export type Section = { title: string; folder?: string; pages: readonly string[] };
 
-/** Paths are those of the repository. A page of a folder that stands nowhere is added to the section of its folder. */
+/** Navigation, with repository paths. A page that is not listed is added to the section of its folder. */
 export const navigation: readonly Section[] = [
   {
-    title: 'Begin',
+    title: 'Get started',
     pages: [
       'README.md',
       'docs/tutorial.md',

@@ -10,14 +10,17 @@ export type Page = {
   /** Path on the site. */
   target: string;
   title: string;
-  /** Its first sentence, which previews of a link show. */
+  /** First sentence, shown in link previews. */
   summary: string;
   text: string;
 };
 
 export type Chapter = { title: string; pages: readonly Page[] };
 
-/** The path on the site: `docs/operations/backup.md` is `operations/backup.html`, and a README the index of its folder. */
+/**
+ * Maps a source to its path on the site: `docs/operations/backup.md` to `operations/backup.html`, a README to the index
+ * of its folder.
+ */
 function targetOf(source: string): string {
   const path = source
     .replace(/^docs\//, '')
@@ -33,14 +36,14 @@ function readPage(source: string): Page {
   return { source, target: targetOf(source), title: title.replaceAll('`', ''), summary: summaryOf(text), text };
 }
 
-/** The first sentence of a page as plain text. */
+/** Extracts the first sentence of a page as plain text. */
 function summaryOf(text: string): string {
   const paragraph = text.split('\n').find((line) => /^[A-Z`[]/.test(line)) ?? '';
   const plain = paragraph.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/[`*]/g, '');
   return /^.*?[.:](?= |$)/.exec(plain)?.[0] ?? plain;
 }
 
-/** Every page in the order of the navigation. @throws Error for a page that is listed and is not there */
+/** Reads all pages in navigation order. @throws Error for a listed page that does not exist */
 export function readChapters(): Chapter[] {
   const listed = new Set(navigation.flatMap(({ pages }) => pages));
   const found = new Set(globSync(['*.md', 'docs/**/*.md', 'examples/*/*.md', 'bench/*.md'], { cwd: root }));

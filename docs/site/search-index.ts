@@ -10,7 +10,7 @@ import { makeIndex, type SearchIndex, type SectionText } from './search.ts';
 /** Pages that are looked up, and those about the making of the service. */
 const reference = /^docs\/reference\/|^docs\/specification|^bench\/|^(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING)\.md$/;
 
-/** What readers want of each page, by its path: the first cells of the table of the README that link to it. */
+/** Collects the tasks of each page, by path: the first cells of the README table rows that link to it. */
 function tasksOf(readme: string): Map<string, string> {
   const tasks = new Map<string, string>();
   for (const [, task = '', links = ''] of readme.matchAll(/^\| ([^|]+) \| ([^|]+) \|$/gm)) {
@@ -49,13 +49,13 @@ function sectionsOf(markdown: Markdown, page: Page, tasks: string): SectionText[
 const wordsOf = (token: Token) =>
   (token.type === 'fence' ? token.content : textOf(token)).replaceAll(/\s+/g, ' ').trim();
 
-/** The index of all pages. */
+/** Builds the index of all pages. */
 export function indexOf(markdown: Markdown, pages: readonly Page[]): SearchIndex {
   const tasks = tasksOf(pages.find(({ source }) => source === 'README.md')?.text ?? '');
   return makeIndex(pages.flatMap((page) => sectionsOf(markdown, page, tasks.get(page.source) ?? '')));
 }
 
-/** The search as a browser runs it. */
+/** Returns the search code for browsers. */
 export async function searchScript(): Promise<string> {
   const file = join(import.meta.dirname, 'search.ts');
   return (await transformWithOxc(readFileSync(file, 'utf8'), file, { sourcemap: false })).code;

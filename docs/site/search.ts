@@ -3,41 +3,41 @@
  * `assets/search.js`; so it imports nothing.
  */
 
-/** A part of a page, from a heading to the next one. */
+/** Section of a page, from a heading to the next one. */
 export type Section = {
-  /** The address from the root of the site, with the anchor of the heading. */
+  /** URL relative to the site root, with the heading anchor. */
   href: string;
   page: string;
   heading: string;
-  /** The beginning of its text, which a result shows. */
+  /** Beginning of the text, shown in results. */
   excerpt: string;
 };
 
-/** For each word of the pages, pairs of the number of a section and the weight of the word in it. */
+/** Pairs of section number and weight, for each word. */
 export type SearchIndex = { sections: Section[]; words: Record<string, number[]> };
 
-/** What the build knows of a section. */
+/** Section data for the index. */
 export type SectionText = Section & {
   text: string;
-  /** What readers want to do with the page, in their words; empty but for its first section. */
+  /** Tasks that the page is for, in the words of readers; empty except for the first section. */
   tasks: string;
-  /** What is only looked up comes after what explains it. */
+  /** True for reference pages, which rank below guides. */
   isReference: boolean;
 };
 
 const excerptLength = 200;
-/** Words that say nothing about what is looked for. */
+/** Stop words. */
 const empty = new Set(
   'a an and are as at be by do does for from how i in is it my of on or that the to we what with'.split(' '),
 );
 
-/** One form for the forms of a word: `limits` and `limited` are `limit`, `rotation` and `rotate` are `rotat`. */
+/** Reduces a word to its stem: `limits` and `limited` to `limit`, `rotation` and `rotate` to `rotat`. */
 function stem(word: string): string {
   const short = word.replace(/(?:ing|ions?|ed|es|s|e)$/, '');
   return short.length < 3 ? word : short.replace(/([^aeiou])\1$/, '$1');
 }
 
-/** The stems of the words of a text. A name such as `deleteMcpServer` is its words. */
+/** Returns the stems of the words in a text. Splits names such as `deleteMcpServer` into words. */
 function stemsOf(text: string): string[] {
   const words =
     text
@@ -47,19 +47,19 @@ function stemsOf(text: string): string[] {
   return words.filter((word) => !empty.has(word)).map(stem);
 }
 
-/** How much each word says about a section: most in its heading, then in what readers want, then in the title of its page. */
+/** Weighs each word of a section: highest in the heading, then in the tasks, then in the page title. */
 function weightsOf({ heading, page, tasks, text, isReference }: SectionText): Map<string, number> {
   const weights = new Map<string, number>();
   const add = (words: readonly string[], weight: number) => {
     for (const word of words) weights.set(word, (weights.get(word) ?? 0) + weight);
   };
   const inHeading = new Set(stemsOf(heading));
-  // Each word of a short heading says more.
+  // Words in a short heading weigh more.
   add([...inHeading], 4 + 6 / inHeading.size);
   add([...new Set(stemsOf(tasks))], 4);
   add([...new Set(stemsOf(page))], 2);
   const words = stemsOf(text);
-  // A word counts less in a long text, and less with each time that it is said.
+  // A word weighs less in a long text, and less with each repetition.
   add(words, 1 / Math.sqrt(1 + words.length / 100));
   const share = isReference ? 0.5 : 1;
   return new Map([...weights].map(([word, weight]) => [word, Math.round((share * 100 * weight) / (weight + 2)) / 10]));
@@ -81,7 +81,7 @@ export function makeIndex(texts: readonly SectionText[]): SearchIndex {
   return { sections, words: Object.fromEntries([...words].toSorted()) };
 }
 
-/** The best sections for a query, the best one first. The last word may still be typed: words that begin with it fit. */
+/** Finds the best sections for a query, best first. The last word may be incomplete, so it matches prefixes. */
 export function find({ sections, words }: SearchIndex, query: string, limit: number): Section[] {
   const wanted = [...new Set(stemsOf(query))];
   const scores = new Map<number, number>();
@@ -103,7 +103,7 @@ export function find({ sections, words }: SearchIndex, query: string, limit: num
       hits.set(section, (hits.get(section) ?? 0) + 1);
     }
   }
-  // A section with all words comes before one with a word that is rare.
+  // A section with all words ranks above one with a rare word.
   const rank = (section: number) => (scores.get(section) ?? 0) * ((hits.get(section) ?? 0) / wanted.length) ** 2;
   return [...scores.keys()]
     .toSorted((one, other) => rank(other) - rank(one) || one - other)

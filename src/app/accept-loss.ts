@@ -5,8 +5,8 @@ import { acceptLoss } from '../store/engine/lost-log.ts';
 import { databaseFile } from './open-store.ts';
 
 /**
- * Lets the database of an environment open although its write-ahead log was lost, and logs what is missing. PostgreSQL
- * recovers by itself.
+ * Lets the database of an environment open although its write-ahead log was lost, and logs the missing data.
+ * PostgreSQL recovers automatically.
  * @throws ConfigError; AppError as `acceptLoss`
  */
 export async function acceptLostLog(env: NodeJS.ProcessEnv): Promise<void> {

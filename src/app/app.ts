@@ -53,13 +53,13 @@ export type App = {
   drain(): void;
   /** See `Database`. */
   lost: Promise<string>;
-  /** For the exit: threads that are busy in native code cannot be ended. */
+  /** Used at exit: threads that are busy in native code cannot be ended. */
   threads: Pick<ThreadPool, 'states' | 'counts'>;
-  /** False when data that waited to be written was lost. */
+  /** Returns false if pending data was lost. */
   close(): Promise<boolean>;
 };
 
-/** Builds the parts of a serving process and connects them. */
+/** Builds the components of a serving process and connects them. */
 export async function createApp(
   config: FullConfig,
   secrets: Secrets,
@@ -101,7 +101,7 @@ export async function createApp(
     },
     onCommitted: caches.changes.lookAfterCommit,
   };
-  // Loaded at its first request: a process that only serves agents starts faster and smaller without it.
+  // Loaded with the first request. A process that serves only agents starts faster and uses less memory without it.
   const web = loadedOnce<Web>(async () => {
     const { createWeb } = await import('./web.ts');
     return createWeb({ config, caches, logins, runner, observability, onUnexpected, ...addresses });
@@ -135,7 +135,7 @@ export async function createApp(
 
 type Work = ReturnType<typeof startWork>;
 
-/** The threads, and the memory that the work of workspaces may fill. */
+/** Starts the threads, and creates the budget for the memory that the work of workspaces may use. */
 function startWork({ workers }: FullConfig, { memory: memoryOf }: Surroundings, onGivenUp: OnGivenUp) {
   const { work, waitingInputs, thread } = memoryOf(workers);
   const memory = new MemoryBudget(work, onGivenUp);
@@ -143,7 +143,7 @@ function startWork({ workers }: FullConfig, { memory: memoryOf }: Surroundings, 
   return { memory, waitingInputs, threads, decodeOnThread: decodingWork(threads), onGivenUp };
 }
 
-/** What is kept of long and large answers for some minutes. */
+/** Creates the stores that retain long and large results for some minutes. */
 function keptAnswers(config: FullConfig, options: KeptAnswersOptions) {
   return {
     rests: createAnswerRests(options),
@@ -159,7 +159,7 @@ type Served = {
   callParts: CallToolParts;
 };
 
-/** What acts as a client of a hosted server: connection checks, and models. */
+/** Creates the components that act as clients of a hosted server: connection checks, and models. */
 function clientParts(
   { grants, oauthParts: oauth }: Logins,
   { servers }: Caches,
@@ -174,7 +174,10 @@ function clientParts(
   };
 }
 
-/** Joins the processes that serve from the database. From now on the caches are kept up to date, and this one may be late. */
+/**
+ * Joins the processes that serve from the database. From now on, the caches are kept up to date, and readiness
+ * depends on it.
+ */
 async function join(
   { presence, measureLag }: { presence: Presence; measureLag: () => void },
   store: Store,
@@ -193,15 +196,20 @@ async function join(
   return {
     readiness,
     presence,
-    /** Without a database the others notice when the presence expires. */
+    /** Without a database, the other processes notice when the heartbeat expires. */
     async leave() {
       if (!changes.state().isUp) return;
-      await presence.leave().catch((error) => log.warn({ err: error }, 'could not tell the others that it leaves'));
+      await presence
+        .leave()
+        .catch((error) => log.warn({ err: error }, 'could not deregister this process from the other processes'));
     },
   };
 }
 
-/** What operations run on, and the gates before them. The processes share the time of reports. */
+/**
+ * Returns the resources that operations run on, and the concurrency limiters before them. The processes share the
+ * time of reports.
+ */
 function managingOf(
   { engine, db, transactions, reports }: Database,
   { reportShare, clock }: Surroundings,
@@ -221,7 +229,7 @@ function managingOf(
   };
 }
 
-/** Parts that are stopped with the process, each before the parts that it depends on. */
+/** Components that are stopped with the process, each before the components that it depends on. */
 type Ending = {
   elected: { stop(): Promise<void> };
   others: { leave(): Promise<void> };
@@ -236,7 +244,7 @@ type Ending = {
   observability: Observability;
 };
 
-/** Stops the parts in order. False when data that waited to be written was lost. */
+/** Stops the components in order. Returns false if pending data was lost. */
 async function closeInTurn(parts: Ending): Promise<boolean> {
   await parts.elected.stop();
   await parts.others.leave();

@@ -29,8 +29,8 @@ import { refuseMissingDatabase } from './operator.ts';
 import { processClocks } from './surroundings.ts';
 
 /**
- * A backup that was made. `signed_with`: id of the master key; absent if there was none. `not_noted`: why the database could
- * not store when, which a metric shows.
+ * Completed backup. `signed_with` is the id of the master key; absent if there was none. `not_noted` is the reason
+ * why the database could not store the time of the backup, which a metric shows.
  */
 export type MadeBackup = {
   file: string;
@@ -40,11 +40,11 @@ export type MadeBackup = {
   not_noted?: string;
 };
 
-/** A backup that was read to its end: what it holds, and what of it the master keys of this environment open. */
+/** Contents of a backup that was read completely, and the values in it that this environment's master keys can open. */
 export type ReadBackup = SealedReport & {
   file: string;
   made_at: string;
-  /** The version of toolhost that made it. */
+  /** Version of toolhost that created it. */
   version: string;
   engine: BackupHeader['engine'];
   rows: RowCounts;
@@ -53,7 +53,7 @@ export type ReadBackup = SealedReport & {
   signed_with?: string;
 };
 
-/** The master keys of an environment, which may have none. */
+/** Returns the master keys of an environment; empty if it has none. */
 function mastersOf({ config, secrets }: Settings): readonly Buffer[] {
   return secrets.masterKeys ?? findLocalMasterKeys(config.dataDir) ?? [];
 }
@@ -61,8 +61,8 @@ function mastersOf({ config, secrets }: Settings): readonly Buffer[] {
 const keyringOf = (masters: readonly Buffer[]) => (masters.length > 0 ? createKeyring(masters) : undefined);
 
 /**
- * Writes the database of an environment to a file, also while the service runs.
- * @throws ConfigError, AppError notFound without a database, conflict when the file exists
+ * Writes the database of an environment to a file. The service may be running.
+ * @throws ConfigError; AppError notFound if there is no database, conflict if the file exists
  */
 export async function makeBackup(
   env: NodeJS.ProcessEnv,
@@ -85,7 +85,7 @@ export async function makeBackup(
       rows = yield* exportTables(source, options);
     };
     await writeBackupFile(file, signed(counted(), keyring));
-    // Whoever makes backups may have the right to read only.
+    // The user who creates backups may have read-only access.
     await source.noteMade(processClocks.now()).catch((error: unknown) => {
       notNoted = messageOf(error);
     });
@@ -97,9 +97,9 @@ export async function makeBackup(
 }
 
 /**
- * Fills the empty database of an environment with a backup.
- * @throws ConfigError; AppError conflict when the database is not empty or the backup is of a newer version, invalid when
- * the backup is damaged or, unless `unverified`, not signed with a master key of the environment
+ * Restores a backup into the empty database of an environment.
+ * @throws ConfigError; AppError conflict if the database is not empty or the backup is from a newer version, invalid
+ * if the backup is damaged or, unless `unverified`, not signed with a master key of the environment
  */
 export async function restoreBackup(
   env: NodeJS.ProcessEnv,
@@ -115,8 +115,8 @@ export async function restoreBackup(
 }
 
 /**
- * Restores a backup into a database of its own, which is deleted again, and tries its signature and every sealed value with
- * the master keys of the environment.
+ * Restores a backup into a temporary database, and checks its signature and every sealed value with the master keys
+ * of the environment.
  * @throws ConfigError, AppError as `restoreBackup`
  */
 export async function verifyBackup(env: NodeJS.ProcessEnv, file: string): Promise<ReadBackup> {
@@ -160,18 +160,18 @@ async function fill(
 
 const readText = (path: string) => readFileSync(path, 'utf8');
 
-/** In place of a file: standard input or standard output. */
+/** Path that stands for standard input or standard output. */
 const standardStream = '-';
 
 /**
- * Writes the text of a backup, compressed, to a new file that only its owner reads. The file has its name only when it is
- * complete and on the disk.
- * @throws AppError conflict when the file exists
+ * Writes the text of a backup, compressed, to a new file that only its owner can read. The file receives its name
+ * only when it is complete and on disk.
+ * @throws AppError conflict if the file exists
  */
 async function writeBackupFile(path: string, text: AsyncIterable<string>): Promise<void> {
   if (path === standardStream) return compress(text, process.stdout, { end: false });
   if (existsSync(path)) {
-    throw new AppError('conflict', `${path} exists; give the backup another name, so that no earlier one is lost`);
+    throw new AppError('conflict', `${path} already exists; choose another name for the backup`);
   }
   const part = `${path}.part`;
   try {
@@ -180,7 +180,10 @@ async function writeBackupFile(path: string, text: AsyncIterable<string>): Promi
     syncToDisk(dirname(path));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
-      throw new AppError('conflict', `${part} exists: another backup writes it, or was interrupted; delete it then`);
+      throw new AppError(
+        'conflict',
+        `${part} exists: another backup is writing it or was interrupted; if interrupted, delete the file`,
+      );
     }
     await rm(part, { force: true });
     throw error;
@@ -192,28 +195,28 @@ function compress(text: AsyncIterable<string>, output: Writable, options: { end:
 }
 
 /**
- * Gives the lines of a backup to `read`.
- * @throws AppError notFound when there is no such file, invalid when it is damaged; what `read` throws
+ * Passes the lines of a backup to `read`.
+ * @throws AppError notFound if the file does not exist, invalid if it is damaged; any error from `read`
  */
 export async function readBackupFile<Result>(
   path: string,
   read: (lines: AsyncIterable<Buffer>) => Promise<Result>,
 ): Promise<Result> {
-  if (path !== standardStream && !existsSync(path)) throw new AppError('notFound', `there is no file ${path}`);
+  if (path !== standardStream && !existsSync(path)) throw new AppError('notFound', `the file ${path} does not exist`);
   const input = path === standardStream ? process.stdin : createReadStream(path);
   try {
     return await pipeline(input, createGunzip(), (bytes) => read(linesOf(bytes)));
   } catch (error) {
     if (!/^Z_/.test(String((error as NodeJS.ErrnoException).code))) throw error;
-    throw damaged('it is cut off, or is no compressed file');
+    throw damaged('it is truncated, or not a compressed file');
   }
 }
 
 const lineFeed = 0x0a;
 
 /**
- * Lines that end in a line feed, and nothing else that Unicode counts as one. A line is good until the next one is asked for.
- * @throws AppError invalid as soon as a line is too long, so that the memory and time are in proportion to the file
+ * Splits at line feeds only, not at other Unicode line separators. A line is valid until the next one is requested.
+ * @throws AppError invalid as soon as a line is too long, so that memory and time are proportional to the file size
  */
 async function* linesOf(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let begun: Buffer[] = [];
@@ -228,7 +231,7 @@ async function* linesOf(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     }
     begun.push(chunk.subarray(from));
     length += chunk.length - from;
-    if (length > longestLine) throw damaged(`a line in it is longer than ${longestLine} bytes, which no row is`);
+    if (length > longestLine) throw damaged(`a line is longer than ${longestLine} bytes, the maximum for a row`);
   }
   if (length > 0) yield Buffer.concat(begun);
 }

@@ -11,7 +11,7 @@ import { outageLog } from './observability/fault-log.ts';
 import type { Store } from './open-store.ts';
 import { defaultLimits } from './operation-parts.ts';
 
-/** How long the caches serve while the database does not answer. */
+/** Time in ms for which the caches serve while the database is unavailable. */
 const staleMs = 60_000;
 
 export type CachesOptions = {
@@ -23,10 +23,10 @@ export type CachesOptions = {
   clock: () => number;
 };
 
-/** A cache of the database. */
+/** Cache of database values. */
 type Cache = { invalidate(id: string): void; clear(): void };
 
-/** The caches of this process, and the follower that drops entries when another process changes them. */
+/** Creates the caches of this process, and the follower that invalidates entries when another process changes them. */
 export function createCaches({ config, store, keyring, log, clock }: CachesOptions) {
   const { db, time } = store;
   const caches: Record<Change['kind'], Cache[]> = { server: [], key: [], grant: [], workspace: [] };
@@ -41,10 +41,10 @@ export function createCaches({ config, store, keyring, log, clock }: CachesOptio
     onGap() {
       for (const cache of new Set(Object.values(caches).flat())) cache.clear();
     },
-    ...outageLog(log, 'could not look for changes', 'looking for changes succeeds again'),
+    ...outageLog(log, 'could not poll for changes', 'polling for changes works again'),
   });
   const freshness: Freshness = { clock, fresh: changes.fresh, isUp: () => changes.state().isUp };
-  /** From now on these kinds of changes drop entries of the cache. */
+  /** Lets changes of these kinds invalidate entries of the cache from now on. */
   const follow = (cache: Cache, ...kinds: readonly Change['kind'][]) => {
     for (const kind of kinds) caches[kind].push(cache);
   };

@@ -26,7 +26,7 @@ export type LimitedParts = {
   onGivenUp: OnGivenUp;
 };
 
-/** Limits between a call and its upstream, so that no workspace slows another. */
+/** Creates the limits between a call and its upstream, so that no workspace slows down another. */
 export function limitCalls(
   { config, store, presence, http, log, memory, onGivenUp }: LimitedParts,
   surroundings: Surroundings,
@@ -40,8 +40,8 @@ export function limitCalls(
     now: store.time.now,
     ...outageLog(
       log,
-      'quotas of calls cannot be counted together; each process makes its share',
-      'quotas of calls are counted together again',
+      'call quotas cannot be shared between processes; each process uses its own share',
+      'call quotas are shared between processes again',
     ),
   });
   const limits = new Limits({
@@ -63,7 +63,7 @@ export function limitCalls(
       circuitOf: circuits.stateOf,
     },
     addresses: addressesOf(config, surroundings, presence, { memory, onGivenUp }),
-    /** The work of a start is no overload, so nothing is measured before it is done. */
+    /** Work during startup is not overload, so measuring starts after it. */
     measureLag: lag.start,
     async stop() {
       lag.stop();
@@ -73,8 +73,8 @@ export function limitCalls(
 }
 
 /**
- * Networks of requests, the limits of addresses whose requests are refused again and again, and the limit of answers
- * that anybody may leave unread.
+ * Creates the per-address limits: networks of requests, the limits of addresses whose requests are rejected
+ * repeatedly, and the limit of unread responses, which anyone may cause.
  */
 function addressesOf(
   { trustedProxies, refusalsPerMinute }: Config,

@@ -20,9 +20,9 @@ export type CallRecordParts = {
   onDropped: (rows: number) => void;
 };
 
-/** The call log, with a file for records that the database cannot store before the process ends. */
+/** Call log that saves records to a file if the database cannot store them before the process ends. */
 export type CallRecords = Omit<CallLog, 'stop'> & {
-  /** Writes the waiting records, or puts them into a file for the next start. False when records are lost. */
+  /** Writes the pending records, or saves them to a file for the next start. Returns false if records were lost. */
   stop(): Promise<boolean>;
 };
 
@@ -33,10 +33,10 @@ export function startCallRecords({ store, keyring, uses, dataDir, log, onDropped
     writeCalls: calls.write,
     keyring,
     uses,
-    ...outageLog(log, 'could not write call records; they wait', 'call records are written again'),
+    ...outageLog(log, 'could not write call records; they will be retried', 'call records are written again'),
     onDropped(rows) {
       onDropped(rows);
-      log.error({ rows }, 'call records were given up');
+      log.error({ rows }, 'call records were dropped');
     },
   });
   const restored = restore(dataDir, calls, log);
@@ -57,25 +57,25 @@ async function restore(dataDir: string, { write }: Database['calls'], log: Log):
   } catch (error) {
     log.warn(
       { reason: reasonOf(error) },
-      'call records of an earlier process could not be written; they stay in their file',
+      'call records of an earlier process could not be written; they remain in their file',
     );
   }
 }
 
 function putAside(dataDir: string, rows: readonly CallRow[], log: Log): boolean {
-  const why = `${rows.length} call records could not be written, as the database did not take them before the service stopped`;
+  const why = `${rows.length} call records could not be written to the database before the service stopped`;
   try {
     const path = spoolCalls(dataDir, rows, randomBytes(8).toString('hex'));
     if (path !== undefined) {
       log.warn(
         { rows: rows.length, path },
-        `${why}; they are in a file and are written at the next start with this DATA_DIR`,
+        `${why}; they were saved to a file and will be written at the next start with this DATA_DIR`,
       );
       return true;
     }
-    log.error({ rows: rows.length }, `${why}; they are lost, because the folder DATA_DIR does not exist`);
+    log.error({ rows: rows.length }, `${why}; they were lost, because the folder DATA_DIR does not exist`);
   } catch (error) {
-    log.error({ rows: rows.length, err: error }, `${why}; they are lost, because DATA_DIR cannot be written either`);
+    log.error({ rows: rows.length, err: error }, `${why}; they were lost, because DATA_DIR cannot be written either`);
   }
   return false;
 }
@@ -84,9 +84,9 @@ const names = /^unwritten-calls-[0-9a-f]+\.jsonl$/;
 const privateMode = 0o600;
 
 /**
- * Writes call records that the database did not take to a file in the data folder, for the next start. Returns its path,
- * or undefined when the folder does not exist, as with PostgreSQL, where nothing else needs one.
- * @throws whatever the file system throws
+ * Writes call records that the database could not store to a file in the data folder, for the next start. Returns its
+ * path, or undefined if the folder does not exist. With PostgreSQL, nothing else needs the folder.
+ * @throws any file system error
  */
 export function spoolCalls(folder: string, rows: readonly CallRow[], id: string): string | undefined {
   if (!existsSync(folder)) return undefined;
@@ -97,9 +97,9 @@ export function spoolCalls(folder: string, rows: readonly CallRow[], id: string)
 }
 
 /**
- * Stores the records that an earlier process put aside, and deletes the files. Several processes may do so at once: a
- * stored record is not written again. Returns the number of records and of unreadable lines.
- * @throws StoreFault; the file then stays for the next start
+ * Stores the records that an earlier process saved to files, and deletes the files. Several processes may do so
+ * concurrently, because a stored record is not written twice. Returns the number of records and of unreadable lines.
+ * @throws StoreFault; the file is then retained for the next start
  */
 export async function writeSpooledCalls(folder: string, write: CallWriter['write']) {
   const counts = { rows: 0, unreadable: 0 };
@@ -115,7 +115,7 @@ export async function writeSpooledCalls(folder: string, write: CallWriter['write
   return counts;
 }
 
-/** The process may have been killed while it wrote the last line. */
+/** Skips unreadable lines, because the process may have been killed while it wrote the last line. */
 function readRows(path: string): { good: CallRow[]; unreadable: number } {
   const lines = readLines(path);
   const rows = lines.map(readRow);
@@ -123,7 +123,7 @@ function readRows(path: string): { good: CallRow[]; unreadable: number } {
   return { good, unreadable: rows.length - good.length };
 }
 
-/** Another process may have deleted it. */
+/** Returns no lines if another process has deleted the file. */
 function readLines(path: string): string[] {
   try {
     return readFileSync(path, 'utf8').split('\n').filter(Boolean);

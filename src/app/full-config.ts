@@ -2,10 +2,10 @@ import type { Config } from '../config.ts';
 import type { IdentitySource } from '../manage/identity.ts';
 import type { Metric } from '../telemetry/metric.ts';
 
-/** All workers of one service, as one of them reaches them. */
+/** All workers of one service, as seen by one of them. */
 export type Siblings = { metrics(): Promise<Metric[][]> };
 
-/** A configuration with the values that local mode determines at the start. */
+/** Configuration with the values that local mode determines at startup. */
 export type FullConfig = Config & {
   baseUrl: string;
   identity: IdentitySource;

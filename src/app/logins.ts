@@ -29,12 +29,12 @@ import { ownAddressOf } from './operation-parts.ts';
 type LoginsOptions = Omit<CachesOptions, 'clock'> & {
   caches: Caches;
   http: HttpClient;
-  /** For URLs that strangers choose. */
+  /** Client for URLs that unverified callers choose. */
   documents: HttpClient;
   onLoginEvent: (event: LoginEvent) => void;
 };
 
-/** Logins of agents at hosted servers, and of people at the dashboard and the management server. */
+/** Creates the logins of agents at hosted servers, and of people at the dashboard and the management server. */
 export function createLogins(options: LoginsOptions) {
   const { config, store, keyring, caches, http, documents, log, onLoginEvent } = options;
   const { changes, freshness, follow } = caches;
@@ -76,7 +76,7 @@ export function createLogins(options: LoginsOptions) {
   return { loginServerOf, oauthParts, grants, clientTokens, stop: unsaved.close, ...people };
 }
 
-/** Sign-in of people: to the dashboard, and through the OAuth proxy to the management server. */
+/** Creates the sign-in of people: to the dashboard, and through the OAuth proxy to the management server. */
 function signInOf(config: FullConfig, db: Database['db'], now: () => number) {
   const identity = createIdentityProvider(config.identity.find, config.identity.host);
   const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;
@@ -85,7 +85,7 @@ function signInOf(config: FullConfig, db: Database['db'], now: () => number) {
   return { identity, welcome: welcomed, managementLogin: managementLoginOf(config, identity, welcomed) };
 }
 
-/** The login of the management server. Its provider is the identity provider of the dashboard. */
+/** Creates the login of the management server. Its provider is the identity provider of the dashboard. */
 function managementLoginOf(
   config: FullConfig,
   identity: IdentityProvider,
@@ -121,11 +121,11 @@ function managementLoginOf(
         const person = await identity
           .identify(returned, { state, verifier, nonce: nonceOf(verifier) })
           .catch(asOAuthError);
-        // No token of the identity provider is kept: only the identity was needed.
+        // No token of the identity provider is stored, because only the identity was needed.
         const tokens = { accessToken: 'none', refreshToken: undefined, expiresAt: undefined, scope: undefined };
         return { tokens, person: shownPerson([person.email, person.name], []), ...(await welcomed(person)) };
       },
-      refresh: () => Promise.reject(new OAuthError('invalid_grant', 'a sign-in has nothing to refresh')),
+      refresh: () => Promise.reject(new OAuthError('invalid_grant', 'a sign-in has no refresh token')),
     },
   };
 }
@@ -150,7 +150,10 @@ type LoginServersOptions = {
   now: () => number;
 };
 
-/** The login of a hosted server, or undefined for a server without one. Created once per compiled server. */
+/**
+ * Returns a function that creates the login of a hosted server, once per compiled server; undefined for a server
+ * without a login.
+ */
 function createLoginServers(options: LoginServersOptions): (server: HostedServer) => LoginServer | undefined {
   const made = new WeakMap<HostedServer, LoginServer>();
   return function find(server: HostedServer): LoginServer | undefined {
@@ -204,21 +207,24 @@ function loginView(server: HostedServer, name: string): LoginView | undefined {
   return { name, title: view.config.name, tools };
 }
 
-/** Hash of what a person agrees to: where they log in, for which client id and token mode, and where tokens are sent. */
+/**
+ * Returns the hash of what a person agrees to: where they log in, for which client id and token mode, and where
+ * tokens are sent.
+ */
 function agreementOf(parts: readonly string[]): string {
-  // JSON, so that no client id can pass for a list of hosts.
+  // JSON, so that no client id can imitate a list of hosts.
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
 }
 
 type LoginCheckParts = { oauth: OAuthParts; grants: GrantUse };
 
 /**
- * Finishes a trial login as its client would, and ends it. The provider's answer is described and dropped here, so that
- * people who try out a login never hold a token.
+ * Finishes a trial login as its client would, and ends it. The provider's response is described and discarded here,
+ * so that people who try out a login never hold a token.
  */
 export function createLoginCheck({ oauth: parts, grants }: LoginCheckParts) {
   const oauth: RequestParts = { ...parts, network: 'login check' };
-  /** @throws AppError notFound without a login, invalid for a code that is not good here */
+  /** @throws AppError notFound without a login, invalid for a code that is not valid here */
   return async ({ slug, clientId, code, verifier, redirectUri, requestId }: LoginAttempt): Promise<GivenLogin> => {
     const server = await oauth.findServer(slug);
     if (!server) throw new AppError('notFound', 'this server has no login');
@@ -240,7 +246,10 @@ export function createLoginCheck({ oauth: parts, grants }: LoginCheckParts) {
   };
 }
 
-/** The answer of a passthrough login, whose grant has already ended: only the answer holds the provider's tokens. */
+/**
+ * Describes the response of a passthrough login, whose grant has already ended. Only the response contains the
+ * provider's tokens.
+ */
 function ofPassthrough({ scope, expires_in: expiresInS, refresh_token: refreshToken }: TokenAnswer): GivenLogin {
   return { scope, expiresInS, isRenewable: refreshToken !== undefined };
 }

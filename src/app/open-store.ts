@@ -12,22 +12,22 @@ import { version } from '../version.ts';
 import { faultLog, lostConnectionLog } from './observability/fault-log.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** A database and its clock, which all decisions shared by several processes use. */
+/** Database and its clock, which all decisions that several processes share use. */
 export type Store = Database & { time: DatabaseClock };
 
-/** Path of the SQLite file. */
+/** Returns the path of the SQLite file. */
 export function databaseFile({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'toolhost.sqlite');
 }
 
 export const migrationsFolder = join(import.meta.dirname, '..', '..', 'migrations');
 
-/** The name of the last migration that a database of this version has. */
+/** Returns the name of the last migration that a database of this version has. */
 export const newestMigration = () => readMigrations(migrationsFolder).at(-1)?.name;
 
 /**
- * Opens the store of a configuration. Processes that serve open it with `exclusive`.
- * @throws AppError conflict when a server has the slug of the management server
+ * Opens the store of a configuration. Serving processes open it with `exclusive`.
+ * @throws AppError conflict if a server has the slug of the management server
  */
 export async function openStore(
   { config, secrets }: Settings,
@@ -59,11 +59,14 @@ export async function openStore(
   }
 }
 
-/** The management server would answer in place of a server of that slug, whose callers it does not know. */
+/**
+ * Rejects a management slug that a server has. The management server would respond in place of that server, whose
+ * callers it does not know.
+ */
 async function refuseTakenSlug(db: Db, slug: string): Promise<void> {
   if (!(await isSlugServed(db, slug))) return;
   throw new AppError(
     'conflict',
-    `MANAGEMENT_SLUG: a server has the slug ${slug}, and a slug cannot be changed; set another`,
+    `MANAGEMENT_SLUG: a server has the slug ${slug}, which cannot be changed; set another slug`,
   );
 }

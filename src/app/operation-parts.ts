@@ -12,23 +12,26 @@ import type { ThreadPool } from '../threads/thread-pool.ts';
 import { createImporting } from './adapters/importing.ts';
 import { configurationWork } from './adapters/threads.ts';
 
-/** Settings of the deployment that restrict configurations. */
+/** Returns the settings of the deployment that restrict configurations. */
 function ruleSource({ managementSlug, egressAllow, baseUrl }: Config & { baseUrl: string }): RuleSource {
   return { managementSlug, egressAllow: egressText(egressAllow), own: new URL(baseUrl).host + basePathOf(baseUrl) };
 }
 
-/** Why this deployment may not call a URL; undefined if it may. */
+/** Returns a function that explains why this deployment may not call a URL; undefined if it may. */
 export function urlRule(config: Config & { baseUrl: string }): UrlRule {
   return rulesOf(ruleSource(config)).urlProblem;
 }
 
-/** Finds the address of a server on a host of its own; undefined where servers have none. */
+/** Returns a function that finds the URL of a server on its own host; undefined if servers have no own hosts. */
 export function ownAddressOf({ serverHosts, baseUrl }: Config & { baseUrl: string }) {
   const hosts = serverHosts === undefined ? undefined : createServerHosts(serverHosts, baseUrl);
   return (slug: string): string | undefined => hosts && hosts.originOf(slug) + ownHostPath;
 }
 
-/** Dependencies of operations that need no serving process. The command line has only these, without threads. */
+/**
+ * Creates the dependencies of operations that need no serving process. The command line has only these, without
+ * threads.
+ */
 export function operationParts(
   config: Config & { baseUrl: string },
   keyring: Keyring,
@@ -57,7 +60,7 @@ export function operationParts(
 }
 
 async function notServing(): Promise<never> {
-  throw new AppError('unavailable', 'this needs the running service');
+  throw new AppError('unavailable', 'this requires the running service');
 }
 
 export function defaultLimits({ callsPerSecond, concurrentCalls, concurrentCallsPerKey }: Config) {

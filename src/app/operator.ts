@@ -32,21 +32,21 @@ const offered = {
   ...operatorOperations,
 };
 
-/** Operations that the operator's commands run directly on the database, also while the service runs. */
+/** Operations that operator commands run directly on the database. The service may be running. */
 export type Operator = {
   /** Location of the database, for messages. */
   database: string;
-  /** Whether the database was just created. */
+  /** True if the database was just created. */
   isNew: boolean;
   run<Name extends keyof typeof offered>(name: Name, input: Input<Name>): Promise<Output<Name>>;
-  /** The database's time, epoch ms. */
+  /** Returns the database time in epoch ms. */
   now(): number;
   close(): Promise<void>;
 };
 
 type Wanted = { workspace?: string; makesDatabase?: boolean };
 
-/** Requires only the settings of the database. @throws AppError notFound for an unknown workspace or without a database */
+/** Requires only the database settings. @throws AppError notFound for an unknown workspace or without a database */
 export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Promise<Operator> {
   const workspaceId = wanted.workspace ?? localWorkspace.id;
   const { DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE } = env;
@@ -78,7 +78,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
   };
   const actor = operatorOf(workspaceId);
   return {
-    database: config.engine === 'sqlite' ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
+    database: config.engine === 'sqlite' ? `in ${resolve(config.dataDir)}` : 'at DATABASE_URL',
     isNew,
     run(name, input) {
       return runOperation(runner, offered[name], { actor, input, requestId: newId(randomBytes, 'cli') }) as Promise<
@@ -90,23 +90,26 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
   };
 }
 
-/** A write-ahead log without its database counts as a database, because opening it reports what is wrong. */
+/**
+ * Returns true if there is no database. A write-ahead log without its database counts as a database, because opening
+ * it reports the problem.
+ */
 function isWithoutDatabase(config: Config): boolean {
   const file = databaseFile(config);
   return config.engine === 'sqlite' && !existsSync(file) && !existsSync(`${file}-wal`);
 }
 
-/** @throws AppError notFound where opening would create a new database */
+/** @throws AppError notFound if opening would create a new database */
 export function refuseMissingDatabase(config: Config): void {
   if (!isWithoutDatabase(config)) return;
   const folder = resolve(config.dataDir);
   throw new AppError(
     'notFound',
-    `there is no database in ${folder}; set DATA_DIR to the folder of the service, or start it with this one first`,
+    `there is no database in ${folder}; set DATA_DIR to the service's folder, or first start the service with this folder`,
   );
 }
 
-/** The rules that the service of this environment applies to configurations. @throws ConfigError */
+/** Returns the rules that the service of this environment applies to configurations. @throws ConfigError */
 export function configRules(env: NodeJS.ProcessEnv, baseUrl: string): { rules: ConfigRules; quotas: Quotas } {
   const { EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS } = env;
   const { config } = readConfig({ EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS }, readNothing);
@@ -117,7 +120,7 @@ export function configRules(env: NodeJS.ProcessEnv, baseUrl: string): { rules: C
 const readNothing = () => '';
 const readText = (path: string) => readFileSync(path, 'utf8');
 
-/** A random keyring for work that seals nothing, so that no master key is needed. */
+/** Creates a random keyring for work that seals nothing, so that no master key is needed. */
 function throwAwayKeyring(): Keyring {
   return createKeyring([randomBytes(32)]);
 }

@@ -20,15 +20,17 @@ type ClientParts = {
   memory: MemoryBudget;
 };
 
-/** Two HTTP clients: the operator's exceptions to the address guard hold for workspaces, not for client documents. */
+/**
+ * Creates two HTTP clients. The operator's exceptions to the address guard apply to workspaces, not to client
+ * documents.
+ */
 export function outboundClients(
   { egressAllow }: FullConfig,
   { egressProxy: proxy }: Secrets,
   { resolve, lookups, publicAddresses }: Surroundings,
   { log, observability, decodeOnThread, memory }: ClientParts,
 ) {
-  const message =
-    'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
+  const message = 'an upstream sent unsolicited bytes; its connections are not reused for ten minutes';
   const onUnasked = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, message);
   const { ofTenant, ofStranger } = createLookups(resolve, lookups, afterRunning);
   const options = {

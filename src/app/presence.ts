@@ -14,17 +14,20 @@ import type { Store } from './open-store.ts';
 
 /** Registers this process with the others that serve from the database, and counts them. */
 export type Presence = {
-  /** Renews the registration and counts, once a second. @throws any error of the database */
+  /** Sends a heartbeat and counts the processes, once a second. @throws any database error */
   announce(): Promise<void>;
   /** Number of processes that serve from the database, including this one, as of the last `announce`. */
   readonly count: number;
-  /** How far the clocks of the others were ahead of the database's time then, in ms. */
+  /** Returns how far the clocks of the others were ahead of the database time at the last `announce`, in ms. */
   skewsOfOthers(): readonly number[];
-  /** Removes the registration. @throws any error of the database */
+  /** Removes the registration. @throws any database error */
   leave(): Promise<void>;
 };
 
-/** Only one service can use a SQLite file, so the count is the configured number of workers. */
+/**
+ * Creates the membership of this process. Only one service can use a SQLite file, so there the count is the
+ * configured number of workers.
+ */
 export function createPresence(
   { engine, changes: db, time }: Store,
   { workers }: Config,

@@ -1,27 +1,33 @@
 import { totalmem } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 
-/** How the memory of a process is divided, in bytes. */
+/** Division of a process's memory, in bytes. */
 export type ProcessMemory = {
-  /** For bodies, answers, arguments of calls, inputs of jobs, configurations in use. */
+  /** Budget for bodies, results, call arguments, job inputs, and configurations in use. */
   work: number;
-  /** For inputs of operations that wait for their turn. */
+  /** Budget for the inputs of queued operations. */
   waitingInputs: number;
-  /** For the values of one thread for jobs. */
+  /** Budget for the values of one job thread. */
   thread: number;
 };
 
 const megabyte = 1024 * 1024;
 
-/** One party gets half. The largest API description has 32 MiB, and takes twice as much while its pieces are joined. */
+/**
+ * Minimum work budget, half of which one party may use. The largest API description has 32 MiB, and takes twice as
+ * much while its chunks are joined.
+ */
 export const leastWork = 128 * megabyte;
 const leastThread = 128 * megabyte;
-/** Enough for the values of 10 MB of JSON made of small objects; beyond it the thread ends, not the process. */
+/**
+ * Maximum for one thread. Enough for the values of 10 MB of JSON made of small objects. Above it, the thread ends,
+ * not the process.
+ */
 const mostThread = 512 * megabyte;
 
 /**
- * Divides the memory that this process may use: what its container allows, or the machine has, divided by the number of
- * its workers. V8 takes half of that for the values of JavaScript, or what it was told; a process that was given a small
+ * Divides the memory that this process may use: the memory of its container or machine, divided by the number of
+ * workers. V8 uses half of that for JavaScript values, or its configured heap size. A process with a small configured
  * heap is meant to be small.
  */
 export function processMemory(workers: number): ProcessMemory {

@@ -5,17 +5,23 @@ import type { Presence } from './presence.ts';
 
 /** Readiness of this process to serve. */
 export type Readiness = {
-  /** The reason why it is not ready, or undefined. Asks the database when the caches may be out of date. */
+  /**
+   * Returns the reason why the process is not ready, or undefined. Queries the database if the caches may be out of
+   * date.
+   */
   whyNot(): Promise<string | undefined>;
-  /** The same without a query, for metrics. */
+  /** Returns true if the process is ready, without a query, for metrics. */
   isServing(): boolean;
-  /** From now on the process is not ready. */
+  /** Makes the process not ready from now on. */
   drain(): void;
-  /** Logs when the clock of this process becomes too far off, and when it agrees again. */
+  /** Logs when the clock of this process drifts too far, and when it agrees again. */
   watchClock(): void;
 };
 
-/** Decisions and records use the database's time, but logs and certificate checks use the clock of the process. */
+/**
+ * Maximum clock difference. Decisions and records use the database time, but logs and certificate checks use the
+ * clock of the process.
+ */
 const maxSkewMs = 5000;
 
 export function createReadiness(
@@ -29,7 +35,7 @@ export function createReadiness(
   const look = () =>
     changes.look().then(
       () => undefined,
-      () => 'the database does not answer, and what is remembered is too old to be used',
+      () => 'the database does not respond, and the cached values are too old to be used',
     );
   return {
     async whyNot() {
@@ -46,8 +52,8 @@ export function createReadiness(
 }
 
 /**
- * Whether this clock is wrong, and not the database's: more clocks of the others are nearer to the database's time than to
- * this one. A wrong clock of the database would otherwise make all of them unready.
+ * Returns true if this clock is wrong, and not the database clock: most other clocks are closer to the database time
+ * than to this clock. Otherwise, a wrong database clock would make all processes unready.
  */
 function isOffAlone(skewMs: number, others: readonly number[]): boolean {
   if (Math.abs(skewMs) <= maxSkewMs) return false;
@@ -64,15 +70,14 @@ function watchClock({ skewMs }: DatabaseClock, isOff: () => boolean, log: Log): 
     was = is;
     if (is === 'off') log.error({ skewMs: ms }, `not ready: ${skewText(ms)}`);
     else if (is === 'doubted') log.warn({ skewMs: ms }, `${skewText(ms)}; ${staysReadyText}`);
-    else log.info({ skewMs: ms }, 'the clock of this machine agrees with the database’s again');
+    else log.info({ skewMs: ms }, 'the clock of this machine agrees with the database clock again');
   };
 }
 
-const staysReadyText =
-  'it stays ready, because no majority of the other processes says that the clock of the database is right';
+const staysReadyText = 'the process stays ready, because most other processes do not confirm the database clock';
 
 function skewText(ms: number): string {
   const seconds = (Math.abs(ms) / 1000).toFixed(1);
   const side = ms > 0 ? 'ahead of' : 'behind';
-  return `the clock of this machine is ${seconds} s ${side} that of the database; allowed: ${maxSkewMs / 1000} s; synchronise both machines`;
+  return `the clock of this machine is ${seconds} s ${side} the database clock; allowed: ${maxSkewMs / 1000} s; synchronize both machines`;
 }

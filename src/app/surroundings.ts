@@ -8,44 +8,50 @@ import type { PostgresLimits } from '../store/engine/postgres.ts';
 import type { LoopLag } from './observability/loop-lag.ts';
 import type { ProcessMemory } from './process-memory.ts';
 
-/** External dependencies and time limits of a process; tests set their own. */
+/** External dependencies and time limits of a process. Tests set their own. */
 export type Surroundings = {
   resolve: Resolve;
   lookups: LookupLimits;
-  /** Addresses that the address guard also takes for public where a stranger chooses the URL. Empty except in tests. */
+  /**
+   * Addresses that the address guard also treats as public if an unverified caller chooses the URL. Empty except in
+   * tests.
+   */
   publicAddresses: EgressAllow;
-  /** How long the headers and the whole of a request may take to arrive, in ms. */
+  /** Maximum time for the headers, and for the whole of a request, to arrive, in ms. */
   headersMs: number;
   requestMs: number;
-  /** How long a client may take to read each 2 MiB of an answer, in ms. */
+  /** Maximum time for a client to read each 2 MiB of a response, in ms. */
   slowReaderMs: number;
   /**
-   * How long a connection may be idle, in ms. Longer than any call, and longer than the idle timeout of the usual load
+   * Maximum idle time of a connection, in ms. Longer than any call, and longer than the idle timeout of common load
    * balancers, so that they close first.
    */
   silentMs: number;
-  /** Connections of clients at once; for a process that no proxy stands before. */
+  /** Maximum number of concurrent client connections, for a process without a proxy in front. */
   mostConnections: number;
-  /** How long a call waits for a slot under the limits, in ms. */
+  /** Maximum time that a call waits for a slot under the limits, in ms. */
   queueMs: number;
-  /** Epoch ms. Decisions that other processes rely on use `DatabaseClock` instead. */
+  /** Returns epoch ms. Decisions that other processes rely on use `DatabaseClock` instead. */
   now: () => number;
   /** Monotonic ms. */
   clock: () => number;
-  /** Monotonic ms in which this process ran. Who is slow is told by this clock, because a stopped process cannot see it. */
+  /**
+   * Monotonic ms in which this process ran. Slow clients are detected with this clock, because a stopped process
+   * cannot observe them.
+   */
   runningClock: () => number;
-  /** The share of time that the reports of one workspace may take, from 0 to 1. */
+  /** Share of time that the reports of one workspace may use, from 0 to 1. */
   reportShare: number;
-  /** How long work at PostgreSQL may take; undefined: the usual limits. */
+  /** Time limits of PostgreSQL work; undefined uses the defaults. */
   postgresLimits?: PostgresLimits | undefined;
-  /** Time between two looks whether this process should do the work that one of all does, in ms. */
+  /** Time between two checks if this process should run a leader job, in ms. */
   electedLookMs: number;
-  /** Divides the memory of this process, which is one of so many workers. */
+  /** Divides the memory of this process, given the number of workers. */
   memory: (workers: number) => ProcessMemory;
   createLoopLag: (clock: () => number) => LoopLag;
 };
 
-/** The clocks of a real process. */
+/** Clocks of a real process. */
 export const processClocks = {
   now: Date.now,
   clock: performance.now.bind(performance),

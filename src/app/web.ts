@@ -47,7 +47,7 @@ type WebParts = {
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
-/** What the routes import. Evaluated together, it would hold the event loop for 30 ms. */
+/** Modules that the routes import. Evaluated together, they would block the event loop for 30 ms. */
 const partsOfRoutes: readonly (() => Promise<unknown>)[] = [
   () => import('@hono/node-server'),
   () => import('../operations/applying/server-file.ts'),
@@ -105,7 +105,10 @@ export async function createWeb(parts: WebParts): Promise<Web> {
   return { serve, login };
 }
 
-/** Finds the actor of a REST request, by its session, its API key or a token of the sign-in at the management server. */
+/**
+ * Creates a function that finds the actor of a REST request, by its session, its API key, or a token from the sign-in
+ * at the management server.
+ */
 function restActor({ caches, logins, observability, strangers }: WebParts) {
   const credentials = managerCredentials(caches, logins);
   return async (request: IncomingMessage): Promise<Actor> => {

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 
-/** Adds the option of every command that opens the database. */
+/** Adds `--accept-loss`, an option of every command that opens the database. */
 export function addAcceptLoss(command: Command): Command {
   const option = command
-    .createOption('--accept-loss', 'open a SQLite database although changes in its write-ahead log are lost')
+    .createOption('--accept-loss', 'open a SQLite database even though changes in its write-ahead log will be lost')
     .conflicts(['url', 'key', 'profile']);
   return command.addOption(option).hook('preAction', async () => {
     if (!command.opts<{ acceptLoss?: true }>().acceptLoss) return;

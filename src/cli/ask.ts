@@ -3,19 +3,19 @@ import { type Readable, Writable } from 'node:stream';
 import { AppError } from '../errors.ts';
 import { note } from './print.ts';
 
-/** Input and output for questions. Questions go to standard error, because standard output is for results. */
+/** Input and output for prompts. Prompts go to standard error, because standard output is for results. */
 export type Terminal = { input: Readable; output: Writable };
 
-/** Reads a line from the person. @throws AppError when they cancel */
+/** Prompts for a line of input. @throws AppError if the user cancels */
 export async function ask(question: string, { input, output }: Terminal): Promise<string> {
   output.write(question);
   return line(createInterface({ input, terminal: false }));
 }
 
-/** The same without echo. */
+/** Prompts for a line of input without echoing it. @throws AppError if the user cancels */
 export async function askHidden(question: string, { input, output }: Terminal): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
-  // Created before the question is shown, because it turns off the echo of the terminal.
+  // Created before the prompt is shown, because it turns off the terminal's echo.
   const reader = createInterface({ input, output: nowhere, terminal: true });
   output.write(question);
   try {
@@ -32,18 +32,18 @@ function line(reader: ReturnType<typeof createInterface>): Promise<string> {
       reader.close();
     });
     reader.once('SIGINT', () => reader.close());
-    reader.once('close', () => reject(new AppError('invalid', 'nothing was entered, so nothing was changed')));
+    reader.once('close', () => reject(new AppError('invalid', 'no input; nothing was changed')));
   });
 }
 
 /**
- * Goes on when `--yes` was given, or the person at the terminal types `word`. `what` completes "this would …".
- * @throws AppError when it is not confirmed, or nobody can be asked
+ * Returns if `--yes` is set or the user types `word` at the terminal. `what` completes the sentence "This would …".
+ * @throws AppError if the user does not confirm, or standard input is not a terminal
  */
 export async function confirm(what: string, word: string, { yes }: { yes?: true }): Promise<void> {
   if (yes) return;
   if (!process.stdin.isTTY)
-    throw new AppError('invalid', `this would ${what}; nothing was changed; add --yes to allow it`);
+    throw new AppError('invalid', `this would ${what}; nothing was changed. Add --yes to confirm`);
   note(`This would ${what}.`);
   const typed = await ask(`Type ${word} to confirm: `, { input: process.stdin, output: process.stderr });
   if (typed.trim() !== word) throw new AppError('invalid', 'not confirmed; nothing was changed');

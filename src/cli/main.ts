@@ -4,7 +4,7 @@ import { runServe } from './commands/serve.ts';
 repairJsonParse();
 const args = process.argv.slice(2);
 if (args.length === 1 && args[0] === 'serve') {
-  // The service starts without loading the parser of command lines.
+  // Starts the service without loading the command-line parser.
   try {
     await runServe();
   } catch (error) {

@@ -8,7 +8,7 @@ import { refusedUsage } from './print.ts';
 export type ConnectionOptions = { url?: string; key?: string; profile?: string };
 export type JsonOption = { json?: true };
 
-/** Makes a command end with 1 instead of 2 when it is used wrongly, because its 2 means that something differs. */
+/** Makes a command exit with 1 instead of 2 on a usage error, because its exit code 2 means "differences found". */
 export function refusesUsage(command: Command): Command {
   return command.exitOverride((error) => {
     if (error.exitCode === 0) throw error;
@@ -17,37 +17,38 @@ export function refusesUsage(command: Command): Command {
 }
 
 export function jsonOption(): Option {
-  return new Option('--json', 'print JSON for a program to read');
+  return new Option('--json', 'print JSON');
 }
 
 const profileName = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 export const isProfileName = (name: string): boolean => profileName.test(name);
-export const profileAdvice = 'allowed: up to 63 small letters, digits, dots, - and _, with a letter or a digit first';
-export const urlAdvice = 'allowed: http:// or https://, a host, a port, and the path of the service where it has one';
+export const profileAdvice =
+  'allowed: up to 63 lowercase letters, digits, dots, -, and _, starting with a letter or a digit';
+export const urlAdvice =
+  'allowed: an http:// or https:// URL with a host, optionally a port, and the base path of the service if it has one';
 
-export function profileOption(meaning = 'profile to use (default: TOOLHOST_PROFILE, or the current one)'): Option {
+export function profileOption(meaning = 'profile to use (default: TOOLHOST_PROFILE or the current profile)'): Option {
   return new Option('--profile <name>', meaning).argParser((name) => {
     if (!isProfileName(name)) throw new InvalidArgumentError(profileAdvice);
     return name;
   });
 }
 
-/** Reads the address of a service. @throws InvalidArgumentError, which says what is allowed */
+/** Parses the base URL of a service. @throws InvalidArgumentError with the allowed form */
 export function serviceUrl(text: string): string {
   const address = serviceAddress(text);
   if (address === undefined) throw new InvalidArgumentError(urlAdvice);
   return address;
 }
 
-/** Heading of these options in the help. */
-export const connectionGroup = 'Which service, and with which credential:';
+/** Heading of the connection options in the help. */
+export const connectionGroup = 'Connection options:';
 
-const urlMeaning =
-  'address of the service (default: TOOLHOST_URL, BASE_URL, that of the profile, or http://127.0.0.1:PORT)';
+const urlMeaning = 'service URL (default: TOOLHOST_URL, BASE_URL, the URL of the profile, or http://127.0.0.1:PORT)';
 const keyMeaning =
-  'API key (default: TOOLHOST_API_KEY, which keeps it out of lists of processes, or the login of the profile)';
+  'API key (default: TOOLHOST_API_KEY, which keeps it out of process listings, or the login of the profile)';
 
-/** The options of every command that talks to a running service. */
+/** Adds the options shared by all commands that talk to a running service. */
 export function addConnectionOptions(command: Command): Command {
   const shared = [
     new Option('--url <url>', urlMeaning).argParser(serviceUrl),
@@ -58,30 +59,30 @@ export function addConnectionOptions(command: Command): Command {
   return command.addOption(jsonOption());
 }
 
-/** The options of commands that work directly on the database unless a service is named. */
+/** Adds the options of commands that work directly on the database unless a service is named. */
 export function addPlaceOptions(command: Command): Command {
   return addAcceptLoss(addConnectionOptions(command)).option(
     '--workspace <id>',
-    'workspace of the database that it is about (default: the local one)',
+    'workspace in the database (default: the local workspace)',
   );
 }
 
-/** An option that may be given several times, each time with a text. */
+/** Collects the values of a repeatable option. */
 export function collectText(text: string, before: readonly string[] = []): string[] {
   return [...before, text];
 }
 
-/** The option that names the variables which files of servers may have. */
+/** Option that names the environment variables that server files may read. */
 export const variableOption = [
   '--env <NAME>',
-  'variable that the files may have as a source of a secret; may be given several times',
+  'environment variable that the files may use as the source of a secret; repeatable',
   collectText,
 ] as const;
 
-/** `name=value` as given. */
+/** A `name=value` pair from the command line. */
 export type NamedText = [name: string, text: string];
 
-/** Reads options that may be given several times, each time as `name=value`. */
+/** Returns a collector for a repeatable `name=value` option. */
 export function collectNamed(
   allowed = 'allowed: name=value',
 ): (text: string, before?: readonly NamedText[]) => NamedText[] {
@@ -92,7 +93,7 @@ export function collectNamed(
   };
 }
 
-/** Reads a whole number, by default from 1. @throws InvalidArgumentError, which says what is allowed */
+/** Returns a parser for an integer; the minimum is 1 by default. @throws InvalidArgumentError with the allowed range */
 export function wholeUpTo(most: number, least = 1): (text: string) => number {
   return (text) => {
     const value = /^\d{1,10}$/.test(text) ? Number(text) : -1;
@@ -102,7 +103,7 @@ export function wholeUpTo(most: number, least = 1): (text: string) => number {
   };
 }
 
-/** An option that may be given several times, each time as `name=value`. @throws InvalidArgumentError */
+/** Collects the answers to questions of an import plan, each as `name=value`. @throws InvalidArgumentError */
 export function collectAnswer(text: string, before: Record<string, string> = {}): Record<string, string> {
   const [answer] = collectNamed('allowed: name=value, with a name from the plan')(text);
   return { ...before, ...(answer && Object.fromEntries([answer])) };
@@ -117,13 +118,16 @@ type FieldSchema = {
   anyOf?: FieldSchema[];
 };
 
-/** What the catalogue says of a field of an operation, as text of a help: what `null` does is for programs. */
+/**
+ * Formats the description of an operation field for the help. Drops the effect of `null`, which only matters to API
+ * clients.
+ */
 export function fieldMeaning({ description = '' }: FieldSchema): string {
   const text = description.replace(/[;,] null [^.]*/, '').replace(/\.$/, '');
   return sentenceStart(text);
 }
 
-/** Begins a text of the catalogue like all texts of a help; a word in capitals stays. */
+/** Lowercases the first letter of a description, as everywhere in the help. Keeps a word in capitals. */
 export function sentenceStart(text: string): string {
   return /^[A-Z][a-z ]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;
 }
@@ -134,18 +138,20 @@ export function schemaOfField({ input }: Operation, field: string): FieldSchema 
   return jsonSchemaOf(declared, 'input');
 }
 
-/** The flags of an option and, where that of the catalogue does not fit, its meaning and how its text is read. */
+/** Flags of an option, with a description and a parser where those of the operation catalog do not fit. */
 export type FieldFlags =
   | string
   | readonly [flags: string, meaning?: string | undefined, read?: (text: string, before?: string[]) => unknown];
 
-/** The option for a field of an operation: its bounds, its choices and its meaning are those of the catalogue. */
+/**
+ * Creates the option for a field of an operation. Its bounds, choices, and description come from the operation catalog.
+ */
 export function fieldOption(operation: Operation, field: string, given: FieldFlags, least?: number): Option {
   const [flags, meaning, read] = typeof given === 'string' ? [given] : given;
   const schema = schemaOfField(operation, field);
   const { type, minimum = 0, maximum = 0, enum: choices } = schema.anyOf?.[0] ?? schema;
   const isList = type === 'array';
-  const text = meaning ?? `${fieldMeaning(schema)}${isList ? '; may be given several times' : ''}`;
+  const text = meaning ?? `${fieldMeaning(schema)}${isList ? '; repeatable' : ''}`;
   const option = new Option(flags, text);
   if (choices) return option.choices(choices);
   if (read) return option.argParser(read as (text: string) => string);

@@ -20,16 +20,16 @@ import { paintedError, reportFailure } from './print.ts';
 
 const commandGroups: { [heading: string]: readonly ((program: Command) => void)[] } = {
   'The service:': [addServe, addDev],
-  'You and your shell:': [addLogin, addLogout, addProfiles, addCompletion],
-  'Servers, on a running service:': [addServers, addTools, addSecrets, addVersions, addLogins],
-  'Calls, on a running service:': [addCall, addPreview, addCalls, addAudit],
-  'Configurations as files:': [addCheck, addApply, addDiff, addExport, addSchema],
+  'Login and shell:': [addLogin, addLogout, addProfiles, addCompletion],
+  'Servers (running service):': [addServers, addTools, addSecrets, addVersions, addLogins],
+  'Calls (running service):': [addCall, addPreview, addCalls, addAudit],
+  'Configuration files:': [addCheck, addApply, addDiff, addExport, addSchema],
   'API descriptions:': [addImport, addImportAgain],
   'Any MCP server:': [addDoctor],
-  'Directly on the database (DATA_DIR or DATABASE_URL):': [addKeys, addLimits, addQuotas, addMasterKey, addBackup],
+  'Database (DATA_DIR or DATABASE_URL):': [addKeys, addLimits, addQuotas, addMasterKey, addBackup],
 };
 
-/** Where help goes, and how wide it is; `isQuiet` leaves the messages about wrong usage to the caller. */
+/** Destination and width of the help. `isQuiet` leaves usage errors to the caller. */
 export type ProgramOutput = { isQuiet?: boolean; width?: number; write?: (text: string) => void };
 
 /** Declares every command. */
@@ -46,7 +46,7 @@ export function createProgram({ isQuiet = false, width = helpWidth(), write }: P
       writeErr: (text) => void (isQuiet || process.stderr.write(text)),
       outputError: (text, write) => write(text.replace(/^error:/, paintedError())),
     })
-    .showHelpAfterError('Add --help to see what is possible.')
+    .showHelpAfterError('Add --help for usage.')
     .addHelpText(
       'after',
       `
@@ -58,8 +58,8 @@ Examples:
   toolhost import https://api.example.com/openapi.json --plan
   toolhost call projects list_projects --arg status=eq.active
 
-Exit codes: 0 done, 1 failed or refused, 2 not understood. Commands that
-compare end with 2 when something differs; their --help says so.`,
+Exit codes: 0 success, 1 failure, 2 usage error. Commands that compare
+exit with 2 if they find differences, as their --help says.`,
     );
   for (const [heading, adders] of Object.entries(commandGroups)) {
     for (const add of adders) {
@@ -82,7 +82,7 @@ function writeOut(text: string): void {
   process.stdout.write(text);
 }
 
-/** Reflows the prose that commands add to their help. Examples are indented, and stay as they are. */
+/** Wraps the prose that commands add to their help. Examples are indented and stay as they are. */
 function wrapProse(text: string, width: number): string {
   const paragraph = /(?<=^|\n)(?:\S[^\n]*(?:\n(?=\S))?)+/g;
   const line = new RegExp(`(.{1,${width}})(?: +|$)`, 'g');
@@ -93,17 +93,17 @@ function wrapProse(text: string, width: number): string {
   );
 }
 
-/** Arguments are in the help of each command, so that the list is readable. */
+/** Returns only the name. Arguments are shown in the help of each command, so that the list stays readable. */
 function subcommandTerm(command: Command): string {
   return command.name();
 }
 
-/** The first part of a description; what all commands of a group have in common is in its heading. */
+/** Shortens a description to its first part. The group heading says what all commands of the group have in common. */
 function subcommandDescription(command: Command): string {
   return command.description().replace(/, directly on the database .*|;.*/, '');
 }
 
-/** Groups the items of a help text; the options that most commands share come last. */
+/** Groups the items of the help. The connection options, which most commands share, come last. */
 function connectionLast<Item extends Command | Option>(
   _all: Item[],
   visible: Item[],
@@ -131,13 +131,13 @@ function commitOfCheckout(): string {
 }
 
 /**
- * Runs one command and sets the exit code: 0 success, 1 failure or refusal, 2 wrong usage. With `--json` a failure is
- * one JSON object on standard error.
+ * Runs one command and sets the exit code: 0 success, 1 failure, 2 usage error. With `--json`, a failure is printed as
+ * one JSON object to standard error.
  */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   const isJson = isJsonWanted(args);
   process.stdout.on('error', (error) => endWithoutOutput(error, isJson));
-  // A message that cannot be written does not keep a command from its work.
+  // A command continues even if its messages cannot be written.
   process.stderr.on('error', () => undefined);
   try {
     await createProgram({ isQuiet: isJson }).parseAsync(args, { from: 'user' });
@@ -151,9 +151,9 @@ function isJsonWanted(args: readonly string[]): boolean {
   return args.slice(0, end < 0 ? undefined : end).includes('--json');
 }
 
-/** A closed pipe, as in `toolhost … | head`, is no failure: the exit code is that of the command so far. */
+/** Exits after standard output failed. A closed pipe, as in `toolhost … | head`, is not a failure. */
 function endWithoutOutput(error: NodeJS.ErrnoException, isJson: boolean): never {
   if (error.code === 'EPIPE') process.exit();
-  const refusal = new AppError('unavailable', `standard output cannot be written: ${error.message}`);
+  const refusal = new AppError('unavailable', `cannot write to standard output: ${error.message}`);
   process.exit(reportFailure(refusal, isJson));
 }

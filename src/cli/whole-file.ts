@@ -3,8 +3,8 @@ import { basename, dirname, join } from 'node:path';
 import { AppError, messageOf } from '../errors.ts';
 
 /**
- * Writes a file in one step: no reader sees half of it, and a full disk leaves the one before. A link stays one, and its
- * target is replaced. With `ownMode` the file has these permissions, and its folder is made for this person only.
+ * Writes a file atomically: no reader sees half of it, and the previous file survives a full disk. A symbolic link is
+ * kept, and its target is replaced. `ownMode` sets the file mode and creates the folder accessible to this user only.
  * @throws AppError unavailable
  */
 export function writeWholeFile(path: string, text: string, ownMode?: number): void {
@@ -21,7 +21,7 @@ export function writeWholeFile(path: string, text: string, ownMode?: number): vo
 
 function replace(path: string, text: string, mode = 0o666): void {
   const draft = join(dirname(path), `.${basename(path)}.${process.pid}.draft`);
-  // One that a process of the same id left behind.
+  // Left behind by an earlier process with the same ID.
   rmSync(draft, { force: true });
   try {
     writeFileSync(draft, text, { flag: 'wx', mode: mode & 0o777, flush: true });

@@ -9,7 +9,7 @@ import { firstNames } from '../domain/problems.ts';
 import { schemaFaults } from '../domain/warnings/client-warnings.ts';
 import { type Fields, objectOf, textsOf } from './web.ts';
 
-/** One thing that clients need of a server, and whether the server has it. */
+/** A single requirement of clients, and the result for the server. */
 export type Check = {
   id: string;
   title: string;
@@ -17,14 +17,14 @@ export type Check = {
   detail: string;
   /** Names of the affected clients. */
   clients: string[];
-  /** What it means for some of them, where that differs from `detail`. */
+  /** Consequences for some clients, if they differ from `detail`. */
   reasons?: readonly Reason[];
 };
 
-/** What something means for some clients. With `stops` they cannot use the server at all. */
+/** A consequence for some clients. With `stops`, they cannot use the server at all. */
 export type Reason = { clients: readonly string[]; text: string; stops?: true };
 
-/** The outcome of a check. It concerns all clients unless it names some. */
+/** Result of a check. It affects all clients unless it names some. */
 export type Verdict = Pick<Check, 'status' | 'detail' | 'reasons'> & { clients?: string[] };
 
 export const ok = (detail: string, clients?: string[]): Verdict => ({
@@ -34,7 +34,7 @@ export const ok = (detail: string, clients?: string[]): Verdict => ({
 });
 export const warning = (detail: string, clients?: string[]): Verdict => ({ ...ok(detail, clients), status: 'warning' });
 
-/** A warning that is made of what it means for some clients. */
+/** Creates a warning from its consequences for some clients. */
 export function warningOf(reasons: readonly Reason[]): Verdict {
   const concerned = new Set(reasons.flatMap(({ clients }) => clients));
   const clients = everyClient.filter((name) => concerned.has(name));
@@ -44,13 +44,13 @@ export const problem = (detail: string, clients?: string[]): Verdict => ({ ...ok
 
 export const everyClient: readonly string[] = knownClients.map((client) => client.name);
 
-/** Clients that can log in; the others use a token that they are given. */
+/** Clients that can log in. The others use a token that their user enters. */
 export const loginClients: readonly string[] = clientsThat(({ neverLogsIn }) => !neverLogsIn);
 
-/** Whether a client can use the server, and why not or what is missing. */
+/** Shows if a client can use the server, with the reasons why not or what is missing. */
 export type ClientVerdict = { client: string; works: 'yes' | 'partly' | 'no'; because: string[] };
 
-/** What the checks mean for each client. */
+/** Returns the consequences of the checks for each client. */
 export function clientVerdicts(checks: readonly Check[]): ClientVerdict[] {
   return knownClients.map(({ name }) => {
     const found = checks.filter(({ status, clients }) => status !== 'ok' && clients.includes(name));
@@ -67,93 +67,97 @@ function remarksFor(client: string, { status, detail, reasons }: Check): { text:
   return [{ text: detail, stops: status === 'problem' }];
 }
 
-/** The clients that are known to call servers only at another path than this address has. */
+/** Returns the clients that are known to call only a different path than this URL has. */
 export function pathReasons(address: string): Reason[] {
   const { pathname } = new URL(address);
   return knownClients
     .filter(({ onlyPath }) => onlyPath !== undefined && onlyPath !== pathname)
     .map(({ name, onlyPath }) => ({
       clients: [name],
-      text: `${name} was reported to call only servers whose path is ${onlyPath}; this one has ${pathname}.`,
+      text: `${name} reportedly calls only servers with the path ${onlyPath}. The path of this server is ${pathname}.`,
     }));
 }
 
-/** Checks the address itself, before anything is sent there. */
+/** Checks the URL itself, before any request is sent. */
 export function checkAddress(address: string): Verdict {
-  if (!URL.canParse(address)) return problem(`${JSON.stringify(address)} is no URL; expected: https://host/path.`);
+  if (!URL.canParse(address)) return problem(`${JSON.stringify(address)} is not a URL. Expected: https://host/path.`);
   const { protocol, hostname, hash, username, password, search } = new URL(address);
   if (protocol !== 'https:' && protocol !== 'http:')
-    return problem(`The scheme is ${protocol} clients take https and http.`);
+    return problem(`The scheme is ${protocol} Clients accept https and http.`);
   if (username !== '' || password !== '')
-    return problem('The address holds a user name or a password; clients refuse that.');
-  if (hash !== '') return problem('The address has a part after #, which is never sent.');
+    return problem('The URL contains a user name or a password, which clients reject.');
+  if (hash !== '') return problem('The URL has a fragment (#), which is never sent.');
   const hosted = clientsThat(({ isHosted }) => isHosted);
   if (isLoopbackHost(hostname)) {
-    const detail = `Only programs on this machine reach it. ${inWords(hosted)} connect from the internet.`;
-    const text = 'It connects from the internet, and only programs on this machine reach the address.';
+    const detail = `Only programs on this machine can reach it. ${inWords(hosted)} connect from the internet.`;
+    const text = 'It connects from the internet, but only programs on this machine can reach the URL.';
     return { ...warning(detail, hosted), reasons: [{ clients: hosted, text, stops: true }] };
   }
   if (protocol === 'http:') {
-    const detail = `It is not https, so credentials can be read on their way. ${inWords(hosted)} refuse it.`;
-    const reasons = [{ clients: hosted, text: 'It takes only https.', stops: true as const }];
+    const detail = `It is not https, so credentials can be intercepted. ${inWords(hosted)} reject it.`;
+    const reasons = [{ clients: hosted, text: 'It accepts only https.', stops: true as const }];
     return { ...warning(detail), reasons: [...reasons, { clients: everyClient, text: 'It is not https.' }] };
   }
-  if (search !== '')
-    return warning('The address has a query, which some clients leave out when they look for the login.');
+  if (search !== '') return warning('The URL has a query, which some clients drop when they look for the login.');
   const picky = pathReasons(address);
   if (picky.length > 0) return warningOf(picky);
-  return ok('https, and reachable from anywhere that can reach its host.');
+  return ok('The URL uses https and is not a loopback address.');
 }
 
-/** Checks the metadata of a protected resource (RFC 9728, 2). Clients compare `resource` with the address as text. */
+/**
+ * Checks the metadata of a protected resource (RFC 9728, 2). Clients compare `resource` with the URL character by
+ * character.
+ */
 export function checkResourceMetadata(resource: Fields, address: string): Verdict {
   if (typeof resource.resource !== 'string') return problem('"resource" is missing.');
   if (resource.resource !== address) {
     const isSlash = resource.resource.replace(/\/$/, '') === address.replace(/\/$/, '');
-    const detail = `"resource" is ${shown(resource.resource)}, not ${address}; clients compare it as it stands.`;
-    return isSlash
-      ? warning(`${detail} Only the slash at the end differs, which some of them forgive.`)
-      : problem(detail);
+    const detail = `"resource" is ${shown(resource.resource)}, not ${address}; clients compare it character by character.`;
+    return isSlash ? warning(`${detail} Only the trailing slash differs, which some clients ignore.`) : problem(detail);
   }
   const servers = textsOf(resource.authorization_servers);
-  if (servers.length === 0) return problem('It names no authorization server.');
+  if (servers.length === 0) return problem('The metadata names no authorization server.');
   const unusable = servers.filter((server) => !URL.canParse(server));
   if (unusable.length > 0) return problem(`The authorization server ${shown(unusable[0] as string)} is not a URL.`);
-  return ok('The resource is exactly the address that people configure.');
+  return ok('The resource is exactly the URL that people configure.');
 }
 
 const endpoints = ['authorization_endpoint', 'token_endpoint'] as const;
 
-/** Checks the metadata of an authorization server (RFC 8414, 2). `issuer` is the text that led to it. */
+/**
+ * Checks the metadata of an authorization server (RFC 8414, 2). `issuer` is the issuer whose metadata was requested.
+ */
 export function checkServerMetadata(metadata: Fields, issuer: string): Verdict {
   if (metadata.issuer !== issuer)
-    return problem(`"issuer" is ${shown(metadata.issuer)}, not ${issuer}; clients compare it as it stands.`);
+    return problem(`"issuer" is ${shown(metadata.issuer)}, not ${issuer}; clients compare it character by character.`);
   const missing = endpoints.filter((name) => typeof metadata[name] !== 'string');
   if (missing.length > 0) return problem(`${missing.join(' and ')} is missing.`);
   const unsafe = endpoints.filter((name) => !isSafeUrl(metadata[name] as string));
   if (unsafe.length > 0) return problem(`${unsafe.join(' and ')} is neither https nor on a loopback address.`);
   if (!textsOf(metadata.code_challenge_methods_supported).includes('S256'))
-    return problem('PKCE with S256 is not announced, and clients must not go on without it.');
+    return problem('PKCE with S256 is not announced, and clients must not continue without it.');
   const types = metadata.response_types_supported;
   if (types !== undefined && !textsOf(types).includes('code'))
     return problem('The response type "code" is not announced.');
   const grants = metadata.grant_types_supported;
   if (grants !== undefined && !textsOf(grants).includes('authorization_code'))
     return problem('The grant type "authorization_code" is not announced.');
-  return ok('The issuer is as announced, and every endpoint is there.');
+  return ok('The issuer is as announced, and no endpoint is missing.');
 }
 
-/** Checks how clients get a client id: by dynamic registration (RFC 7591) or by a client metadata document. */
+/** Checks how clients get a client ID: by dynamic registration (RFC 7591) or with a client metadata document. */
 export function checkRegistrationMetadata(metadata: Fields): Verdict {
   if (typeof metadata.registration_endpoint === 'string') return ok('Clients can register themselves.');
   if (metadata.client_id_metadata_document_supported === true)
     return warning(
-      'Only client metadata documents are taken; clients that know only dynamic registration cannot log in.',
+      'Only client metadata documents are accepted. Clients that support only dynamic registration cannot log in.',
     );
-  return problem('There is no registration_endpoint, so each person must get a client id and type it into the client.');
+  return problem(
+    'There is no registration_endpoint, so each person must obtain a client ID and enter it in the client.',
+  );
 }
 
-/** Whether a URL is https, or on a loopback address. */
+/** Returns true if a URL uses https or a loopback address. */
 export function isSafeUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname } = new URL(text);
@@ -187,12 +191,12 @@ export function checkToolList(tools: readonly Fields[]): Verdict {
   );
   if (listing.length > 0)
     return problem(
-      `These tools have an output schema that is not of type object, for which SDKs refuse the whole list: ${firstNames(namesOf(listing))}.`,
+      `These tools have an output schema that is not of type object, so SDKs reject the whole list: ${firstNames(namesOf(listing))}.`,
     );
   const silent = tools.filter(({ description }) => typeof description !== 'string' || description.trim() === '');
   if (silent.length > 0)
-    return warning(`Models choose tools by their description; without one: ${firstNames(namesOf(silent))}.`);
-  return ok('Every tool has a name, a description and an input schema of type object.');
+    return warning(`Models choose tools by their description. These tools have none: ${firstNames(namesOf(silent))}.`);
+  return ok('Every tool has a name, a description, and an input schema of type object.');
 }
 
 export function checkToolCount(count: number, none = 'The server has no tools'): Verdict {
@@ -202,11 +206,14 @@ export function checkToolCount(count: number, none = 'The server has no tools'):
   const exceeded = limited.filter((client) => count > (client.maxTools ?? 0));
   const limits = limited.map(({ name, maxTools }) => `${name} ${maxTools}`).join(', ');
   if (exceeded.length === 0)
-    return ok(`${tools}; limits, over all servers of a client: ${limits}.`, clientNames(limited));
-  return warning(`${tools}; limits, over all servers of a client: ${limits}. Split the server.`, clientNames(exceeded));
+    return ok(`${tools}. Limits across all servers of a client: ${limits}.`, clientNames(limited));
+  return warning(
+    `${tools}. Limits across all servers of a client: ${limits}. Split the server.`,
+    clientNames(exceeded),
+  );
 }
 
-/** `slug` is the name under which people add the server to their client. */
+/** Checks tool names. `slug` is the name under which people add the server to their client. */
 export function checkToolNames(names: readonly string[], slug: string): Verdict {
   const strange = names.filter((name) => !toolNameOfModels.test(name));
   const tooLong = knownClients.flatMap(({ name: client, toolName }) =>
@@ -216,13 +223,13 @@ export function checkToolNames(names: readonly string[], slug: string): Verdict 
   );
   const reasons: Reason[] = [...Map.groupBy(tooLong, ({ client }) => client)].map(([client, found]) => ({
     clients: [client],
-    text: `${client} takes ${found[0]?.max} characters together with the name of the server: ${firstNames(found.map(({ name }) => name))}.`,
+    text: `${client} allows ${found[0]?.max} characters including the server name. Longer names: ${firstNames(found.map(({ name }) => name))}.`,
   }));
   if (strange.length > 0) {
-    const text = `Models take only letters, digits, _ and -: ${firstNames(strange)}.`;
+    const text = `Models accept only letters, digits, _ and -. Other names: ${firstNames(strange)}.`;
     reasons.unshift({ clients: clientsWithStrictNames, text, stops: true });
   }
-  if (reasons.length === 0) return ok('Short enough for every client, also with the name of the server before them.');
+  if (reasons.length === 0) return ok('Short enough for every client, including the server name as prefix.');
   return warningOf(reasons);
 }
 
@@ -231,7 +238,7 @@ export function checkTokens(tokens: number): Verdict {
   return tokens <= maxTokens ? ok(`${cost}.`) : warning(`${cost}; shorten descriptions or split the server.`);
 }
 
-/** Checks input schemas by what clients refuse, and by what they leave out. */
+/** Checks input schemas for anything that known clients reject or omit. */
 export function checkSchemas(tools: readonly Fields[]): Verdict {
   const reasons = schemaFaults.flatMap(({ what, refusedBy, spoiltBy, find }): Reason[] => {
     const found = tools.filter(({ inputSchema }) => find(objectOf(inputSchema)).length > 0);
@@ -242,20 +249,20 @@ export function checkSchemas(tools: readonly Fields[]): Verdict {
     const { clients, how } = spoiltBy;
     return [...refused, { text: `${text}; ${inWords(clients)} ${how}.`, clients }];
   });
-  return reasons.length === 0 ? ok('No schema has anything that a known client refuses.') : warningOf(reasons);
+  return reasons.length === 0 ? ok('No schema has anything that a known client rejects.') : warningOf(reasons);
 }
 
 const hints = ['readOnlyHint', 'destructiveHint', 'openWorldHint'];
 
-/** Checks the annotations that some clients decide by whether a tool only reads. */
+/** Checks the annotations by which some clients decide if a tool only reads. */
 export function checkHints(tools: readonly Fields[]): Verdict {
   const concerned = clientsThat(({ wantsHints }) => wantsHints);
   const silent = tools.filter(({ annotations }) =>
     hints.some((hint) => typeof objectOf(annotations)[hint] !== 'boolean'),
   );
-  if (silent.length === 0) return ok('Every tool says whether it only reads.', concerned);
+  if (silent.length === 0) return ok('Every tool has the annotations that show if it only reads.', concerned);
   return warning(
-    `${inWords(concerned)} takes tools without ${inWords(hints)} for ones that change things: ${firstNames(namesOf(silent))}.`,
+    `${inWords(concerned)} assumes that tools without ${inWords(hints)} change data: ${firstNames(namesOf(silent))}.`,
     concerned,
   );
 }

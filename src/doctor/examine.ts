@@ -4,31 +4,31 @@ import { errorOf, examineLogin } from './login.ts';
 import { checkFirstAnswer, examineSession, initialize, type McpAddress, post } from './session.ts';
 import { type Fields, Unreachable, type WebClient } from './web.ts';
 
-/** A login that a person finished, as its client got it. */
+/** A completed login of a person, as its client received it. */
 export type FinishedLogin = {
   clientId: string;
   tokenEndpoint: string;
   accessToken: string;
   refreshToken: string | undefined;
-  /** Ends the login by one of its tokens; undefined where the server offers no end. @throws AppError */
+  /** Ends the login with one of its tokens; undefined if the server does not support that. @throws AppError */
   end: ((token: string) => Promise<void>) | undefined;
 };
 
-/** One call of a tool. */
+/** A tool call to test. */
 export type CallToTry = {
   tool: string;
   arguments: Fields;
-  /** Whether a tool may be called that is not marked as read-only. */
+  /** Asks if a tool that is not marked as read-only may be called. */
   mayChange: () => Promise<boolean>;
 };
 
 export type ExamineOptions = {
   web: WebClient;
-  /** A token or API key that the server accepts; without it only what comes before the login can be examined. */
+  /** A token or API key that the server accepts. Without it, only the steps before the login can be examined. */
   token?: string | undefined;
-  /** Whether clients may be registered; each registration may be stored by the server. */
+  /** True if clients may be registered. The server may store each registration. */
   registers: boolean;
-  /** Lets a person log in, where the server wants that and there is no token. @throws AppError */
+  /** Lets a person log in if the server requires it and there is no token. @throws AppError */
   logIn?: (() => Promise<FinishedLogin>) | undefined;
   call?: CallToTry | undefined;
 };
@@ -36,16 +36,15 @@ export type ExamineOptions = {
 export type ReportCheck = (id: string, title: string, verdict: Verdict) => Verdict;
 export type Examination = ExamineOptions & { address: string; report: ReportCheck };
 
-/** Checks of a login, which concern only clients that log in. */
+/** Login checks, which affect only clients that log in. */
 const ofLogin: ReadonlySet<string> = new Set([
   ...['challenge', 'resource_metadata', 'server_metadata', 'registration', 'register', 'authorize'],
   ...['token_endpoint', 'expired_token', 'login', 'refresh'],
 ]);
 
 /**
- * Plays what clients do with an MCP server of which they know the address: discovery, registration, a login, the
- * handshake, the list of tools. Stops where every client would stop. A login is finished, and a tool called, only where
- * the options say so.
+ * Simulates a client that knows only the URL of an MCP server: discovery, registration, login, handshake, and tool
+ * list. Stops where every client would stop. Completes a login, or calls a tool, only if the options request it.
  */
 export async function examine(address: string, options: ExamineOptions): Promise<Check[]> {
   const checks: Check[] = [];
@@ -57,16 +56,16 @@ export async function examine(address: string, options: ExamineOptions): Promise
     await examineAll({ ...options, address, report });
   } catch (error) {
     if (!(error instanceof Unreachable)) throw error;
-    report('answer', 'Every request is answered', problem(`A request got no answer: ${error.message}.`));
+    report('answer', 'Every request gets a response', problem(`A request got no response: ${error.message}.`));
   }
   return checks;
 }
 
 async function examineAll(examination: Examination): Promise<void> {
   const { address, report, web, token } = examination;
-  if (report('address', 'The address can be used', checkAddress(address)).status === 'problem') return;
+  if (report('address', 'The URL is usable', checkAddress(address)).status === 'problem') return;
   const first = await post({ web, address, token: undefined }, initialize);
-  const reach = report('reach', 'The address answers MCP clients', checkFirstAnswer(first));
+  const reach = report('reach', 'The server responds to MCP clients', checkFirstAnswer(first));
   if (reach.status === 'problem') return;
   if (first.status !== 401) return examineSession({ web, address, token: undefined }, first, examination);
   await examineLogin(examination, first);
@@ -85,8 +84,10 @@ async function examineWithToken(examination: Examination, token: string): Promis
   const at: McpAddress = { web: examination.web, address: examination.address, token };
   const opened = await post(at, initialize);
   const verdict =
-    opened.status === 200 ? ok('The token is accepted.') : problem(`The token is answered with ${opened.status}.`);
-  if (examination.report('token', 'The given token is accepted', verdict).status === 'problem') return;
+    opened.status === 200
+      ? ok('The token is accepted.')
+      : problem(`The server responds to the token with ${opened.status}.`);
+  if (examination.report('token', 'The token is accepted', verdict).status === 'problem') return;
   await examineSession(at, opened, examination);
 }
 
@@ -94,7 +95,7 @@ async function finishLogin({ logIn, report }: Examination): Promise<FinishedLogi
   if (!logIn) return undefined;
   try {
     const login = await logIn();
-    report('login', 'A person logs in', ok('The login led back with a code, and the code to a token.'));
+    report('login', 'A person logs in', ok('The login returned a code, and the code was exchanged for a token.'));
     return login;
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
@@ -103,14 +104,13 @@ async function finishLogin({ logIn, report }: Examination): Promise<FinishedLogi
   }
 }
 
-/** Ends the login that was made for the examination. */
+/** Ends the login of the examination. */
 async function endLogin({ report }: Examination, { end }: FinishedLogin, token: string): Promise<void> {
   const title = 'The login is ended';
-  if (!end)
-    return void report('logout', title, ok('The server offers no end of a login; it ends when it expires.', []));
+  if (!end) return void report('logout', title, ok('The server cannot end a login before it expires.', []));
   try {
     await end(token);
-    report('logout', title, ok('The login of this examination is ended.'));
+    report('logout', title, ok('The login of this check was ended.'));
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     report('logout', title, warning(`${error.message}.`, []));
@@ -119,33 +119,33 @@ async function endLogin({ report }: Examination, { end }: FinishedLogin, token: 
 
 type Tokens = Pick<FinishedLogin, 'accessToken' | 'refreshToken'>;
 
-/** Clients that leave out `resource` when they renew a login (https://github.com/openai/codex/issues/33403). */
+/** Clients that omit `resource` when they renew a login (https://github.com/openai/codex/issues/33403). */
 const withoutResource = ['Codex'];
 
-/** Renews a login as clients do when its token has expired (RFC 6749, 6), and gives the tokens to go on with. */
+/** Renews a login as clients do when its token has expired (RFC 6749, 6). Returns the tokens to continue with. */
 async function renew({ web, address, report }: Examination, login: FinishedLogin): Promise<Tokens> {
   const title = 'A login is renewed';
   const { refreshToken } = login;
   if (refreshToken === undefined) {
-    const detail = 'No refresh token is given, so people log in again when the access token expires.';
+    const detail = 'There is no refresh token, so people must log in again when the access token expires.';
     report('refresh', title, warning(detail, [...loginClients]));
     return login;
   }
   const plain = await refresh(web, login, { refresh_token: refreshToken });
   if (plain.tokens) {
-    report('refresh', title, ok('The refresh token gives a new access token, also without the parameter resource.'));
+    report('refresh', title, ok('The refresh token returns a new access token, even without the resource parameter.'));
     return plain.tokens;
   }
   const named = await refresh(web, login, { refresh_token: refreshToken, resource: address });
   if (named.tokens) {
-    const detail = `Only with the parameter resource; without it the answer is ${plain.fault}.`;
+    const detail = `Renewal requires the resource parameter. Without it, the server responds with ${plain.fault}.`;
     report('refresh', title, problem(detail, withoutResource));
     return named.tokens;
   }
   report(
     'refresh',
     title,
-    problem(`The refresh token is answered with ${named.fault}, so people have to log in again.`),
+    problem(`The server responds to the refresh token with ${named.fault}, so people must log in again.`),
   );
   return login;
 }

@@ -17,18 +17,21 @@ import type { Examination } from './examine.ts';
 import { initialize, post } from './session.ts';
 import { type Answered, type Fields, textsOf, typeOfAnswer, Unreachable, type WebClient } from './web.ts';
 
-/** Examines all of a login but its end: the challenge, the metadata, registration, the begin, the token endpoint. */
+/**
+ * Examines a login except for its end: the challenge, the metadata, registration, the authorization request, and the
+ * token endpoint.
+ */
 export async function examineLogin(examination: Examination, refusal: Answered): Promise<void> {
   const { address, report, web } = examination;
   const found = await findResource(web, address, refusal);
   const { metadataUrl, scheme } = readChallenge(refusal);
   const isLogin = found.resource !== undefined || metadataUrl !== undefined;
   const challenge = isLogin ? checkChallenge(refusal) : checkTokenChallenge(scheme);
-  report('challenge', 'A request without a credential is refused with a challenge', challenge);
+  report('challenge', 'A request without a credential gets a challenge', challenge);
   if (!isLogin) {
     const clients = clientsThat(({ onlyLogsIn }) => onlyLogsIn);
-    const text = 'It can only log in, and this server announces no login.';
-    const detail = `No login is announced, so people give their client a token. ${inWords(clients)} can only log in.`;
+    const text = 'It can only log in, but this server announces no login.';
+    const detail = `No login is announced, so people enter a token in their client. ${inWords(clients)} can only log in.`;
     const reasons = [{ clients, text, stops: true as const }];
     report('sign_in', 'Clients can present the credential', { ...warning(detail, clients), reasons });
     return;
@@ -36,58 +39,62 @@ export async function examineLogin(examination: Examination, refusal: Answered):
   report('resource_metadata', 'The login is announced', found.verdict);
   if (!found.resource) return;
   const server = await findIssuer(web, found.resource);
-  report('server_metadata', 'The login is described', server.verdict);
-  report('cors', 'Pages may read the metadata', await checkCors(web, documentUrls(address, refusal, server.issuer)));
+  report('server_metadata', 'The login metadata is valid', server.verdict);
+  report(
+    'cors',
+    'Web pages may read the metadata',
+    await checkCors(web, documentUrls(address, refusal, server.issuer)),
+  );
   if (!server.metadata) return;
   const isWhole = server.verdict.status !== 'problem' || typeof server.metadata.authorization_endpoint === 'string';
   if (isWhole) await examineClient(examination, server.metadata);
 }
 
-/** Checks the refusal of a server that takes only tokens and API keys (RFC 6750, 3). */
+/** Checks the response of a server that accepts only tokens and API keys (RFC 6750, 3). */
 function checkTokenChallenge(scheme: string | undefined): Verdict {
-  if (scheme?.toLowerCase() === 'bearer') return ok('401, which asks for a bearer and announces no login.', []);
-  return warning('401 without "WWW-Authenticate: Bearer …", which says what is missing.', []);
+  if (scheme?.toLowerCase() === 'bearer') return ok('401 with a Bearer challenge, which announces no login.', []);
+  return warning('401 without "WWW-Authenticate: Bearer …", so clients do not know that a token is missing.', []);
 }
 
 async function examineClient(examination: Examination, metadata: Fields): Promise<void> {
   const { address, report, web, registers } = examination;
-  const announced = report('registration', 'Clients can get a client id', checkRegistrationMetadata(metadata));
+  const announced = report('registration', 'Clients can get a client ID', checkRegistrationMetadata(metadata));
   const endpoint = metadata.registration_endpoint;
   if (announced.status === 'problem' || !registers || typeof endpoint !== 'string' || !URL.canParse(endpoint)) return;
   const page = await register(web, endpoint, 'Toolhost doctor', [ownRedirectUri]);
   const registered = report('register', 'A client registers', checkRegistration(page, [ownRedirectUri]));
   const clientId = page.json?.client_id;
   if (registered.status === 'problem' || typeof clientId !== 'string') return;
-  report('redirect_uris', 'The redirect URIs of known clients are taken', await checkKnownClients(web, endpoint));
+  report('redirect_uris', 'The redirect URIs of known clients are accepted', await checkKnownClients(web, endpoint));
   const trial: Trial = { web, metadata, clientId, address };
   if (!hasUrl(metadata, 'authorization_endpoint') || !hasUrl(metadata, 'token_endpoint')) return;
   if (report('authorize', 'A login begins', await checkAuthorization(trial)).status !== 'problem') {
     report('pkce', 'PKCE is required', await checkPkceIsRequired(trial));
-    report('redirect_uri', 'Only registered redirect URIs are taken', await checkRedirectUris(trial));
+    report('redirect_uri', 'Only registered redirect URIs are accepted', await checkRedirectUris(trial));
   }
   if (metadata.client_id_metadata_document_supported === true)
-    report('client_documents', 'Metadata documents of known clients are taken', await checkClientDocuments(trial));
-  report('token_endpoint', 'The token endpoint answers as clients expect', await checkTokenEndpoint(trial));
+    report('client_documents', 'Metadata documents of known clients are accepted', await checkClientDocuments(trial));
+  report('token_endpoint', 'The token endpoint responds as clients expect', await checkTokenEndpoint(trial));
   const made = await post({ web, address, token: 'made-up-token-of-toolhost-doctor' }, initialize);
-  report('expired_token', 'A token that is not valid is refused with 401', checkMadeUpToken(made));
+  report('expired_token', 'An invalid token is rejected with 401', checkMadeUpToken(made));
 }
 
 const hasUrl = (metadata: Fields, name: string) => typeof metadata[name] === 'string' && URL.canParse(metadata[name]);
 
 function checkMadeUpToken({ status }: Answered): Verdict {
   if (status === 401) return ok('401, so clients log in again when their token expires.');
-  if (status === 200) return ok('It is accepted until a tool is called, so this server passes tokens on.');
+  if (status === 200) return ok('It is accepted until a tool is called, so this server forwards tokens.');
   return problem(
-    `A token that is not valid is answered with ${status} instead of 401, so clients do not log in again when it expires.`,
+    `The server responds to an invalid token with ${status} instead of 401, so clients do not log in again when a token expires.`,
   );
 }
 
-/** A login that is begun and never finished. */
+/** A login that is started and never completed. */
 type Trial = { web: WebClient; metadata: Fields; clientId: string; address: string };
 
 const foreignUri = 'https://attacker.example/callback';
 
-/** Where a request to the authorization endpoint leads. */
+/** Result of a request to the authorization endpoint. */
 type Outcome = { kind: 'page' | 'elsewhere' } | { kind: 'refused'; why: string } | { kind: 'sent_to_foreign_uri' };
 
 async function authorize({ web, metadata, clientId, address }: Trial, changes: Record<string, string | undefined>) {
@@ -114,7 +121,7 @@ function outcomeOf(page: Answered): Outcome {
   const location = headers.get('location');
   if (status >= 300 && status < 400 && location !== null) {
     const target = URL.parse(location, page.url);
-    if (!target) return { kind: 'refused', why: `a redirect to something that is no URL` };
+    if (!target) return { kind: 'refused', why: `a redirect to an invalid URL` };
     if (target.href.startsWith('https://attacker.example/')) return { kind: 'sent_to_foreign_uri' };
     const error = target.searchParams.get('error');
     return error === null ? { kind: 'elsewhere' } : { kind: 'refused', why: errorOf({ error }).trim() || 'an error' };
@@ -123,20 +130,19 @@ function outcomeOf(page: Answered): Outcome {
   return { kind: 'refused', why: `${status}${errorOf(page.json)}` };
 }
 
-/** Checks whether a login begins as clients begin it. */
+/** Checks that a login starts as clients start it. */
 async function checkAuthorization(trial: Trial): Promise<Verdict> {
   const { page, outcome } = await authorize(trial, {});
-  if (outcome.kind === 'refused')
-    return problem(`The client that has just registered cannot begin a login: ${outcome.why}.`);
+  if (outcome.kind === 'refused') return problem(`The newly registered client cannot start a login: ${outcome.why}.`);
   if (outcome.kind === 'page' && !cannotBeFramed(page))
-    return warning(
-      'The page of the login can be shown in a frame of another page, which can trick people into consent.',
-      [],
-    );
-  return ok(outcome.kind === 'page' ? 'A login begins with a page.' : 'A login begins with a redirect.');
+    return warning('The login page can be shown in a frame of another page, which can trick people into consent.', []);
+  return ok(outcome.kind === 'page' ? 'A login starts with a page.' : 'A login starts with a redirect.');
 }
 
-/** Begins a login as the clients do that use their metadata document wherever it is announced, and register nowhere else. */
+/**
+ * Starts a login as the clients that use their metadata document wherever documents are supported, and never register
+ * instead.
+ */
 async function checkClientDocuments(trial: Trial): Promise<Verdict> {
   const insisting = [...knownDocuments].filter(([, { insists }]) => insists);
   const reasons: Reason[] = [];
@@ -144,11 +150,11 @@ async function checkClientDocuments(trial: Trial): Promise<Verdict> {
     const redirect_uri = redirectUris[0]?.replace('/callback', ':38100/callback');
     const { outcome } = await authorize({ ...trial, clientId }, { redirect_uri });
     if (outcome.kind !== 'refused') continue;
-    const text = `${name} identifies itself by ${clientId}, which the server announces to take and refuses: ${outcome.why}. The server may be unable to fetch it.`;
+    const text = `${name} identifies itself with ${clientId}. The server announces support for that but rejects it: ${outcome.why}. It may be unable to fetch the document.`;
     reasons.push({ clients: [name], text, stops: true });
   }
   const names = insisting.map(([, { name }]) => name);
-  return reasons.length === 0 ? ok(`A login of ${inWords(names)} begins.`, names) : warningOf(reasons);
+  return reasons.length === 0 ? ok(`${inWords(names)} can start a login.`, names) : warningOf(reasons);
 }
 
 function cannotBeFramed({ headers }: Answered): boolean {
@@ -157,23 +163,23 @@ function cannotBeFramed({ headers }: Answered): boolean {
   );
 }
 
-/** Checks whether PKCE is required (MCP 2025-11-25, authorization). */
+/** Checks that PKCE is required (MCP 2025-11-25, authorization). */
 async function checkPkceIsRequired(trial: Trial): Promise<Verdict> {
   const { outcome } = await authorize(trial, { code_challenge: undefined, code_challenge_method: undefined });
-  if (outcome.kind === 'refused') return ok('A request without PKCE is refused.');
-  return problem('A login begins without PKCE, so a stolen code is enough to take it over.', []);
+  if (outcome.kind === 'refused') return ok('A request without PKCE is rejected.');
+  return problem('A login starts without PKCE, so a stolen code is enough to hijack it.', []);
 }
 
-/** Checks whether codes go only to registered redirect URIs (RFC 6749, 3.1.2.3). */
+/** Checks that codes are sent only to registered redirect URIs (RFC 6749, 3.1.2.3). */
 async function checkRedirectUris(trial: Trial): Promise<Verdict> {
   const { outcome } = await authorize(trial, { redirect_uri: foreignUri });
-  if (outcome.kind === 'refused') return ok('A redirect URI that is not registered is refused.');
+  if (outcome.kind === 'refused') return ok('An unregistered redirect URI is rejected.');
   if (outcome.kind === 'sent_to_foreign_uri')
-    return problem('A redirect URI that is not registered is redirected to, so anybody can collect codes.', []);
-  return problem('A login begins with a redirect URI that is not registered, so codes may go to anybody.', []);
+    return problem('The server redirects to an unregistered redirect URI, so anyone can collect codes.', []);
+  return problem('A login starts with an unregistered redirect URI, so anyone may receive codes.', []);
 }
 
-/** Checks the token endpoint by a code that never existed (RFC 6749, 5.2). */
+/** Checks the token endpoint with a code that never existed (RFC 6749, 5.2). */
 async function checkTokenEndpoint({ web, metadata, clientId, address }: Trial): Promise<Verdict> {
   const page = await web.ask(metadata.token_endpoint as string, {
     method: 'POST',
@@ -188,18 +194,17 @@ async function checkTokenEndpoint({ web, metadata, clientId, address }: Trial): 
     }).toString(),
   });
   const { status, json } = page;
-  if (status === 200) return problem('The token endpoint answers a made-up code with 200.', []);
+  if (status === 200) return problem('The token endpoint responds to a made-up code with 200.', []);
   if (!json || typeof json.error !== 'string')
     return problem(
-      `The token endpoint answers a made-up code with ${status} and ${typeOfAnswer(page.headers) || 'no'} content instead of a JSON error.`,
+      `The token endpoint responds to a made-up code with ${status} and ${typeOfAnswer(page.headers) || 'no'} content instead of a JSON error.`,
     );
-  if (json.error === 'invalid_client')
-    return problem('The token endpoint does not know the client that has just registered.');
+  if (json.error === 'invalid_client') return problem('The token endpoint does not know the newly registered client.');
   if (json.error !== 'invalid_grant')
     return warning(
-      `The token endpoint answers a made-up code with${errorOf(json) || ' another error'} instead of invalid_grant.`,
+      `The token endpoint responds to a made-up code with${errorOf(json) || ' another error'} instead of invalid_grant.`,
     );
-  return ok('A made-up code is refused with invalid_grant.');
+  return ok('A made-up code is rejected with invalid_grant.');
 }
 
 function readChallenge(page: Answered): { scheme: string | undefined; metadataUrl: string | undefined } {
@@ -210,21 +215,21 @@ function readChallenge(page: Answered): { scheme: string | undefined; metadataUr
   };
 }
 
-/** Checks a refusal without a credential (RFC 6750, 3; RFC 9728, 5.1). */
+/** Checks the challenge for a request without a credential (RFC 6750, 3; RFC 9728, 5.1). */
 export function checkChallenge(page: Answered): Verdict {
   const { scheme, metadataUrl } = readChallenge(page);
   if (scheme?.toLowerCase() !== 'bearer')
     return problem('401 without "WWW-Authenticate: Bearer …", so clients do not know that they can log in.');
   if (metadataUrl === undefined)
     return warning(
-      '401 without resource_metadata in its challenge; clients have to guess where the login is announced.',
+      '401 without resource_metadata in its challenge, so clients must guess where the login is announced.',
     );
   if (!URL.canParse(metadataUrl))
-    return problem(`resource_metadata is ${JSON.stringify(metadataUrl)}, which is no URL.`);
+    return problem(`resource_metadata is ${JSON.stringify(metadataUrl)}, which is not a URL.`);
   return ok('401, with a link to the login.');
 }
 
-/** Where clients look for the metadata of a resource, in their order (RFC 9728, 3.1). */
+/** Returns the URLs at which clients look for the metadata of a resource, in their order (RFC 9728, 3.1). */
 function resourceUrls(address: string, named: string | undefined): string[] {
   const { origin, pathname } = new URL(address);
   const path = pathname === '/' ? '' : pathname;
@@ -242,25 +247,25 @@ export async function findResource(
   for (const url of urls) {
     const page = await quietly(web, url);
     if (page?.status !== 200 || !page.json) {
-      if (url === named)
-        return { verdict: problem(`The metadata that the challenge names is answered with ${faultOf(page)}.`) };
+      if (url === named) return { verdict: problem(`The metadata URL in the challenge returns ${faultOf(page)}.`) };
       continue;
     }
     const verdict = checkDocument(page, checkResourceMetadata(page.json, address));
     const isAtRoot = url === urls.at(-1) && urls.length > 1 && url !== named;
     if (verdict.status === 'ok' && isAtRoot)
       return {
-        verdict: warning(`The metadata is only at ${url}; some clients look only below the path of the server.`, [
-          'Zed',
-        ]),
+        verdict: warning(`The metadata is only at ${url}; some clients look only below the server path.`, ['Zed']),
         resource: page.json,
       };
     return { verdict, resource: page.json };
   }
-  return { verdict: problem('No metadata of the resource is found, so clients do not know where to log in.') };
+  return { verdict: problem('No resource metadata was found, so clients do not know where to log in.') };
 }
 
-/** Where clients look for the metadata of an issuer, in their order (RFC 8414, 3.1; OpenID Connect Discovery 1.0, 4). */
+/**
+ * Returns the URLs at which clients look for the metadata of an issuer, in their order (RFC 8414, 3.1; OpenID Connect
+ * Discovery 1.0, 4).
+ */
 function issuerUrls(issuer: string): string[] {
   const { origin, pathname } = new URL(issuer);
   const path = pathname === '/' ? '' : pathname.replace(/\/$/, '');
@@ -279,7 +284,7 @@ export async function findIssuer(
 ): Promise<{ verdict: Verdict; issuer?: string; metadata?: Fields }> {
   const issuer = textsOf(resource.authorization_servers)[0];
   if (issuer === undefined || !URL.canParse(issuer))
-    return { verdict: problem('The resource names no authorization server that could be asked.') };
+    return { verdict: problem('The resource metadata names no authorization server with a valid URL.') };
   let last: Answered | undefined;
   for (const url of issuerUrls(issuer)) {
     const page = await quietly(web, url);
@@ -292,7 +297,7 @@ export async function findIssuer(
   };
 }
 
-/** A document that pages read needs CORS; the wrong media type stops some parsers. */
+/** Checks the media type of a document, because some parsers reject a wrong one. */
 function checkDocument(page: Answered, verdict: Verdict): Verdict {
   if (verdict.status !== 'ok') return verdict;
   if (!typeOfAnswer(page.headers).endsWith('json'))
@@ -302,7 +307,7 @@ function checkDocument(page: Answered, verdict: Verdict): Verdict {
   return verdict;
 }
 
-/** Whether pages of other origins may read the documents; clients that run in a browser need that. */
+/** Checks if pages of other origins may read the documents. Clients that run in a browser require that. */
 async function checkCors(web: WebClient, urls: readonly string[]): Promise<Verdict> {
   const refused: string[] = [];
   for (const url of urls) {
@@ -310,14 +315,14 @@ async function checkCors(web: WebClient, urls: readonly string[]): Promise<Verdi
     const allowed = page?.headers.get('access-control-allow-origin');
     if (allowed !== '*' && allowed !== 'https://client.example') refused.push(new URL(url).pathname);
   }
-  if (refused.length === 0) return ok('Pages may read the metadata, as clients in a browser do.');
+  if (refused.length === 0) return ok('Web pages may read the metadata, as clients in a browser do.');
   return warning(
     `Clients that run in a browser may not read ${refused.join(' and ')}: no Access-Control-Allow-Origin.`,
     [],
   );
 }
 
-/** A look at a place where there may be nothing. */
+/** Requests a URL that may not exist. Returns undefined if there is no response. */
 async function quietly(
   web: WebClient,
   url: string,
@@ -332,18 +337,18 @@ async function quietly(
 }
 
 function faultOf(page: Answered | undefined): string {
-  if (!page) return 'no answer';
-  return page.status === 200 ? 'something that is no JSON object' : String(page.status);
+  if (!page) return 'no response';
+  return page.status === 200 ? 'a body that is not a JSON object' : String(page.status);
 }
 
-/** Locations of the documents, for `checkCors`. */
+/** Returns the document URLs for `checkCors`. */
 function documentUrls(address: string, refusal: Answered, issuer: string | undefined): string[] {
   const [resource] = resourceUrls(address, readChallenge(refusal).metadataUrl);
   const [server] = issuer === undefined ? [] : issuerUrls(issuer);
   return [resource, server].filter((url) => url !== undefined);
 }
 
-/** The redirect URI of this examination. Nothing listens there: no login is finished. */
+/** Redirect URI of this examination. Nothing listens there, because no login is completed. */
 const ownRedirectUri = 'http://127.0.0.1:38199/callback';
 
 export async function register(
@@ -365,27 +370,30 @@ export async function register(
   });
 }
 
-/** Checks the answer to a registration (RFC 7591, 3.2.1). */
+/** Checks the response to a registration (RFC 7591, 3.2.1). */
 export function checkRegistration(page: Answered, redirectUris: readonly string[]): Verdict {
   const { status, json } = page;
-  if (status === 429) return warning('There were too many registrations; try again later.');
-  if (!isCreated(page)) return problem(`Registration is answered with ${status}${errorOf(json)}.`);
-  if (typeof json?.client_id !== 'string' || json.client_id === '') return problem('Registration gives no client_id.');
+  if (status === 429) return warning('There were too many registrations. Try again later.');
+  if (!isCreated(page)) return problem(`The server responds to registration with ${status}${errorOf(json)}.`);
+  if (typeof json?.client_id !== 'string' || json.client_id === '')
+    return problem('Registration returns no client_id.');
   const echoed = textsOf(json.redirect_uris);
   const lost = redirectUris.filter((uri) => !echoed.includes(uri));
   if (json.redirect_uris !== undefined && lost.length > 0)
-    return problem(`Registration keeps other redirect URIs than it was given: ${lost[0]} is missing.`);
+    return problem(`Registration does not store all redirect URIs: ${lost[0]} is missing.`);
   const expires = json.client_secret_expires_at;
   if (typeof expires === 'number' && expires !== 0 && expires <= dateOf(page))
-    return problem('Registration gives a client that has expired already (client_secret_expires_at).');
+    return problem('Registration returns a client that has already expired (client_secret_expires_at).');
   const method = json.token_endpoint_auth_method;
   if (method !== undefined && method !== 'none' && typeof json.client_secret !== 'string')
-    return problem(`Registration wants the client to authenticate (${JSON.stringify(method)}) and gives it no secret.`);
-  if (status !== 201) return warning(`Registration is answered with ${status} instead of 201.`);
+    return problem(
+      `Registration requires the client to authenticate (${JSON.stringify(method)}) but returns no secret.`,
+    );
+  if (status !== 201) return warning(`The server responds to registration with ${status} instead of 201.`);
   return ok('A client can register.');
 }
 
-/** The server's own time, in seconds since 1970, if it states it. */
+/** Returns the server's own time, in seconds since 1970, if the response contains it. */
 const dateOf = ({ headers }: Answered) => Date.parse(headers.get('date') ?? '') / 1000;
 
 const isCreated = ({ status }: Answered) => status === 201 || status === 200;
@@ -395,21 +403,21 @@ async function checkKnownClients(web: WebClient, endpoint: string): Promise<Verd
   const refused: { name: string; why: string }[] = [];
   for (const { name, redirectUris } of registeringClients) {
     const page = await register(web, endpoint, name, redirectUris);
-    if (page.status === 429) return warning('There were too many registrations; try again later.');
+    if (page.status === 429) return warning('There were too many registrations. Try again later.');
     if (!isCreated(page)) refused.push({ name, why: `${page.status}${errorOf(page.json)}` });
   }
   if (refused.length === 0)
     return ok(
-      'The redirect URIs of all these clients are taken.',
+      'The redirect URIs of all these clients are accepted.',
       registeringClients.map(({ name }) => name),
     );
   return problem(
-    `Refused: ${refused.map(({ name, why }) => `${name} (${why})`).join('; ')}.`,
+    `Rejected: ${refused.map(({ name, why }) => `${name} (${why})`).join('; ')}.`,
     refused.map(({ name }) => name),
   );
 }
 
-/** The error code of OAuth in an answer. It is a short word; free text of the server is not repeated. */
+/** Formats the OAuth error code of a response. It is a short word. Free text of the server is not repeated. */
 export function errorOf(json: Fields | undefined): string {
   const error = json?.error;
   return typeof error === 'string' && /^[\w.-]{1,50}$/.test(error) ? ` ${error}` : '';

@@ -19,7 +19,7 @@ import { type Answered, type Fields, objectOf, streamedMessage, typeOfAnswer, ty
 
 const clientInfo = { name: 'toolhost-doctor', version: '1' };
 
-/** The server under examination, and the token to send, if any. */
+/** The examined server, and the token to send, if any. */
 export type McpAddress = { web: WebClient; address: string; token: string | undefined };
 
 function authorizationOf(token: string | undefined): Record<string, string> {
@@ -50,7 +50,7 @@ export const initialize: Fields = {
   params: { protocolVersion: newestLegacyRevision, capabilities: {}, clientInfo },
 };
 
-/** The JSON-RPC message of an answer, which is JSON or an event stream. */
+/** Returns the JSON-RPC message of a response, which is JSON or an event stream. */
 function rpcOf(page: Answered): Fields | undefined {
   return typeOfAnswer(page.headers) === 'text/event-stream' ? streamedMessage(page.text) : page.json;
 }
@@ -58,14 +58,16 @@ function rpcOf(page: Answered): Fields | undefined {
 export const resultOf = (rpc: Fields | undefined): Fields => objectOf(rpc?.result);
 
 const firstAnswers: { readonly [status: number]: Verdict } = {
-  401: ok('A request without a credential is refused with 401.'),
-  403: problem('A request without a credential is answered with 403; clients log in only after 401.'),
-  404: problem('There is nothing at this address (404); check the path.'),
-  405: problem('The address does not take POST (405). It may be the address of a page, or of the older SSE transport.'),
-  406: problem('It refuses clients that accept both JSON and event streams (406), as all of them do.'),
+  401: ok('A request without a credential is rejected with 401.'),
+  403: problem('A request without a credential is rejected with 403, but clients log in only after 401.'),
+  404: problem('The server has nothing at this URL (404). Check the path.'),
+  405: problem(
+    'The server does not accept POST (405). The URL may be that of a web page, or of the older SSE transport.',
+  ),
+  406: problem('The server rejects clients that accept both JSON and event streams (406), as all clients do.'),
 };
 
-/** Checks the answer to `initialize` without a credential. */
+/** Checks the response to `initialize` without a credential. */
 export function checkFirstAnswer(page: Answered): Verdict {
   const { status, headers } = page;
   const known = firstAnswers[status];
@@ -73,32 +75,34 @@ export function checkFirstAnswer(page: Answered): Verdict {
   if (status >= 300 && status < 400) {
     const target = URL.parse(headers.get('location') ?? '', page.url);
     return problem(
-      `It answers with a redirect (${status})${target ? ` to ${target.origin}${target.pathname}` : ''}. Clients lose the message or the credential on the way; give them the address behind it.`,
+      `The server responds with a redirect (${status})${target ? ` to ${target.origin}${target.pathname}` : ''}. Clients lose the message or the credential when they follow it, so use the target URL instead.`,
     );
   }
-  if (status !== 200) return problem(`initialize is answered with ${status}.`);
+  if (status !== 200) return problem(`The server responds to initialize with ${status}.`);
   const type = typeOfAnswer(headers);
   if (type !== 'application/json' && type !== 'text/event-stream')
     return problem(
-      `The answer is ${type || 'without a Content-Type'}; an MCP server answers with application/json or text/event-stream.`,
+      `The response is ${type || 'without a Content-Type'}. An MCP server responds with application/json or text/event-stream.`,
     );
-  return rpcOf(page) ? ok('It answers without a credential.') : problem('The answer is no JSON-RPC message.');
+  return rpcOf(page)
+    ? ok('The server responds without a credential.')
+    : problem('The response is not a JSON-RPC message.');
 }
 
 /** Checks the result of `initialize` (MCP 2025-11-25, lifecycle). */
 export function checkInitialize(result: Fields): Verdict {
   const { protocolVersion, capabilities, serverInfo } = result;
-  if (typeof protocolVersion !== 'string') return problem('The answer to initialize has no protocolVersion.');
+  if (typeof protocolVersion !== 'string') return problem('The response to initialize has no protocolVersion.');
   if (typeof objectOf(serverInfo).name !== 'string')
-    return problem('The answer to initialize has no serverInfo with a name.');
+    return problem('The response to initialize has no serverInfo with a name.');
   if (!('tools' in objectOf(capabilities)))
-    return problem('The answer to initialize does not announce tools, so clients ask for none.');
+    return problem('The response to initialize does not announce tools, so clients request none.');
   if (!revisions.some((revision) => revision === protocolVersion))
-    return warning(`The server wants revision ${JSON.stringify(protocolVersion)}, which few clients know.`);
+    return warning(`The server uses revision ${JSON.stringify(protocolVersion)}, which few clients support.`);
   return ok(`Revision ${protocolVersion}.`);
 }
 
-/** A legacy session: everything after `initialize` repeats its revision and its session id, where it has one. */
+/** A stateful session. Every request after `initialize` repeats its revision and its session ID, if it has one. */
 type McpSession = { at: McpAddress; headers: Record<string, string>; hasId: boolean };
 
 function sessionOf(at: McpAddress, opened: Answered): McpSession {
@@ -113,47 +117,53 @@ function sessionOf(at: McpAddress, opened: Answered): McpSession {
 
 async function checkNotification({ at, headers }: McpSession): Promise<Verdict> {
   const { status } = await post(at, { method: 'notifications/initialized' }, headers);
-  if (status === 202) return ok('202, as the protocol wants it.');
-  if (status < 300) return warning(`notifications/initialized is answered with ${status} instead of 202.`);
-  return problem(`notifications/initialized is answered with ${status}; clients give up there.`);
+  if (status === 202) return ok('202, as the protocol requires.');
+  if (status < 300) return warning(`The server responds to notifications/initialized with ${status} instead of 202.`);
+  return problem(`The server responds to notifications/initialized with ${status}, so clients give up.`);
 }
 
 async function checkUnknownMethod({ at, headers }: McpSession): Promise<Verdict> {
   const page = await post(at, { id: 7, method: 'toolhost/doctor' }, headers);
   const error = objectOf(rpcOf(page)?.error);
-  if (typeof error.code === 'number') return ok('An unknown method is answered with a JSON-RPC error.');
+  if (typeof error.code === 'number') return ok('The server responds to an unknown method with a JSON-RPC error.');
   return warning(
-    `An unknown method is answered with ${page.status} and no JSON-RPC error; newer clients try methods first.`,
+    `The server responds to an unknown method with ${page.status} and no JSON-RPC error, but newer clients try methods first.`,
   );
 }
 
-/** Clients open a GET for messages of the server; 405 says that there are none (MCP 2025-11-25, transports). */
+/**
+ * Checks GET, which clients open to receive server messages. 405 means that there are none (MCP 2025-11-25,
+ * transports).
+ */
 async function checkGet({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
   const page = await web.ask(address, {
     headers: { ...headers, ...authorizationOf(token), accept: 'text/event-stream' },
     headOnly: true,
   });
-  if (page.status === 405) return ok('GET is answered with 405: no messages of the server.');
+  if (page.status === 405) return ok('The server responds to GET with 405, so it sends no messages of its own.');
   if (page.status === 200 && typeOfAnswer(page.headers) === 'text/event-stream')
     return ok('GET opens an event stream.');
-  return warning(`GET is answered with ${page.status}; expected: 405, or an event stream.`);
+  return warning(`The server responds to GET with ${page.status}. Expected: 405, or an event stream.`);
 }
 
-/** Clients that no longer need a session end it; 405 says that a server does not let them (MCP 2025-11-25, transports). */
+/**
+ * Ends a session as clients do that no longer need it. 405 means that the server does not allow that (MCP 2025-11-25,
+ * transports).
+ */
 async function endSession({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
   const { status } = await web.ask(address, {
     method: 'DELETE',
     headers: { ...headers, ...authorizationOf(token) },
     headOnly: true,
   });
-  if (status === 405) return ok('DELETE is answered with 405: the server ends its sessions itself.', []);
-  if (status < 300) return ok('The session of this examination is ended.', []);
-  return warning(`DELETE is answered with ${status}; expected: a status of success, or 405.`, []);
+  if (status === 405) return ok('The server responds to DELETE with 405, so it ends its sessions itself.', []);
+  if (status < 300) return ok('The session of this check was ended.', []);
+  return warning(`The server responds to DELETE with ${status}. Expected: a success status, or 405.`, []);
 }
 
 const mostPages = 50;
 
-/** All tools, page by page; or the reason why they cannot be read. */
+/** Returns all tools, read page by page, or the reason why they cannot be read. */
 async function listTools({ at, headers }: McpSession): Promise<Fields[] | string> {
   const tools: Fields[] = [];
   const cursors = new Set<unknown>();
@@ -163,7 +173,7 @@ async function listTools({ at, headers }: McpSession): Promise<Fields[] | string
     const answer = await post(at, { id: 10 + page, method: 'tools/list', params }, headers);
     const rpc = rpcOf(answer);
     const found = resultOf(rpc).tools;
-    if (!Array.isArray(found)) return `tools/list is answered with ${answer.status} and ${summaryOf(rpc)}.`;
+    if (!Array.isArray(found)) return `The server responds to tools/list with ${answer.status} and ${summaryOf(rpc)}.`;
     tools.push(...found.map(objectOf));
     cursor = resultOf(rpc).nextCursor;
     if (cursor === undefined || cursor === null) return tools;
@@ -179,7 +189,10 @@ function summaryOf(rpc: Fields | undefined): string {
   return rpc ? 'a result without tools' : 'no JSON-RPC message';
 }
 
-/** Which eras of the protocol are answered. Missing the modern one is no fault: clients fall back. */
+/**
+ * Checks which protocol generations the server supports. Lack of the stateless one is not a problem, because clients
+ * fall back.
+ */
 async function checkModern(at: McpAddress): Promise<Verdict> {
   const meta = {
     'io.modelcontextprotocol/protocolVersion': modernRevision,
@@ -193,17 +206,17 @@ async function checkModern(at: McpAddress): Promise<Verdict> {
   );
   const { supportedVersions } = resultOf(rpcOf(page));
   if (Array.isArray(supportedVersions) && supportedVersions.includes(modernRevision))
-    return ok(`Revision ${modernRevision} is answered, too.`);
+    return ok(`Revision ${modernRevision} is supported, too.`);
   if (page.status >= 500)
-    return problem(`server/discover is answered with ${page.status}; newer clients send it first.`);
+    return problem(`The server responds to server/discover with ${page.status}, but newer clients send it first.`);
   if (page.status === 401 || page.status === 403)
     return problem(
-      `server/discover is answered with ${page.status} although initialize was not; clients ask to log in again.`,
+      `The server responds to server/discover with ${page.status} although initialize succeeded, so clients ask to log in again.`,
     );
-  return ok(`Revision ${modernRevision} is not answered; newer clients fall back to the handshake.`);
+  return ok(`Revision ${modernRevision} is not supported. Newer clients fall back to the handshake.`);
 }
 
-/** Examines what follows the login: the handshake, the tools, a call, and what newer clients send. */
+/** Examines everything after the login: the handshake, the tools, a call, and the requests of newer clients. */
 export async function examineSession(
   at: McpAddress,
   opened: Answered,
@@ -214,13 +227,13 @@ export async function examineSession(
   const session = sessionOf(at, opened);
   report('notification', 'The handshake is completed', await checkNotification(session));
   const tools = await listTools(session);
-  if (typeof tools === 'string') report('tool_list', 'The list of tools is well-formed', problem(tools));
+  if (typeof tools === 'string') report('tool_list', 'The tool list is well-formed', problem(tools));
   else {
     reportTools(tools, address, report);
     if (call) report('call', `The tool ${call.tool} is called`, await checkCall(session, tools, call));
   }
-  report('unknown_method', 'Unknown methods are answered', await checkUnknownMethod(session));
-  report('get', 'GET is answered', await checkGet(session));
+  report('unknown_method', 'Unknown methods get a response', await checkUnknownMethod(session));
+  report('get', 'GET gets a response', await checkGet(session));
   report('modern', 'The newest revision', await checkModern(at));
   if (session.hasId) report('session', 'The session is ended', await endSession(session));
 }
@@ -228,15 +241,15 @@ export async function examineSession(
 function reportTools(tools: readonly Fields[], address: string, report: ReportCheck): void {
   const names = tools.map(({ name }) => String(name));
   const cost = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
-  report('tool_list', 'The list of tools is well-formed', checkToolList(tools));
+  report('tool_list', 'The tool list is well-formed', checkToolList(tools));
   report('tool_count', 'The number of tools is within limits', checkToolCount(tools.length));
-  report('tool_names', 'The names of the tools are usable', checkToolNames(names, nameOf(address)));
-  report('tool_hints', 'The tools say what they do', checkHints(tools));
-  report('tool_schemas', 'The schemas of the tools are taken by every client', checkSchemas(tools));
-  report('token_estimate', 'The list of tools is affordable', checkTokens(tokensOfLength(JSON.stringify(cost).length)));
+  report('tool_names', 'The tool names are usable', checkToolNames(names, nameOf(address)));
+  report('tool_hints', 'The tools have annotations', checkHints(tools));
+  report('tool_schemas', 'Every client accepts the tool schemas', checkSchemas(tools));
+  report('token_estimate', 'The tool list is affordable', checkTokens(tokensOfLength(JSON.stringify(cost).length)));
 }
 
-/** The name that people would give the server in their client. */
+/** Returns the name that people would give the server in their client. */
 function nameOf(address: string): string {
   const { hostname, pathname } = new URL(address);
   const last = pathname.split('/').findLast((part) => part !== '' && part !== 'mcp');
@@ -255,38 +268,41 @@ async function checkCall({ at, headers }: McpSession, tools: readonly Fields[], 
   }
   const isReading = objectOf(tool.annotations).readOnlyHint === true;
   if (!isReading && !(await call.mayChange()))
-    return warning('It was not called: it is not marked as read-only (readOnlyHint); --yes calls it all the same.', []);
+    return warning(
+      'The tool was not called, because it is not marked as read-only (readOnlyHint). Use --yes to call it anyway.',
+      [],
+    );
   const params = { name: call.tool, arguments: call.arguments };
   const page = await post(at, { id: 20, method: 'tools/call', params }, headers);
   const rpc = rpcOf(page);
   if (!rpc || !('result' in rpc || 'error' in rpc))
-    return problem(`tools/call is answered with ${page.status} and no JSON-RPC message.`);
+    return problem(`The server responds to tools/call with ${page.status} and no JSON-RPC message.`);
   const { code, message } = objectOf(rpc.error);
   if (typeof code === 'number')
-    return problem(`tools/call is answered with the JSON-RPC error ${code}: ${visible(message)}`);
+    return problem(`The server responds to tools/call with the JSON-RPC error ${code}: ${visible(message)}`);
   return checkResult(resultOf(rpc), tool);
 }
 
 function checkResult(result: Fields, tool: Fields): Verdict {
   const { content, structuredContent, isError } = result;
-  if (!Array.isArray(content)) return problem('The result has no content, which clients expect to be a list.');
+  if (!Array.isArray(content)) return problem('The result has no content list, which clients expect.');
   const types = content.map((block) => String(objectOf(block).type));
   const unknown = types.find((type) => !blockTypes.has(type));
-  if (unknown !== undefined) return problem(`The result has a block of the type ${JSON.stringify(unknown)}.`);
+  if (unknown !== undefined) return problem(`The result has a block of the unknown type ${JSON.stringify(unknown)}.`);
   const text = content.map((block) => objectOf(block).text).find((found) => typeof found === 'string');
-  if (isError === true) return warning(`The tool reports a failure: ${visible(text)}`, []);
+  if (isError === true) return warning(`The tool reports an error: ${visible(text)}`, []);
   if (tool.outputSchema !== undefined && structuredContent === undefined)
-    return problem('The tool announces an outputSchema, and its result has no structuredContent; SDKs refuse it.');
+    return problem('The tool has an outputSchema, but its result has no structuredContent, so SDKs reject it.');
   const strict = clientsThat(({ wantsObjects }) => wantsObjects);
   if (structuredContent === undefined && isBareJson(text))
     return warning(
-      `The text is JSON and no object; ${inWords(strict)} fails there without structuredContent such as {"result": …}.`,
+      `The text is JSON but not an object. ${inWords(strict)} fails without structuredContent such as {"result": …}.`,
       strict,
     );
   return ok(`The result has ${types.length === 0 ? 'no blocks' : types.join(', ')}: ${visible(text)}`, []);
 }
 
-/** Whether a text is JSON, and no object. */
+/** Returns true if a text is JSON but not an object. */
 function isBareJson(text: unknown): boolean {
   try {
     const value: unknown = JSON.parse(String(text));
@@ -296,7 +312,7 @@ function isBareJson(text: unknown): boolean {
   }
 }
 
-/** The beginning of a text of the server, on one line and without characters that control a terminal. */
+/** Returns the beginning of a server text on one line, without characters that control a terminal. */
 function visible(text: unknown): string {
   if (typeof text !== 'string') return '(no text)';
   const line = text.replaceAll(/[\p{C}\s]+/gu, ' ').trim();

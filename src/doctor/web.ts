@@ -2,7 +2,7 @@ import { mediaTypeOf } from '../domain/http/headers.ts';
 
 export type Fields = { [key: string]: unknown };
 
-/** Returns an empty object for everything else. */
+/** Returns a value if it is an object, otherwise an empty object. */
 export function objectOf(value: unknown): Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 }
@@ -11,7 +11,7 @@ export function textsOf(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((entry) => typeof entry === 'string') : [];
 }
 
-/** An answer of the examined server; `text` is cut at `mostAnswerBytes`. */
+/** A response of the examined server. `text` is truncated at `mostAnswerBytes`. */
 export type Answered = {
   url: string;
   status: number;
@@ -25,7 +25,7 @@ export type Ask = {
   method?: string;
   headers?: Record<string, string>;
   body?: string;
-  /** Leaves the content of the answer unread: a stream that a server opens for its own messages may stay silent. */
+  /** Skips the response body. A stream that a server opens for its own messages may never send anything. */
   headOnly?: boolean;
 };
 
@@ -35,13 +35,13 @@ export type WebClient = {
   ask(url: string, ask?: Ask): Promise<Answered>;
 };
 
-/** Why there was no answer, in a sentence for people. */
+/** Reason why there was no response, in a sentence for people. */
 export class Unreachable extends Error {}
 
 export const mostAnswerBytes = 16 * 1024 * 1024;
 const userAgent = 'toolhost-doctor';
 
-/** `timeoutMs` is for a whole answer. */
+/** Creates a client. `timeoutMs` applies to each whole response. */
 export function createWebClient(fetch: typeof globalThis.fetch, timeoutMs: number): WebClient {
   return {
     async ask(url, { method = 'GET', headers = {}, body, headOnly = false } = {}) {
@@ -67,7 +67,7 @@ async function leaveUnread(response: Response): Promise<string> {
   return '';
 }
 
-/** Reads no further than the first answer in an event stream, which may stay open. */
+/** Reads the body. Stops after the first message of an event stream, which may stay open. */
 async function textOf(response: Response): Promise<string> {
   if (!response.body) return '';
   const isAnswered = typeOfAnswer(response.headers) === 'text/event-stream' ? createAnswerFinder() : undefined;
@@ -97,14 +97,17 @@ function jsonOf(text: string): Fields | undefined {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? objectOf(value) : undefined;
   } catch {
-    // Whatever is no JSON object has none of the fields that are looked for.
+    // Anything other than a JSON object has none of the fields that are read.
     return undefined;
   }
 }
 
 const betweenEvents = /\r?\n\r?\n/;
 
-/** Says of each piece of an event stream whether an answer ends in it. Each event is read once, however it is cut. */
+/**
+ * Creates a function that returns true for the chunk in which the first response of an event stream ends. Each event is
+ * parsed once, regardless of the chunk boundaries.
+ */
 function createAnswerFinder(): (piece: string) => boolean {
   let unread = '';
   let end = '';
@@ -119,7 +122,7 @@ function createAnswerFinder(): (piece: string) => boolean {
   };
 }
 
-/** The first JSON-RPC answer in an event stream; undefined while there is none. */
+/** Returns the first JSON-RPC response in an event stream; undefined if there is none yet. */
 export function streamedMessage(stream: string): Fields | undefined {
   for (const event of stream.split(betweenEvents)) {
     const message = messageOf(event);
@@ -139,19 +142,20 @@ function messageOf(event: string): Fields | undefined {
 }
 
 function reasonOf(error: unknown, timeoutMs: number): string {
-  if (error instanceof Error && error.name === 'TimeoutError') return `it did not answer within ${timeoutMs / 1000} s`;
+  if (error instanceof Error && error.name === 'TimeoutError')
+    return `the server did not respond within ${timeoutMs / 1000} s`;
   const { code } = objectOf(error instanceof Error ? error.cause : undefined);
   return connectionReason(error) ?? `the connection failed${typeof code === 'string' ? ` (${code})` : ''}`;
 }
 
 const reasons: { readonly [code: string]: string } = {
-  ENOTFOUND: 'its host name is not known',
-  EAI_AGAIN: 'its host name could not be looked up',
+  ENOTFOUND: 'its host name is unknown',
+  EAI_AGAIN: 'its host name could not be resolved',
   ECONNREFUSED: 'nothing listens at its address',
-  ECONNRESET: 'it closed the connection before the end of its answer',
-  UND_ERR_SOCKET: 'it closed the connection before the end of its answer',
-  UND_ERR_CONNECT_TIMEOUT: 'its address does not answer',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS at this port',
+  ECONNRESET: 'it closed the connection before the end of the response',
+  UND_ERR_SOCKET: 'it closed the connection before the end of the response',
+  UND_ERR_CONNECT_TIMEOUT: 'its address does not respond',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not use TLS on this port',
   CERT_HAS_EXPIRED: 'its certificate has expired',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed',
   SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is signed by an unknown authority',
@@ -160,7 +164,7 @@ const reasons: { readonly [code: string]: string } = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host name',
 };
 
-/** Why `fetch` got no answer from a server, or not the end of one, for people; undefined for a cause without a sentence here. */
+/** Returns why `fetch` got no complete response from a server, for people; undefined for an unlisted cause. */
 export function connectionReason(error: unknown): string | undefined {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return reasons[String((cause as NodeJS.ErrnoException | undefined)?.code)];

@@ -1,8 +1,8 @@
 import { distance } from 'fastest-levenshtein';
 
 /**
- * Arguments that clients add to calls of every tool, whatever its schema says: Gemini CLI `wait_for_previous`; n8n the
- * fields of its own chat and of its tool calls (n8n issues 21500 and 22787); Cursor `random_string` for a tool without
+ * Arguments that clients add to calls of every tool regardless of its schema: `wait_for_previous` by Gemini CLI; fields
+ * of its own chat and tool calls by n8n (n8n issues 21500 and 22787); `random_string` by Cursor for a tool without
  * arguments.
  */
 const clientArguments: ReadonlySet<string> = new Set([
@@ -15,17 +15,17 @@ const clientArguments: ReadonlySet<string> = new Set([
   'random_string',
 ]);
 
-/** Most comparisons of names for one call. */
+/** Maximum number of name comparisons per call. */
 const maxCompared = 2000;
 const maxNameLength = 64;
-/** Shortest names that one and two edits may separate from a declared one. */
+/** Minimum lengths at which one and two edits count as a misspelling of a declared name. */
 const oneEditFrom = 5;
 const twoEditsFrom = 8;
 
 /**
- * Names of undeclared arguments that are left out of a call: those that a client is known to add, and in a call that only
- * reads every name that is not a near miss of a declared one. Any other undeclared argument is refused, because a filter
- * that is missing from a write or a deletion widens it.
+ * Returns the names of undeclared arguments to drop from a call: those that clients are known to add and, if the call
+ * only reads, every name that is not close to a declared one. Any other undeclared argument is refused, because a
+ * filter that is missing from a write or a deletion widens it.
  */
 export function addedArguments(given: object, declared: readonly string[], isReadOnly: boolean): string[] {
   const known = new Set(declared);
@@ -46,7 +46,7 @@ function isNearMiss(name: string, declared: string): boolean {
   return maxEdits > 0 && Math.abs(one.length - other.length) <= maxEdits && distance(one, other) <= maxEdits;
 }
 
-/** A name without case and separators. */
+/** Normalizes a name: removes separators and lowers its case. */
 function folded(name: string): string {
   return name
     .slice(0, 2 * maxNameLength)
@@ -56,10 +56,10 @@ function folded(name: string): string {
 
 const maxListed = 10;
 
-/** The line of a result about arguments that were left out of the call; none without such arguments. */
+/** Returns the result line that names the dropped arguments, or no lines if nothing was dropped. */
 export function leftOutText(names: readonly string[], why: string): string[] {
   if (names.length === 0) return [];
   const listed = names.slice(0, maxListed).map((name) => name.slice(0, maxNameLength).toWellFormed());
   const more = names.length > maxListed ? ` and ${names.length - maxListed} more` : '';
-  return [`Left out of this call: ${listed.join(', ')}${more} (${why}).`];
+  return [`Ignored arguments: ${listed.join(', ')}${more} (${why}).`];
 }

@@ -1,24 +1,24 @@
 import { shortText } from '../errors.ts';
 import type { FieldChange } from './config-changes.ts';
 
-/** Words for fields; the others are called by their names. */
+/** Labels of fields. Other fields are shown by name. */
 const words: { readonly [field: string]: string } = {
   url: 'address',
   base_url: 'base address',
   timeout_ms: 'timeout',
   authentication: 'credential',
   oauth: 'login',
-  tool_mode: 'how agents get the tools',
-  response_transform: 'part of the answer',
-  response_fields: 'fields to keep',
-  max_answer_tokens: 'most tokens of an answer',
-  response_limit_bytes: 'largest answer',
-  body_template: 'template of the body',
+  tool_mode: 'tool delivery',
+  response_transform: 'response transform',
+  response_fields: 'response fields',
+  max_answer_tokens: 'max response tokens',
+  response_limit_bytes: 'max response size',
+  body_template: 'body template',
   output_schema: 'output schema',
-  forward_headers: 'headers passed on',
+  forward_headers: 'forwarded headers',
 };
 
-/** Words for the entries of a field that have names of their own. */
+/** Labels for the entries of fields with named entries. */
 const entries: { readonly [field: string]: string } = {
   input_schema: 'argument',
   headers: 'header',
@@ -27,10 +27,10 @@ const entries: { readonly [field: string]: string } = {
   views: 'view',
 };
 
-/** The path beside it has the rest of a longer one. */
+/** Maximum length of a change text. The path next to it shows more of a long name. */
 const longestText = 120;
 
-/** What a change means, such as "list_orders: timeout changed" or "tool add_note added". Long names are cut. */
+/** Describes a change, such as "list_orders: timeout changed" or "tool add_note added". Long names are cut. */
 export function changeText(change: FieldChange): string {
   return shortText(meaningOf(change), longestText);
 }
@@ -47,7 +47,7 @@ function meaningOf({ path, before, after }: FieldChange): string {
   return `${tool}: ${fieldText(field)} ${verb}`;
 }
 
-/** `input_schema.count.description` → "description of argument count" */
+/** Describes a field: `input_schema.count.description` → "description of argument count". */
 function fieldText(path: string): string {
   const [field = '', name, ...inner] = path.split('.');
   const entry = entries[field];

@@ -3,27 +3,28 @@ import { dotted } from './problems.ts';
 import { nextTurn } from './work/next-turn.ts';
 
 /**
- * A difference between two configurations. A side on which the field does not exist is undefined. The path is shortened,
- * because a configuration may have names of any length, and thousands of fields below each.
+ * A difference between two configurations. A side without the field is undefined. The path is shortened, because a
+ * configuration may have names of any length and thousands of fields below each.
  */
 export type FieldChange = { path: string; before?: unknown; after?: unknown };
 
 type Fields = { readonly [name: string]: unknown };
-/** A field by its name in the object around it; undefined is the whole configuration. */
+/** A field, by its name within the object that contains it. Undefined is the whole configuration. */
 type Location = { key: string; path: string; within: Location } | undefined;
 type Found = FieldChange & { location: Location };
 
 /**
- * Differences between two configurations, field by field. Tools are compared by name, so that a new tool does not change
- * all tools after it. A path is that of a problem, with the name of a tool in brackets: `tools[get_item].url`.
+ * Returns the differences between two configurations, field by field. Tools are compared by name, so a new tool does
+ * not change all tools after it. Paths have the form that problems use, with a tool's name in brackets:
+ * `tools[get_item].url`.
  */
 export async function changesBetween(before: unknown, after: unknown): Promise<FieldChange[]> {
   return (await differences(before, after)).map(({ location: _, ...change }) => change);
 }
 
 /**
- * Paths of changes that would undo what was changed elsewhere: the field is neither as it was at `base` nor as the
- * change leaves it. Without a base every change may undo one.
+ * Returns the paths of changes that would overwrite a concurrent change: the field differs both from `base` and from
+ * the value that this change sets. Without a base, every change counts as a possible overwrite.
  */
 export async function undonePaths(base: unknown, current: unknown, next: unknown): Promise<string[]> {
   const changes = await differences(current, next);
@@ -42,7 +43,7 @@ export async function undonePaths(base: unknown, current: unknown, next: unknown
   return undone;
 }
 
-/** A field that was changed, or that has changed fields below it. */
+/** A field that was changed, or that contains changed fields. */
 type Place = { inner: Map<string, Place>; isChanged: boolean };
 
 function newPlace(): Place {
@@ -59,7 +60,7 @@ function addChange(root: Place, location: Location): void {
   place.isChanged = true;
 }
 
-/** Whether a field, one around it or one below it was changed. */
+/** Returns true if the field, a field that contains it, or a field within it was changed. */
 function touches(root: Place, location: Location): boolean {
   let place: Place | undefined = root;
   for (const key of keysOf(location)) {
@@ -70,14 +71,14 @@ function touches(root: Place, location: Location): boolean {
   return place.isChanged || place.inner.size > 0;
 }
 
-/** The names from the outside to a field. */
+/** Returns the names that lead from the root to a field. */
 function keysOf(location: Location): string[] {
   const keys: string[] = [];
   for (let one = location; one !== undefined; one = one.within) keys.push(one.key);
   return keys.reverse();
 }
 
-/** How many fields are compared in one turn of the event loop. */
+/** Number of fields that are compared before yielding to the event loop. */
 const fieldsAtOnce = 1000;
 
 function countTurns(): { isDue: () => boolean } {
@@ -92,7 +93,7 @@ async function differences(before: unknown, after: unknown): Promise<Found[]> {
   return found;
 }
 
-/** A comparison that can be continued in another turn after each field. */
+/** A comparison that can pause after each field. */
 type Comparison = Generator<undefined, void>;
 
 function* compareConfigs(before: unknown, after: unknown, found: Found[]): Comparison {
@@ -105,7 +106,10 @@ function* compareConfigs(before: unknown, after: unknown, found: Found[]): Compa
   yield* compareFields(old.tools, next.tools, below(undefined, 'tools'), found);
 }
 
-/** A configuration without its tools, and the tools by name where every one has a name of its own. */
+/**
+ * Splits a configuration into its tools and everything else. `tools` maps names to tools, or is undefined unless every
+ * tool has a unique name.
+ */
 function toolsOf(config: unknown): { others: Fields; tools: Fields | undefined } {
   const { tools, ...others } = (config ?? {}) as { tools?: unknown };
   return { others, tools: Array.isArray(tools) ? fieldsOf(tools) : undefined };
@@ -129,7 +133,7 @@ function* compareFields(old: Fields, next: Fields, location: Location, found: Fo
   }
 }
 
-/** Whether two values are the same JSON. */
+/** Returns true if two values are the same JSON. */
 function* isSame(before: unknown, after: unknown): Generator<undefined, boolean> {
   yield;
   if (before === after) return true;
@@ -142,18 +146,18 @@ function* isSame(before: unknown, after: unknown): Generator<undefined, boolean>
   return true;
 }
 
-/** The location of a field of an object, or of an entry of a list whose name is in brackets. */
+/** Returns the location of an object's field, or of a list entry whose name is in brackets. */
 function below(within: Location, key: string): Location {
   const path = within === undefined ? [key] : key.startsWith('[') ? [within.path + key] : [within.path, key];
   return { key, path: dotted(path), within };
 }
 
-/** The names of both, those that are gone last. */
+/** Returns the names on both sides, removed ones last. */
 function allNames(old: Fields, next: Fields): string[] {
   return [...Object.keys(next), ...Object.keys(old).filter((name) => !Object.hasOwn(next, name))];
 }
 
-/** Whether the same fields are in another order, which counts: agents see the arguments of a tool in it. */
+/** Returns true if the same fields are in a different order. Order matters: agents see a tool's arguments in it. */
 function isMoved(old: Fields, next: Fields): boolean {
   const names = Object.keys(next);
   return Object.keys(old).some((name, index) => name !== names[index]);
@@ -168,7 +172,7 @@ function changeAt(location: Location, before: unknown, after: unknown): Found {
   return { location, path: location?.path ?? '', ...sides };
 }
 
-/** The entries of an object, or of a list of named objects by their names; undefined for any other value. */
+/** Returns the entries of an object, or of a list of named objects by name. Undefined for any other value. */
 function fieldsOf(value: unknown): Fields | undefined {
   if (typeof value !== 'object' || value === null || isRawNumber(value)) return undefined;
   if (!Array.isArray(value)) return value as Fields;

@@ -1,6 +1,6 @@
 /**
- * The text of a document. UTF-16 is told by its byte order mark, or by the zero bytes of its first characters, which a
- * description writes in ASCII; everything else is UTF-8.
+ * Decodes a document. UTF-16 is recognized by its byte order mark or by zero bytes among the first characters, because
+ * an API description begins with ASCII. Everything else is UTF-8.
  */
 export function documentText(bytes: Uint8Array): string {
   const encoding = encodingOf(bytes);

@@ -1,8 +1,8 @@
 /**
- * Durations are counted in classes, each at most a quarter of its lower bound wide: below 8 ms one millisecond, then 8 and
- * 9 ms, 10 and 11, 12 to 14, and so on. A class stands for its middle, so a percentile is exact below 8 ms and within an
- * eighth above. These are the lower bounds, in ms; the last class has no upper one. The table `call_counts` names
- * a class by its index, so a change of them needs a new table.
+ * Lower bounds of the duration buckets, in ms. Each bucket is at most a quarter of its lower bound wide: one
+ * millisecond below 8 ms, then 8–9 ms, 10–11, 12–14, and so on; the last bucket has no upper bound. A bucket stands for
+ * its middle, so a percentile is exact below 8 ms and within an eighth above. The table `call_counts` stores the
+ * bucket's index, so changing the bounds needs a new table.
  */
 export const durationClasses: readonly number[] = lowerBounds();
 
@@ -12,7 +12,7 @@ function lowerBounds(): number[] {
   return bounds;
 }
 
-/** The index of the class of a duration in ms. */
+/** Returns the index of the bucket for a duration in ms. */
 export function durationClassOf(ms: number): number {
   let [low, high] = [0, durationClasses.length - 1];
   while (low < high) {
@@ -23,14 +23,14 @@ export function durationClassOf(ms: number): number {
   return low;
 }
 
-/** The duration that a class stands for, in ms. */
+/** Returns the duration that a bucket stands for, in ms. */
 export function middleOfClass(index: number): number {
   const lower = durationClasses[index] ?? 0;
   const next = durationClasses[index + 1] ?? Math.floor(lower * 1.25);
   return lower + Math.floor((next - lower) / 2);
 }
 
-/** Nearest rank of durations that are counted by class; undefined when there is none. */
+/** Returns the nearest-rank percentile of durations counted per bucket; undefined if there are none. */
 export function percentile(counts: readonly number[], share: number): number | undefined {
   let left = Math.ceil(counts.reduce((sum, count) => sum + count, 0) * share);
   if (left === 0) return undefined;

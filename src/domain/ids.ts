@@ -2,17 +2,17 @@ import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
- * `thk_<id>_<secret><checksum>`: recognisable by secret scanners and by us, so that one of our keys is never sent to an
- * upstream. The checksum lets invalid text be refused without a query.
+ * API keys have the form `thk_<id>_<secret><checksum>`. Secret scanners recognize it, and so does Toolhost, which never
+ * sends one of its keys to an upstream. The checksum makes it possible to reject invalid text without a query.
  */
-/** Characters of the parts of a key. */
+/** Number of characters in each component of a key. */
 const keyParts = { id: 12, secret: 43, checksum: 6 } as const;
 
 const keyShape = /^thk_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
 const keyAlphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** Bytes as base62 text of a fixed length, which must have enough characters: higher digits are lost. */
+/** Encodes bytes as base62 text of a fixed length. The length must suffice: higher digits are dropped. */
 export function base62(bytes: Uint8Array, length: number): string {
   let number = 0n;
   for (const byte of bytes) number = (number << 8n) | BigInt(byte);
@@ -30,14 +30,14 @@ function checksum(text: string): string {
   return base62(bytes, 6);
 }
 
-/** A key from 9 random bytes for its public id and 32 for its secret. */
+/** Formats a key from 9 random bytes for its public id and 32 for its secret. */
 export function formatApiKey(idBytes: Uint8Array, secretBytes: Uint8Array): { id: string; key: string } {
   const id = base62(idBytes, 12);
   const body = `thk_${id}_${base62(secretBytes, 43)}`;
   return { id: `key_${id}`, key: body + checksum(body) };
 }
 
-/** The id of a well-formed key; undefined for any other text. */
+/** Returns the id of a well-formed key; undefined for any other text. */
 export function apiKeyId(key: string): string | undefined {
   const match = keyShape.exec(key);
   if (!match) return undefined;
@@ -45,12 +45,15 @@ export function apiKeyId(key: string): string | undefined {
 }
 
 const { id, secret, checksum: checksumLength } = keyParts;
-/** The value of each letter and digit in a checksum; 255 for everything else. */
+/** Value of each letter and digit in a checksum; 255 for everything else. */
 const digits = Uint8Array.from({ length: 256 }, (_, code) => {
   const value = keyAlphabet.indexOf(String.fromCharCode(code));
   return value < 0 ? 255 : value;
 });
-/** CRC-32 (ISO-HDLC), a byte at a time: for such short strings a call of the native function takes longer than the work. */
+/**
+ * Table for a byte-wise CRC-32 (ISO-HDLC). For strings this short, calling the native function takes longer than the
+ * computation.
+ */
 const table = Uint32Array.from({ length: 256 }, (_, byte) => {
   let crc = byte;
   for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
@@ -59,12 +62,14 @@ const table = Uint32Array.from({ length: 256 }, (_, byte) => {
 const afterPrefix = ~crc32('thk_');
 const underscore = 0x5f;
 
-/** Whether a character can stand in the id, secret and checksum of a key. False for NaN, the end of a text. */
+/**
+ * Returns true for characters of the id, secret, and checksum of a key. False for NaN, which marks the end of a text.
+ */
 export function isKeyCharacter(code: number): boolean {
   return code < 256 && digits[code] !== 255;
 }
 
-/** Whether the id, secret and checksum of a key begin here, without anything between them. */
+/** Returns true if a key's id, secret, and checksum begin here, without separators between them. */
 export function isKeyBodyAt(bare: Uint8Array, at: number): boolean {
   const until = at + id + secret;
   let stated = 0;
@@ -81,41 +86,41 @@ function step(crc: number, byte: number): number {
   return (table[(crc ^ byte) & 0xff] as number) ^ (crc >>> 8);
 }
 
-/** A source of random bytes; handed in, so that nothing here decides where randomness comes from. */
+/** A source of random bytes. It is passed in, so that this module does not decide where randomness comes from. */
 export type Random = (bytes: number) => Uint8Array;
 
-/** An identifier that cannot be guessed: prefix and 128 random bits. */
+/** Returns an identifier that cannot be guessed: a prefix and 128 random bits. */
 export function newId(random: Random, prefix: string): string {
   return `${prefix}_${base62(random(16), 22)}`;
 }
 
-/** Length of the part of a workspace's id that names its tenant: that of any other id. */
+/** Length of the prefix of a workspace id that names its tenant; ids without a tenant prefix have this length. */
 export const tenantLength = 26;
 
-/** The tenant of all workspaces that a person creates. */
+/** Returns the tenant of all workspaces that a person creates. */
 export function tenantOfPerson(userId: string): string {
   return `wsp_${userId.slice('usr_'.length, tenantLength)}`;
 }
 
-/** An identifier of a workspace that a person creates. It begins with that of the person, for `tenantOf`. */
+/** Returns an id for a workspace that a person creates. It begins with the person's tenant, for `tenantOf`. */
 export function newWorkspaceId(random: Random, creatorId: string): string {
   return newId(random, tenantOfPerson(creatorId));
 }
 
 /**
- * Returns whom the shares of the process are counted for: the person who created the workspace, however many they have.
- * A workspace that no person created has a shorter id, and is a tenant of its own.
+ * Returns the tenant that a workspace's share of the process is charged to: the person who created it, however many
+ * workspaces that person has. A workspace that no person created has a shorter id and is its own tenant.
  */
 export function tenantOf(workspaceId: string): string {
   return workspaceId.slice(0, tenantLength);
 }
 
-/** 256 random bits as text. */
+/** Returns 256 random bits as text. */
 export function newSecret(random: Random): string {
   return base62(random(32), 43);
 }
 
-/** SHA-256 in hex. Keys, tokens, codes, states and cookies are stored only as this hash. */
+/** Returns the SHA-256 hash in hex. Keys, tokens, codes, states, and cookies are stored only as this hash. */
 export function hashOf(secret: string): string {
   return hash('sha256', secret, 'hex');
 }

@@ -1,27 +1,27 @@
-/** Most calls in a minute and in a day (UTC); absent or 0 is no quota. */
+/** Maximum number of calls per minute and per day (UTC); absent or 0 means no quota. */
 export type CallQuotas = { callsPerMinute?: number; callsPerDay?: number };
 
-/** Most calls a second, and most calls at once; 0 is no limit. */
+/** Maximum number of calls per second and of concurrent calls; 0 means no limit. */
 export type CallLimits = CallQuotas & { callsPerSecond: number; concurrentCalls: number };
 export type LimitName = keyof CallLimits;
 /** Largest values that may be set; the smallest is 1. */
 export const mostLimit = 100_000;
 export const mostCallQuota = 1_000_000_000;
 
-/** Limits of a single key, besides those of every key. */
+/** Limits of a single key, in addition to the limits of every key. */
 export type KeyLimits = CallQuotas & { callsPerSecond?: number };
 
-/** A key with limits, which its calls and those of all keys made with it use up together. */
+/** A key with limits. Its own calls and the calls of all keys created with it count toward them. */
 export type LimitedKey = { id: string; limits: KeyLimits };
 
-/** Limits that were set; absent ones have their default. */
+/** Configured limits; absent ones have their default. */
 export type SetLimits = Partial<CallLimits>;
 
-/** The source of a limit: the default, a setting, or the workspace's limit, which caps all others. */
+/** Source of a limit: the default, a setting, or the workspace limit, which caps all others. */
 export const limitSources = ['default', 'set', 'workspace'] as const;
 export type LimitSource = (typeof limitSources)[number];
 
-/** `value` 0 is no limit. */
+/** A limit and its source. A `value` of 0 means no limit. */
 export type SourcedLimit = { value: number; from: LimitSource };
 
 /** Number of servers at their full default limit that fit into a workspace with default limits. */
@@ -46,7 +46,7 @@ export function limitOfServer(
   return workspace.value !== 0 && isAbove ? { value: workspace.value, from: 'workspace' } : wanted;
 }
 
-/** The effective limits of a server's calls. */
+/** Returns the effective call limits of a server and of its workspace. */
 export function effectiveLimits(
   defaults: CallLimits,
   set: { server: SetLimits; workspace: SetLimits },
@@ -67,7 +67,7 @@ export function effectiveLimits(
   };
 }
 
-/** Quotas have no defaults. A call counts in that of its server and in that of its workspace. */
+/** Quotas have no defaults. A call counts toward the quota of its server and of its workspace. */
 function quotasOf({ callsPerMinute, callsPerDay }: SetLimits): CallQuotas {
   return {
     ...(callsPerMinute !== undefined && { callsPerMinute }),
@@ -75,36 +75,41 @@ function quotasOf({ callsPerMinute, callsPerDay }: SetLimits): CallQuotas {
   };
 }
 
-/** The processes that serve from the database, this one included. Each takes its share of what they share. */
+/** The processes that share a database, including this one. Each gets an equal share of shared limits. */
 export type Processes = { readonly count: number };
 
-/** The share of each process in a common limit; 0 is no limit. At least 1, so together they may exceed a small limit. */
+/**
+ * Returns one process's share of a shared limit; 0 means no limit. A share is at least 1, so processes may together
+ * exceed a small limit.
+ */
 export function shareOf(limit: number, processes: number): number {
   return limit === 0 ? 0 : Math.max(1, Math.floor(limit / processes));
 }
 
-/** Current use of a limit in one process; `refused` counts the last minute. */
+/** Current use of a limit in one process; `refused` covers the last minute. */
 export type LimitUse = { running: number; waiting: number; refused: number };
 
 export const circuitStates = ['closed', 'open', 'half_open'] as const;
 
-/** Whether the calls of a workspace to an upstream origin are sent. */
+/** State of the circuit breaker for calls of a workspace to an upstream origin. */
 export type CircuitState = {
   state: (typeof circuitStates)[number];
-  /** Calls of the last half minute, and how many of them failed. */
+  /** Calls of the last 30 seconds, and the number of them that failed. */
   calls: number;
   failures: number;
-  /** Until one attempt is made, in ms; undefined when closed. */
+  /** Time until one attempt is made, in ms; undefined if closed. */
   retryMs: number | undefined;
 };
 
-/** A network around that of an address, and how many times the turns of one it has. */
+/**
+ * A network that contains an address's network, and the number of turns that it gets for each turn of a single network.
+ */
 export type WiderNetwork = { name: string; times: number };
 
 /**
- * Networks around a /64 of IPv6 as `clientNetwork` writes it; none around an address of IPv4. Anybody may rent a /56 or a
- * /48, which has 65,536 networks of that size. But a telephone company gives each of its customers one of them, so the
- * wider networks have more turns than a single one.
+ * Returns the wider networks around an IPv6 /64, as `clientNetwork` formats it; none for an IPv4 address. Anyone can
+ * rent a /56 or a /48, which contains 65,536 networks of that size. But a phone company gives each of its customers one
+ * /64, so a wider network gets more turns than a single one.
  */
 export function widerNetworks(network: string): readonly WiderNetwork[] {
   const [a, b, c, d, ...more] = network.split(':');
@@ -117,9 +122,9 @@ export function widerNetworks(network: string): readonly WiderNetwork[] {
 
 const none: readonly WiderNetwork[] = [];
 
-/** The widest network that one person may have: a memory that is for everybody counts it as one owner. */
+/** Returns the widest network that a single person may control. Caches that everyone shares count it as one owner. */
 export function widestNetwork(network: string): string {
-  // Taking an address apart takes a tenth of a microsecond, and each call of a stranger comes here.
+  // Parsing an address takes 0.1 µs, and each call from an unverified caller does it.
   if (!network.includes(':')) return network;
   return widerNetworks(network)[0]?.name ?? network;
 }

@@ -5,12 +5,15 @@ import type { Arguments } from './request/sent-argument.ts';
 import type { Lookup, Party, RequestHeaders, Visit } from './visit.ts';
 import type { MaybePromise } from './work/next-turn.ts';
 
-/** The protocol revisions that are served, newest first. The first one is the modern era: no handshake, metadata on every request. */
+/**
+ * Supported protocol revisions, newest first. The first one is stateless: no handshake, metadata on every request. The
+ * others are stateful.
+ */
 export const revisions = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'] as const;
 export type Revision = (typeof revisions)[number];
 export const modernRevision = revisions[0];
 export const newestLegacyRevision = revisions[1];
-/** The first revision whose results may have blocks of the type `resource_link`. */
+/** First revision whose results may contain blocks of type `resource_link`. */
 export const firstRevisionWithLinks = revisions[2];
 
 export type Era = 'modern' | 'legacy';
@@ -25,39 +28,39 @@ export type ContentBlock =
     }
   | { type: 'resource_link'; uri: string; name: string; mimeType: string; size: number };
 
-/** The name of the file that a block is. */
+/** Metadata of a file block: its file name. */
 type FileMeta = { _meta?: { 'toolhost/file_name': string } };
 
-/** JSON text; a long one that is passed on stays as the received bytes. */
+/** JSON text. Long text that is forwarded unchanged stays the received bytes. */
 export type JsonText = string | Buffer;
 
 /**
- * The result of a tool call. `content` is the JSON text of an array of content blocks and `structured` that of
- * `structuredContent`: text, because an upstream's JSON is passed on unchanged.
+ * The result of a tool call. `content` is the JSON text of an array of content blocks, and `structured` that of
+ * `structuredContent`. Both are text, because an upstream's JSON is forwarded unchanged.
  */
 export type ToolResult = {
   content: JsonText;
   structured: JsonText | undefined;
   isError: boolean;
-  /** Estimated tokens of its text, where they were counted. */
+  /** Estimated tokens of its text; undefined if they were not counted. */
   tokens?: number;
 };
 
-/** A result of one text block. A text that was cut may end in half of a character. */
+/** Returns a result with one text block. A truncated text may end in half a surrogate pair, which is replaced. */
 export function textResult(text: string, isError: boolean): ToolResult {
   return { content: JSON.stringify([{ type: 'text', text: text.toWellFormed() }]), structured: undefined, isError };
 }
 
 /**
- * A result whose text is JSON, once: clients that show structured content beside the text would pay twice. With a text `said`
- * for people the JSON is structured content.
+ * Returns a result whose text is JSON, without a structured copy: clients that show structured content next to the text
+ * would pay for it twice. With `said`, that text is shown to people and the JSON becomes structured content.
  */
 export function jsonResult(value: object, said?: string): ToolResult {
   const json = wellFormedJsonText(JSON.stringify(value));
   return said === undefined ? textResult(json, false) : { ...textResult(said, false), structured: json };
 }
 
-/** The result with a text block for each of these lines after its other blocks. */
+/** Appends a text block for each line to a result. */
 export function withLines(result: ToolResult, lines: readonly string[]): ToolResult {
   if (lines.length === 0) return result;
   const { content, tokens } = result;
@@ -72,54 +75,56 @@ export function withLines(result: ToolResult, lines: readonly string[]): ToolRes
   };
 }
 
-/** An argument that modern clients mirror in a `Mcp-Param-…` header (MCP 2026-07-28, transports). */
+/** An argument that stateless clients mirror in a `Mcp-Param-…` header (MCP 2026-07-28, transports). */
 export type MirroredArgument = { header: string; path: readonly string[]; type: 'string' | 'integer' | 'boolean' };
 
-/** One `tools/call` as the protocol core hands it on. */
+/** One `tools/call`, as parsed by the protocol core. */
 export type ToolCall = {
   name: string;
   args: Arguments;
   era: Era;
-  /** W3C trace context of the request, valid or undefined. */
+  /** W3C trace context of the request; undefined if absent or invalid. */
   traceparent: string | undefined;
   tracestate: string | undefined;
-  /** Headers of the request, of which a configuration may name some to pass on. */
+  /** Headers of the request. A configuration may name some to forward. */
   headers: RequestHeaders;
   requestId: string;
   /** Size of the request body in bytes. */
   bytesIn: number;
-  /** The revision that the request states, if any. */
+  /** Protocol revision that the request states, if any. */
   revision: string | undefined;
-  /** Origin of the server's own host, when the request came to that. */
+  /** Origin of the server's own host, if the request was sent to it. */
   ownOrigin: string | undefined;
   /**
-   * Calls `cancel` when the client of a modern request disconnects, at once when it already has. A function and no
-   * AbortSignal, because each signal with a listener takes four times as long to make, and hardly any call is cancelled.
+   * Calls `cancel` when the client of a stateless request disconnects, or immediately if it already has. This is a
+   * function rather than an AbortSignal, because creating a signal with a listener takes four times as long and hardly
+   * any call is canceled.
    */
   onGone: (cancel: () => void) => void;
   admission: Admission;
 };
 
 /**
- * The decision that a sender may use a server. It holds for half a second: what the sender waited for after that may have
- * outlived its credential, the server or the configuration.
+ * The decision that a caller may use a server. It is valid for half a second: a caller that waits longer may outlive
+ * its credential, the server, or the configuration.
  */
 export type Admission<Server = Pick<McpServer, 'source'>> = {
-  /** Whether it was made too long ago to act by it. */
+  /** Returns true if the decision is too old to rely on. */
   isOld(): boolean;
-  /** Makes it again, for the server as it is now. @throws Unauthenticated, AppError */
+  /** Repeats the decision for the current server. @throws Unauthenticated, AppError */
   again(): MaybePromise<Server>;
 };
 
 /**
- * The headers of a request decide who it is from. When the body came later than this after that decision, in ms, it is
- * made again: a revoked credential is refused within two seconds, also where a request was begun before.
+ * Maximum age of an authorization decision in ms. The headers of a request authorize it; if its body arrives later than
+ * this, authorization is repeated. A revoked credential is therefore refused within two seconds, even for a request
+ * that had already begun.
  */
 export const admittedMs = 500;
 
 /**
- * A decision that can be made again. The first one counts from now, because a login may be refreshed within it for seconds.
- * `clock` gives monotonic ms.
+ * Returns a decision that can be repeated. Its age counts from now, because `decide` may refresh a login, which can
+ * take seconds. `clock` returns monotonic ms.
  */
 export function decidedAdmission<Server>(decide: () => MaybePromise<Server>, clock: () => number): Admission<Server> {
   let at = clock();
@@ -132,37 +137,40 @@ export function decidedAdmission<Server>(decide: () => MaybePromise<Server>, clo
   };
 }
 
-/** What the protocol core serves to one admitted caller: a hosted server, or the management server. */
+/** The server that the protocol core exposes to one authorized caller: a hosted server or the management server. */
 export type McpServer = {
-  /** What it was made of, for comparison: a text, or an object that stays the same. */
+  /** Source of the server, for comparison: a text, or an object that keeps its identity. */
   source: string | object;
-  /** Whom its work is done for, and whose its bodies and answers are. */
+  /** Tenant and caller that work, bodies, and results are charged to. */
   party: Party;
   /** JSON text of `{name, title, version}`. */
   info: string;
   instructions: string | undefined;
-  /** JSON text of the array of tool definitions, as bytes, because it is long and always the same. */
+  /** Returns the JSON text of the array of tool definitions. It is long and always the same, so it is bytes. */
   tools(): Buffer;
   toolNames: readonly string[];
-  /** Limits of a message, where they are not the usual ones. */
+  /** Limits of a message, if they differ from the defaults. */
   bodyLimits?: BodyLimits;
-  /** Parses a long message, which takes too long here. Large arguments are `LongValue`s. @throws AppError */
+  /**
+   * Parses a message that is too long to parse on the event loop. Large arguments become `LongValue`s.
+   * @throws AppError
+   */
   readLong?: (message: Buffer) => Promise<unknown>;
-  /** The mirrored arguments of a tool, or undefined when there is no such tool. */
+  /** Returns the mirrored arguments of a tool, or undefined if there is no such tool. */
   mirrored(tool: string): readonly MirroredArgument[] | undefined;
-  /** @throws AppError for failures that are not tool results: limits, a missing database */
+  /** Calls a tool. @throws AppError for failures that are not tool results: limits, an unavailable database */
   call(call: ToolCall): Promise<ToolResult>;
 };
 
-/** Where a client finds out how to log in (RFC 9728), for servers that have a login. */
+/** Login discovery for clients (RFC 9728), for servers that have a login. */
 export type LoginHints = { resourceMetadata: string; scopes: readonly string[] };
 
 /** The MCP server at one slug. */
 export type McpEndpoint = {
-  /** `look` counts queries for a credential that is not cached. @throws Unauthenticated */
+  /** Authorizes a request. `look` counts queries for a credential that is not cached. @throws Unauthenticated */
   admit(visit: Visit, look: Lookup): McpServer | Promise<McpServer>;
-  /** How to log in, when the server has a login. */
+  /** Login discovery, if the server has a login. */
   hints: LoginHints | undefined;
-  /** The page for people who open the address in a browser; nothing secret. */
+  /** Content of the page for people who open the address in a browser; nothing secret. */
   about: { name: string; description: string | undefined; access: Access | 'open' | 'management'; tools: number };
 };

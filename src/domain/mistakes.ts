@@ -2,29 +2,29 @@ import type { Problem } from '../errors.ts';
 import { didYouMean, type Guesses, shown } from './problems.ts';
 
 /**
- * Text that its author expects to be filled, and that would be sent as it stands. Such a tool is stored without a word
- * and then never works, so each of these is a problem.
+ * Detects placeholder text that an author expects to be interpolated but that would be sent literally. A tool with such
+ * text could be stored without an error and would then never work, so each occurrence is a problem.
  */
 
-/** The part of an argument that these rules need. */
+/** Fields of an argument that these rules need. */
 type DeclaredArgument = { name: string; required: boolean; fallback: unknown; wire: { value?: unknown } };
 
 type Fields = { [name: string]: unknown };
 
-/** `{id}`, `{+path}` or `{name=projects/*}`, but not `{{NAME}}`, `{}` or JSON. */
+/** Matches `{id}`, `{+path}`, or `{name=projects/*}`, but not `{{NAME}}`, `{}`, or JSON. */
 const braces = /(?<!\{)\{([?+/&#;.]?)([A-Za-z_][\w.-]*)(\*|=[^{}]*|:\d+)?\}(?!\})/g;
 const angles = /<([A-Za-z_]\w*)>/g;
 
-/** The problems of braces in a URL, which may be relative. */
+/** Returns the problems with braces in a URL, which may be relative. */
 export function bracesInUrl(url: string, declared: ReadonlySet<string>): string[] {
   const [beforeQuery = '', query = ''] = splitAt(url, '?');
   const [base, path] = baseAndPath(beforeQuery);
   const inHost = [...base.matchAll(braces)].map(
     ([found, , name = '']) =>
-      `\`${found}\` cannot stand in a host; declare ${name} in variables and write {{${name}}}, or write the host itself`,
+      `\`${found}\` is not allowed in a host; declare ${name} in variables and write {{${name}}}, or write the host itself`,
   );
   const inPath = [...path.matchAll(braces), ...path.matchAll(angles)].map((match) => unfilled(match, declared));
-  // Some APIs have braces of their own in a query, behind a name: fields=posts{message}.
+  // Some APIs use braces in a query after a name: fields=posts{message}.
   const inQuery = [...query.matchAll(braces), ...query.matchAll(angles)]
     .filter(({ index }) => !/[\w)}\]]/.test(query[index - 1] ?? ''))
     .map((match) => unfilled(match, declared));
@@ -36,7 +36,7 @@ function unfilled(match: RegExpExecArray, declared: ReadonlySet<string>): string
   const name = found.startsWith('<') ? String(match[1]) : String(match[2]);
   const declaring = declared.has(name) ? '' : ` and declare ${name} in input_schema`;
   const encoded = encodeURIComponent(found);
-  return `\`${found}\` would be sent as it stands; write \`:${name}\`${declaring} for an argument, {{${name}}} for a variable or a secret, or ${encoded} for the characters themselves`;
+  return `\`${found}\` would be sent literally; write \`:${name}\`${declaring} for an argument, {{${name}}} for a variable or a secret, or ${encoded} for the literal characters`;
 }
 
 function splitAt(text: string, mark: string): [string, string] {
@@ -49,7 +49,7 @@ function baseAndPath(url: string): [string, string] {
   return [base, url.slice(base.length)];
 }
 
-/** Arguments that stand in the path and may be left out. */
+/** Reports optional arguments that are used in the path. */
 export function optionalInPath(declared: readonly DeclaredArgument[], inPath: ReadonlySet<string>): Problem[] {
   return declared
     .filter(({ name, required, fallback, wire }) => {
@@ -57,11 +57,11 @@ export function optionalInPath(declared: readonly DeclaredArgument[], inPath: Re
     })
     .map(({ name }) => ({
       path: `input_schema.${name}`,
-      message: `:${name} stands in the path, which needs it in every call; make the argument required, or give it a default`,
+      message: `:${name} is part of the path, which needs it in every call; make the argument required, or give it a default`,
     }));
 }
 
-/** Arguments in header values, which are sent as they stand. Paths are names of headers. */
+/** Reports arguments in header values, which are not interpolated. The paths are header names. */
 export function argumentsInHeaders(headers: Readonly<Record<string, string>>, declared: readonly string[]): Problem[] {
   if (declared.length === 0) return [];
   const names = new Set(declared);
@@ -69,7 +69,7 @@ export function argumentsInHeaders(headers: Readonly<Record<string, string>>, de
     const tokens = [...value.matchAll(/(?<![\w:{])(:([A-Za-z_][\w.-]*\w|[A-Za-z_])|\{([A-Za-z_][\w.-]*)\}(?!\}))/g)];
     const found = tokens.find(([, , colon, brace]) => names.has(String(colon ?? brace)));
     if (!found) return [];
-    const message = `\`${found[1]}\` would be sent as it stands, because arguments fill no header values; take this header out and give the argument "in": "header" and "wire_name": ${JSON.stringify(header)}`;
+    const message = `\`${found[1]}\` would be sent literally, because header values do not interpolate arguments; remove this header and give the argument "in": "header" and "wire_name": ${JSON.stringify(header)}`;
     return [{ path: header, message }];
   });
 }
@@ -77,7 +77,10 @@ export function argumentsInHeaders(headers: Readonly<Record<string, string>>, de
 const placeholder = /^\{\{\s*[A-Za-z_]\w*\s*\}\}$/;
 const inAName = /\{\{\s*[A-Za-z_]\w*\s*\}\}/;
 
-/** `{{NAME}}` where it is not filled. `properties` are the definitions of the arguments; paths are relative to them. */
+/**
+ * Reports `{{NAME}}` in fields that are not interpolated. `properties` are the argument definitions; paths are relative
+ * to them.
+ */
 export function unfilledPlaceholders(properties: Readonly<Fields>): Problem[] {
   return Object.entries(properties).flatMap(([name, definition]) => {
     if (typeof definition !== 'object' || definition === null) return [];
@@ -92,25 +95,26 @@ export function unfilledPlaceholders(properties: Readonly<Fields>): Problem[] {
       .filter(([, text]) => typeof text === 'string' && placeholder.test(text))
       .map(([field, text]) => ({
         path: `${name}.${field}`,
-        message: `${shown(text)} is not filled here and would be sent as it stands; a secret or a variable may fill a constant, "value"`,
+        message: `${shown(text)} is not interpolated here and would be sent literally; use a secret or a variable in a constant, "value"`,
       }));
     if (typeof wire_name !== 'string' || !inAName.test(wire_name)) return problems;
     return [
       ...problems,
-      { path: `${name}.wire_name`, message: 'a variable or a secret never fills a name; write it out' },
+      { path: `${name}.wire_name`, message: 'variables and secrets are not interpolated in names; write the name out' },
     ];
   });
 }
 
 type Schema = { readonly [keyword: string]: unknown };
 
-/** Keywords by which a property may be declared elsewhere. */
+/** Keywords that may declare a property elsewhere. */
 const elsewhere = ['$ref', 'allOf', 'anyOf', 'oneOf', 'if', 'dependentSchemas', 'patternProperties'];
 const deepest = 32;
 
 /**
- * Names in `required` that no property has, so that no call would ever be valid or the value would be sent nowhere. At
- * the root every argument must be a property; an object inside it may have others, unless it says that it has none.
+ * Reports names in `required` that no property declares. Without this check, no call would ever be valid, or the value
+ * would be sent nowhere. At the root, every argument must be a property; a nested object may have others unless it
+ * forbids them.
  */
 export function unknownRequired(schema: Schema, guesses: Guesses, path = '', depth = 0): Problem[] {
   const properties = objectOf(schema.properties);
@@ -121,8 +125,8 @@ export function unknownRequired(schema: Schema, guesses: Guesses, path = '', dep
   const required = isWhole && Array.isArray(schema.required) ? schema.required : [];
   const problems = required.flatMap((name, index): Problem[] => {
     if (typeof name !== 'string' || Object.hasOwn(properties, name)) return [];
-    const advice = didYouMean(name, names, guesses) || '; declare it in properties, or leave it out';
-    return [{ path: below(`required[${index}]`), message: `${shown(name)} names no property${advice}` }];
+    const advice = didYouMean(name, names, guesses) || '; declare it in properties, or remove it';
+    return [{ path: below(`required[${index}]`), message: `${shown(name)} is not a declared property${advice}` }];
   });
   if (depth > deepest) return problems;
   const inner = Object.entries(properties).flatMap(([name, property]) =>
@@ -137,13 +141,13 @@ function objectOf(value: unknown): Schema {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Schema) : {};
 }
 
-/** A document of another program, which people and agents give where a configuration is expected. */
+/** A document of another program that people and agents pass in place of a configuration. */
 type Document = { [field: string]: unknown };
 
 type Kind = { name: string; isIt: (document: Document) => boolean; advice: string };
 
 const importing =
-  'import it with the operation importApi, or with the command import FILE; it creates a configuration of the operations that you choose';
+  'import it with the operation importApi or the command import FILE, which creates a configuration from the operations that you choose';
 
 const kinds: readonly Kind[] = [
   {
@@ -160,31 +164,30 @@ const kinds: readonly Kind[] = [
   },
   { name: 'a HAR file', isIt: ({ log }) => isObject(log) && Array.isArray(log.entries), advice: importing },
   {
-    name: 'a file that says which servers a client connects to',
+    name: 'an MCP client configuration',
     isIt: ({ mcpServers, servers, context_servers }) =>
       [mcpServers, context_servers].some(isObject) || (isObject(servers) && Object.values(servers).some(isConnection)),
     advice:
-      'such a file names MCP servers that exist already, so nothing is made of it; a configuration names an HTTP API and its tools',
+      'such a file lists existing MCP servers and cannot be imported; a configuration describes an HTTP API and its tools',
   },
   {
-    name: 'a list of tools as an MCP server gives it',
+    name: 'the tool list of an MCP server',
     isIt: ({ tools }) => Array.isArray(tools) && tools.length > 0 && tools.every(isListed),
-    advice:
-      'it does not say which HTTP requests the tools make; give each tool a method and a url, and its input_schema',
+    advice: 'it does not describe the HTTP requests of the tools; give each tool a method, a url, and its input_schema',
   },
   {
-    name: 'the answer of getMcpServer',
+    name: 'the response of getMcpServer',
     isIt: ({ server, config }) => isObject(server) && isObject(config) && Array.isArray(config.tools),
-    advice: 'send only the value of its field config',
+    advice: 'send only the value of its config field',
   },
   {
-    name: 'the result of a GraphQL introspection',
+    name: 'a GraphQL introspection result',
     isIt: ({ data, __schema }) => isObject(__schema) || (isObject(data) && isObject(data.__schema)),
-    advice: 'write a tool for each query: method POST, and the query as an argument with a constant "value"',
+    advice: 'write one tool per query: method POST, and the query as an argument with a constant "value"',
   },
 ];
 
-/** What a document is, when it is one of another program, and what to do with it; undefined otherwise. */
+/** Describes a document of another program and says what to do with it. Undefined for any other document. */
 export function foreignDocument(raw: unknown): string | undefined {
   if (typeof raw === 'string') return foreignText(raw);
   if (!isObject(raw)) return undefined;
@@ -192,7 +195,7 @@ export function foreignDocument(raw: unknown): string | undefined {
   return kind && sentence(kind.name, kind.advice);
 }
 
-/** The same for text that is not JSON: a command line of curl, or a description in YAML. */
+/** Does the same for text that is not JSON: a curl command line, or an API description in YAML. */
 export function foreignText(text: string): string | undefined {
   const start = text.slice(0, 1000);
   if (/^\s*(?:\$\s+)?curl(?:\.exe)?\s+\S/.test(start)) return sentence('a curl command', importing);
@@ -209,7 +212,7 @@ function isConnection(value: unknown): boolean {
   return isObject(value) && (typeof value.command === 'string' || typeof value.url === 'string');
 }
 
-/** A tool of `tools/list` (MCP, server/tools). */
+/** Returns true for a tool as `tools/list` returns it (MCP, server/tools). */
 function isListed(tool: unknown): boolean {
   return isObject(tool) && isObject(tool.inputSchema) && !('url' in tool) && !('method' in tool);
 }

@@ -1,23 +1,23 @@
 import type { ToolDefinition } from './search/own-tools.ts';
 
-/** The APIs that models are asked by. */
+/** APIs through which models are called. */
 export const modelKinds = ['anthropic', 'openai', 'gemini'] as const;
 export type ModelKind = (typeof modelKinds)[number];
 
-/** Answers of a model to one question of a person. */
+/** Maximum number of model responses per question of a person. */
 export const mostModelSteps = 20;
 
-/** Where each is, where nothing else is said. */
+/** Default URL of each API. */
 export const modelUrls: Readonly<Record<ModelKind, string>> = {
   anthropic: 'https://api.anthropic.com/v1',
   openai: 'https://api.openai.com/v1',
   gemini: 'https://generativelanguage.googleapis.com/v1beta',
 };
 
-/** A model, and the key that it is asked with; local ones need none. */
+/** A model and its API key; local models need none. */
 export type Model = { kind: ModelKind; url: string; name: string; key: string | undefined };
 
-/** A part of what a model said. `meta` is text of its host, which goes back to it as it is. */
+/** A part of a model's response. `meta` is text from its host, which is sent back unchanged. */
 export type ModelPart =
   | { type: 'text' | 'thought'; text: string; meta?: string | undefined }
   | {
@@ -37,7 +37,7 @@ export type ModelMessage =
       results: readonly { id: string; tool: string; text: string; is_error?: boolean | undefined }[];
     };
 
-/** What a model is asked. */
+/** A question for a model. */
 export type ModelQuestion = {
   workspaceId: string;
   model: Model;
@@ -48,13 +48,13 @@ export type ModelQuestion = {
   signal: AbortSignal | undefined;
 };
 
-/** The next words of an answer, or the tool whose arguments are being written. */
+/** The next text of a response, or the tool whose arguments are being written. */
 export type ModelProgress = { text: string } | { thought: string } | { tool: string };
 
-/** Why a model ended its answer. */
+/** Reasons why a model ended its response. */
 export const modelFinishes = ['stop', 'tool-calls', 'length', 'content-filter', 'error', 'other'] as const;
 
-/** The model of a question, as call records store it. */
+/** The model of a question, as stored in call records. */
 export type RecordedModel = { name: string; input_tokens?: number | undefined; output_tokens?: number | undefined };
 
 export type ModelAnswer = {

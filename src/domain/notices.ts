@@ -1,36 +1,36 @@
-/** What people and programs can be told of. */
+/** Events that people and programs can be notified about. */
 export const noticeEvents = {
   'upstream.failing': {
-    label: 'An API fails',
-    text: 'More than half of at least 20 calls of ten minutes, or of two, had no good answer.',
+    label: 'API failing',
+    text: 'More than half of at least 20 calls failed within ten minutes, or within two.',
   },
-  'key.expiring': { label: 'A key expires', text: 'An API key ends within seven days.' },
-  'key.unused': { label: 'A key is not used', text: 'An API key was not used for 90 days.' },
+  'key.expiring': { label: 'Key expiring', text: 'An API key expires within seven days.' },
+  'key.unused': { label: 'Key unused', text: 'An API key has not been used for 90 days.' },
   'login.ended': {
-    label: 'A login ended',
-    text: 'The provider no longer honours it, so the agent has to log in again.',
+    label: 'Login ended',
+    text: 'The provider no longer accepts the login. The agent has to log in again.',
   },
   'description.changed': {
-    label: 'A description changed',
-    text: 'The description of an API that is watched differs from the last import.',
+    label: 'API description changed',
+    text: 'A watched API description differs from the last import.',
   },
-  'quota.near': { label: 'A quota is nearly used up', text: '80 % or more of it are used.' },
+  'quota.near': { label: 'Quota nearly reached', text: 'At least 80% of a quota is used.' },
 } as const;
 
 export type NoticeEvent = keyof typeof noticeEvents;
 export const noticeEventNames = Object.keys(noticeEvents) as [NoticeEvent, ...NoticeEvent[]];
 
-/** Something to tell. `subject` is a slug, the id of a key, or the name of a quota. */
+/** A notification. `subject` is a slug, the id of a key, or the name of a quota. */
 export type Notice = {
   event: NoticeEvent;
   subject: string;
-  /** A sentence without any text of a caller or an upstream. */
+  /** A sentence without text from a caller or an upstream. */
   text: string;
-  /** The same thing has the same key, and is told once while its notice is kept. */
+  /** Deduplication key. Notifications with the same key are sent once while the first is retained. */
   dedupe: string;
 };
 
-/** The page of the dashboard that a notice is about. */
+/** Returns the dashboard page that a notification is about. */
 export function noticePath({ event, subject }: Pick<Notice, 'event' | 'subject'>): string {
   switch (event) {
     case 'upstream.failing':
@@ -47,10 +47,10 @@ export function noticePath({ event, subject }: Pick<Notice, 'event' | 'subject'>
 }
 
 const minuteMs = 60_000;
-/** Pauses after each attempt that failed; after the last one it is given up, a day after the first. */
+/** Delays after each failed attempt. After the last one, a day after the first attempt, delivery is abandoned. */
 const pausesMs = [1, 5, 30, 120, 420, 864].map((minutes) => minutes * minuteMs);
 
-/** When a delivery is tried again after so many attempts; undefined when it is given up. */
+/** Returns the time of the next delivery attempt, or undefined if delivery is abandoned. */
 export function nextAttemptAt(now: number, attempts: number): number | undefined {
   const pause = pausesMs[attempts - 1];
   return pause === undefined ? undefined : now + pause;
@@ -59,5 +59,5 @@ export function nextAttemptAt(now: number, attempts: number): number | undefined
 export const mostWebhooks = 5;
 export const noticesKeptMs = 30 * 24 * 60 * minuteMs;
 export const mostNoticesInDay = 200;
-/** People who are mailed of one notice. */
+/** Maximum number of people who are emailed per notification. */
 export const mostMailed = 50;

@@ -5,18 +5,18 @@ import { valueAt } from './json/dot-path.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** Collects the problems of an input. Messages are made only for the problems that will be shown. */
+/** Collects the problems of an input. Messages are created only for problems that will be shown. */
 export class ProblemList {
   readonly #problems = new Map<string, Problem>();
   #count = 0;
-  /** What the guesses in all of its messages share. */
+  /** Comparison budget that all messages of the list share. */
   readonly guesses: Guesses;
 
   constructor(guesses = newGuesses()) {
     this.guesses = guesses;
   }
 
-  /** How many were added. */
+  /** Number of problems that were added. */
   get count(): number {
     return this.#count;
   }
@@ -34,12 +34,12 @@ export class ProblemList {
     for (const problem of found) this.add(() => problem);
   }
 
-  /** A list that adds to this one, whose paths are changed by `changePath`. */
+  /** Returns a list that adds to this one and maps each path with `changePath`. */
   within(changePath: (path: string) => string): ProblemList {
     return new InnerList(this, changePath);
   }
 
-  /** The listed problems, followed by the number of further ones. */
+  /** Returns the listed problems, followed by the number of further ones. */
   all(): Problem[] {
     const shown = [...this.#problems.values()];
     const more = this.#count - shown.length;
@@ -69,7 +69,7 @@ class InnerList extends ProblemList {
   }
 }
 
-/** `['tools', 2, 'url']` → `tools[2].url`. */
+/** Formats a path: `['tools', 2, 'url']` → `tools[2].url`. */
 export function pathText(path: readonly PropertyKey[]): string {
   let text = '';
   for (const part of path) {
@@ -79,7 +79,10 @@ export function pathText(path: readonly PropertyKey[]): string {
   return text;
 }
 
-/** `['user', 'name']` → `user.name`, shortened, because an input may have names of any length. */
+/**
+ * Joins names with dots: `['user', 'name']` → `user.name`. The result is shortened, because names in an input may have
+ * any length.
+ */
 export function dotted(path: readonly string[]): string {
   let text = '';
   for (const [index, part] of path.entries()) {
@@ -89,7 +92,7 @@ export function dotted(path: readonly string[]): string {
   return shortText(text, longestPath);
 }
 
-/** A short description of a value for a message, never a whole document. */
+/** Describes a value briefly for a message; never a whole document. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
@@ -99,7 +102,7 @@ export function shown(value: unknown): string {
   return text.length > 60 ? `${text.slice(0, 57)}…"` : text;
 }
 
-/** Field names whose values must not be repeated in a message, like those of everything in `secrets`. */
+/** Names of fields whose values must not be repeated in a message. The same applies to everything in `secrets`. */
 const sensitiveNames = /secret|token$|password|^value$/i;
 
 function issueText(issue: Issue, found: string): string {
@@ -148,8 +151,8 @@ function sized(origin: string, bound: string, limit: number | bigint): string {
 }
 
 /**
- * Adds zod's issues as problems with the path, the found value and the allowed ones.
- * `keysAt` names the allowed keys of the object at a path, for "did you mean".
+ * Adds zod issues as problems, each with its path, the value found, and the values allowed. `keysAt` returns the
+ * allowed keys of the object at a path, for "did you mean".
  */
 export function addIssues(
   problems: ProblemList,
@@ -173,7 +176,7 @@ export function addIssues(
   }
 }
 
-/** The issues of the shape of a union that a value comes closest to, among those of its type. */
+/** Returns the issues of the union variant that a value matches best, among the variants of its type. */
 export function chosenShape({ errors, path }: z.core.$ZodIssueInvalidUnion): Issue[] | undefined {
   const fitting = errors.filter(
     (issues) => !issues.some((each) => each.path.length === 0 && each.code === 'invalid_type'),
@@ -182,7 +185,7 @@ export function chosenShape({ errors, path }: z.core.$ZodIssueInvalidUnion): Iss
   return closest?.map((issue) => ({ ...issue, path: [...path, ...issue.path] }) as Issue);
 }
 
-/** Whether an issue is about a size that only a value of the right type can have. */
+/** Returns true if an issue reports a size although the value has the wrong type, so its size is irrelevant. */
 function isOfWrongType(issue: Issue, before: Issue | undefined): boolean {
   return (
     (issue.code === 'too_small' || issue.code === 'too_big') &&
@@ -191,7 +194,7 @@ function isOfWrongType(issue: Issue, before: Issue | undefined): boolean {
   );
 }
 
-/** The same as a list. */
+/** Returns zod issues as a list of problems. */
 export function problemsOf(
   issues: readonly Issue[],
   input: unknown,
@@ -221,14 +224,17 @@ function issueProblem(issue: Issue, input: unknown): Problem {
 }
 
 /**
- * How many names the guesses of one answer may still be compared with. A comparison of two long names takes two
- * microseconds, and an input may have thousands of wrong names beside thousands of right ones.
+ * Number of names that the suggestions in one response may still be compared with. Comparing two long names takes 2 µs,
+ * and an input may have thousands of wrong names and thousands of right ones.
  */
 export type Guesses = { left: number };
 
 const mostCompared = 2000;
 
-/** Each answer has its own; whatever makes several guesses for one answer passes them on. */
+/**
+ * Returns the comparison budget of a response. Code that makes several suggestions for one response passes the same
+ * budget on.
+ */
 export function newGuesses(): Guesses {
   return { left: mostCompared };
 }
@@ -237,8 +243,8 @@ const longestGuess = 100;
 const mostAllowed = 1000;
 
 /**
- * "; did you mean `method`?" when one of the allowed words is close, else nothing, also when the answer has no guesses
- * left. Takes 1,000 words at most into account.
+ * Returns "; did you mean `method`?" if an allowed word is close, or an empty text otherwise, including when the
+ * response has no comparisons left. Considers at most 1,000 words.
  */
 export function didYouMean(word: string, allowed: readonly string[], guesses: Guesses): string {
   if (word.length > longestGuess || guesses.left <= 0) return '';
@@ -257,15 +263,15 @@ export function didYouMean(word: string, allowed: readonly string[], guesses: Gu
   return best === undefined ? '' : `; did you mean \`${best}\`?`;
 }
 
-/** Most right names that a wrong one is compared with. */
+/** Maximum number of valid names that a wrong name is compared with. */
 const mostRightNames = 1000;
-/** Most names in one message. */
+/** Maximum number of names in one message. */
 export const mostNamed = 10;
 const leastBeginning = 3;
 
 /**
- * The text after "there is no such …": the nearest of these names, or `otherwise`. The reader must be allowed to see all
- * of the names.
+ * Returns the text that follows "there is no such …": a suggestion, or `otherwise`. The reader must be allowed to see
+ * all of the names.
  */
 export function nearest(name: string, names: readonly string[], guesses: Guesses, otherwise = ''): string {
   if (guesses.left <= 0) return otherwise;
@@ -273,14 +279,20 @@ export function nearest(name: string, names: readonly string[], guesses: Guesses
   return didYouMean(name, compared, guesses) || beginsAlike(name, compared) || otherwise;
 }
 
-/** A name with the same beginning: someone who remembers the beginning leaves out more than a slip would. */
+/**
+ * Suggests a name that begins the same way. Someone who remembers only the beginning omits more characters than a
+ * typing error would.
+ */
 function beginsAlike(name: string, names: readonly string[]): string {
   if (name.length < leastBeginning) return '';
   const found = names.find((other) => other.startsWith(name) || name.startsWith(`${other}-`));
   return found === undefined ? '' : `; did you mean \`${found}\`?`;
 }
 
-/** The same for names that are few enough to list them all, such as the tools of a server. `none` and `all` lead to the list. */
+/**
+ * Like `nearest`, but lists all names if there is no suggestion. For short lists, such as the tools of a server. `none`
+ * and `all` introduce the list.
+ */
 export function nearestOrAll(
   name: string,
   names: readonly string[],
@@ -298,7 +310,7 @@ export function listed(names: readonly string[]): string {
 const mostShown = 3;
 const longestShown = 80;
 
-/** The first few of some names, which may be long and many, and the number of the others. */
+/** Returns the first few names, shortened, and the number of the others. */
 export function firstNames(names: readonly string[]): string {
   const shown = names
     .slice(0, mostShown)

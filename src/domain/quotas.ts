@@ -1,23 +1,27 @@
 /**
- * Limits of a workspace's stored data and changes; 0 is no limit. What ends with a workspace is counted in it. What a
- * deleted workspace does not give back, slugs and changes, is counted in all workspaces of the tenant.
+ * Limits of a workspace's stored data and changes; 0 means no limit. Data that is deleted with a workspace counts
+ * toward that workspace. Slugs and changes, which a deleted workspace does not give back, count toward all workspaces
+ * of the tenant.
  */
 export const quotaKinds = {
   servers: { fallback: 1000, what: 'hosted servers' },
-  slugs: { fallback: 10_000, what: 'slugs in all workspaces of the creator, with deleted ones, which stay reserved' },
-  tools: { fallback: 1000, what: 'tools of a server' },
-  megabytes: { fallback: 200, what: 'MB of configurations, with the versions that are kept' },
-  versions: { fallback: 50, what: 'versions that are kept of a server' },
-  secrets: { fallback: 2000, what: 'secrets of all servers' },
-  keys: { fallback: 1000, what: 'API keys that work' },
+  slugs: {
+    fallback: 10_000,
+    what: 'slugs in all workspaces of the creator, including deleted ones, which stay reserved',
+  },
+  tools: { fallback: 1000, what: 'tools per server' },
+  megabytes: { fallback: 200, what: 'MB of configurations, including stored versions' },
+  versions: { fallback: 50, what: 'stored versions per server' },
+  secrets: { fallback: 2000, what: 'secrets in all servers' },
+  keys: { fallback: 1000, what: 'active API keys' },
   members: { fallback: 200, what: 'members and invitations' },
-  writes: { fallback: 600, what: 'changes a minute in all workspaces of the creator' },
-  dailywrites: { fallback: 20_000, what: 'changes a day in all workspaces of the creator' },
+  writes: { fallback: 600, what: 'changes per minute in all workspaces of the creator' },
+  dailywrites: { fallback: 20_000, what: 'changes per day in all workspaces of the creator' },
 } as const;
 
 export type QuotaName = keyof typeof quotaKinds;
 export type Quotas = { [Name in QuotaName]: number };
-/** Quotas that were set; absent ones have their default. */
+/** Configured quotas; absent ones have their default. */
 export type SetQuotas = Partial<Quotas>;
 
 export const quotaNames = Object.keys(quotaKinds) as QuotaName[];
@@ -25,7 +29,7 @@ export const mostQuota = 10_000_000;
 
 export const builtInQuotas = Object.fromEntries(quotaNames.map((name) => [name, quotaKinds[name].fallback])) as Quotas;
 
-/** Reads quotas such as `servers=2000,keys=0`. @throws Error with the found text and the allowed ones */
+/** Parses quotas such as `servers=2000,keys=0`. @throws Error with the text found and the text allowed */
 export function parseQuotas(text: string): SetQuotas {
   const entries = text.split(',').filter((entry) => entry.trim() !== '');
   return Object.fromEntries(entries.map((entry) => parseQuota(entry.trim())));

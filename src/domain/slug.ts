@@ -1,11 +1,11 @@
 export const slugPattern = /^[a-z0-9](-?[a-z0-9])*$/;
 
-/** Whether a text has the form of a slug; reserved names are not checked. */
+/** Returns true if a text has the form of a slug; reserved names are not checked. */
 export function isSlug(text: string): boolean {
   return text.length >= 3 && text.length <= 63 && slugPattern.test(text);
 }
 
-/** Names that would look like a part of the service itself. The management slug is reserved besides. */
+/** Names that would look like part of Toolhost itself. The management slug is reserved, too. */
 export const reservedSlugs: ReadonlySet<string> = new Set([
   'api',
   'admin',
@@ -56,10 +56,10 @@ export const reservedSlugs: ReadonlySet<string> = new Set([
   'www',
 ]);
 
-/** Why a slug cannot be used, or undefined. */
+/** Returns the reason why a slug cannot be used, or undefined. */
 export function slugProblem(slug: string, managementSlug?: string): string | undefined {
   if (!isSlug(slug)) {
-    return `found ${JSON.stringify(slug.slice(0, 80))}; allowed: 3 to 63 lower-case letters, digits and single hyphens between them`;
+    return `found ${JSON.stringify(slug.slice(0, 80))}; allowed: 3 to 63 lower-case letters and digits, with single hyphens between them`;
   }
   if (slug === managementSlug || reservedSlugs.has(slug)) return `"${slug}" is reserved; choose another`;
   return undefined;

@@ -5,7 +5,7 @@ import type { ModelQuestion } from './model.ts';
 import type { Arguments } from './request/sent-argument.ts';
 import type { ToolDefinition } from './search/own-tools.ts';
 
-/** A server or a view of it, and what differs from how agents get it. */
+/** A server or one of its views, with the settings that differ from what agents get. */
 export type Served = {
   slug: string;
   view: string | undefined;
@@ -14,18 +14,20 @@ export type Served = {
   older?: { version: number; config: ServerConfig } | undefined;
 };
 
-/** A call of a tool that somebody who manages tries. `token` is the caller's token, for servers that forward it. */
+/**
+ * A test call of a tool by someone who manages the server. `token` is the caller's token, for servers that forward it.
+ */
 export type TryOutCall = Served & {
   tool: string;
   args: Arguments;
   token: string | undefined;
   /** Id of the API key or user. */
   actorId: string;
-  /** The API key and those it was made with, as far as they have limits. */
+  /** The API key and the keys it was created with, as far as they have limits. */
   limits: readonly LimitedKey[] | undefined;
   requestId: string;
   /**
-   * Checks once more that the actor may do this; called before the request is sent, when the call has waited.
+   * Checks again that the actor is authorized; called before the request is sent if the call was queued.
    * @throws Unauthenticated, AppError
    */
   checkActor: () => Promise<void>;
@@ -35,14 +37,14 @@ export type TryOutCall = Served & {
 export type AskedModel = Pick<TryOutCall, 'actorId' | 'limits' | 'requestId' | 'checkActor'> & {
   served: Served;
   question: ModelQuestion;
-  /** Subject of the sentences of errors: the model's host, or its name for actors that may not see its address. */
+  /** Subject of error sentences: the model's host, or its name for actors who may not see its address. */
   subject: string;
 };
 
-/** The tools of a server as an agent gets them, and what it reads first. */
+/** The tools and instructions of a server, as an agent gets them. */
 export type OfferedTools = {
   instructions: string | undefined;
   tools: ToolDefinition[];
-  /** Whether a call only reads. */
+  /** Returns true if a call only reads. */
   isReading(tool: string, args: Arguments): boolean;
 };

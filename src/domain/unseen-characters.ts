@@ -1,12 +1,12 @@
 /**
- * Joiners that are seen: between the pictures of an emoji, and where they shape letters, as in Persian and Hindi. Letters
- * of Latin, Greek and Cyrillic have none.
+ * Joiners with a visible effect: between the pictures of an emoji, and where they shape letters, as in Persian and
+ * Hindi. They have no effect on Latin, Greek, and Cyrillic letters.
  */
 const seenJoiner = String.raw`(?<=\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)\u200d(?=\p{Extended_Pictographic})|(?<=(?![\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}])[\p{L}\p{M}])[\u200c\u200d](?=[\p{L}\p{M}])`;
 
 /**
- * Characters that would let a name pose as something else: control, bidirectional, zero-width and blank ones. Variation
- * selectors, and joiners that are seen, are allowed.
+ * Characters that would let a name pose as something else: control, bidirectional, zero-width, and blank characters.
+ * Variation selectors and visible joiners are allowed.
  */
 export const unseenCharacters = new RegExp(
   String.raw`(?!\ufe0e|\ufe0f|${seenJoiner})(?:[^\P{C}\n\t]|\p{Default_Ignorable_Code_Point})`,
@@ -14,8 +14,8 @@ export const unseenCharacters = new RegExp(
 );
 
 /**
- * Characters that make a text look like another one, or that end its line: also those that Unicode shows as nothing, and
- * the blank pattern of Braille. Joiners that are seen are allowed, and variation selectors behind a character.
+ * Characters that make a text look like another one, or that end its line, including those that Unicode displays as
+ * nothing and the blank Braille pattern. Visible joiners are allowed, as are variation selectors after a character.
  */
 export const hiddenCharacters = new RegExp(
   String.raw`(?!${seenJoiner}|(?<=[\p{L}\p{N}\p{P}\p{S}])[\ufe0e\ufe0f])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]`,

@@ -1,6 +1,6 @@
 import { didYouMean, type Guesses } from './problems.ts';
 
-/** The path of a view follows that of its server, so it must not be one that the server has for logins. */
+/** The path of a view follows that of its server, so a view cannot have the name of a login path. */
 export const reservedViewNames = [
   'authorize',
   'callback',
@@ -18,14 +18,14 @@ export const reservedViewNames = [
 const namePattern = /^[a-z0-9][a-z0-9-]{0,39}$/;
 const reserved: ReadonlySet<string> = new Set(reservedViewNames);
 
-/** Why a view cannot have this name, or undefined. */
+/** Returns the reason why a view cannot have this name, or undefined. */
 export function viewNameProblem(name: string, guesses: Guesses): string | undefined {
-  if (reserved.has(name)) return `"${name}" is the path of a page of the login; choose another name for the view`;
+  if (reserved.has(name)) return `"${name}" is reserved for a login page; choose another name for the view`;
   if (namePattern.test(name)) return undefined;
   const repaired = name
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '');
   const near = didYouMean(name, namePattern.test(repaired) && !reserved.has(repaired) ? [repaired] : [], guesses);
-  return `not a name of a view; allowed: 1 to 40 lower-case letters, digits and hyphens, a letter or digit first${near}`;
+  return `not a valid view name; allowed: 1 to 40 lower-case letters, digits, and hyphens, beginning with a letter or digit${near}`;
 }

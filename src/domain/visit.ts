@@ -1,44 +1,44 @@
 import type { AppError } from '../errors.ts';
 
-/** The part of a request that identifies its sender; Node's requests have this form. */
+/** Fields of a request that identify its sender; Node's requests have this form. */
 export type Visit = {
   readonly headers: RequestHeaders;
   readonly socket: { readonly remoteAddress?: string | undefined };
 };
 
 /**
- * Counts a query of the store about something that a stranger may have made up, such as a key or a slug, before it is made.
- * Undefined for whom no such queries are counted.
+ * Charges a database query that depends on input an unverified caller may have invented, such as a key or a slug,
+ * before the query is made. Undefined for callers that are not limited.
  * @throws AppError tooMany
  */
 export type Lookup = (() => void) | undefined;
 
-/** Limits for addresses whose requests are refused again and again. */
+/** Rate limits for addresses whose requests are refused repeatedly. */
 export type Strangers = {
-  /** What queries of the store for the content of a request are counted with. Cached values need none. */
+  /** Returns the charge for database queries that depend on the content of a request. Cached values need none. */
   lookFor(visit: Visit): Lookup;
   /**
-   * Records the status with which an unauthenticated request was refused. Returns the error to answer with instead once
-   * its address is above its limit.
+   * Records the status with which an unauthenticated request was refused. Returns the error to send in its place once
+   * the address exceeds its limit.
    */
   onRefused(visit: Visit, status: number): AppError | undefined;
   /**
-   * Counts a bearer that may be made up, by its length, whether its request succeeds or not. Returns the error to refuse a
-   * long one with once its address is above its limit.
+   * Charges a bearer token that may be invented, by its length, whether or not its request succeeds. Returns the error
+   * with which to refuse a long one once the address exceeds its limit.
    */
   onUnknown(visit: Visit, length: number): AppError | undefined;
   /**
-   * Counts what is sent to a caller that no key vouches for: 64 KiB as a refused request. Returns the error to answer with
-   * instead once its address is above its limit.
+   * Charges data sent to a caller without a verified key: 64 KiB count as one refused request. Returns the error to
+   * send in its place once the address exceeds its limit.
    */
   onSent(visit: Visit, bytes: number): AppError | undefined;
 };
 
 /**
- * Whom work is done for, and whose something is that a client makes the service hold: a workspace, and within it the
- * network of the address, unless the credential proves whose the request is.
+ * Identifies who is charged for work and memory: a workspace and, unless an API key identifies the caller, the caller's
+ * IP network within it.
  */
 export type Party = { readonly workspaceId: string; readonly network?: string | undefined };
 
-/** Request headers as Node gives them: lower-case names. */
+/** Request headers as Node provides them, with lower-case names. */
 export type RequestHeaders = { readonly [name: string]: string | string[] | undefined };

@@ -4,45 +4,45 @@ import { createBoundedWork } from '../domain/work/places.ts';
 import { AppError } from '../errors.ts';
 
 /**
- * A limit on how often one address may do something; addresses as `clientNetwork` writes them. The networks around it
- * have turns too, some times as many (`widerNetworks`).
+ * Limits the frequency of an action per address. Addresses have the form of `clientNetwork`. The enclosing networks are
+ * limited too, at a multiple of the limit (`widerNetworks`).
  */
 export type AddressLimit = {
-  /** Uses up one turn of an address. False if none is left. */
+  /** Takes one permit of an address. Returns false if none is left. */
   take(network: string): boolean;
-  /** Time until an address has a turn again, in ms; 0 when it has one now. */
+  /** Returns the time until an address has a permit again, in ms; 0 if it has one now. */
   waitMs(network: string): number;
 };
 
-/** Turns left in a minute, and the end of that minute in monotonic ms. */
+/** Permits left in a minute, and the end of the minute in monotonic ms. */
 type Minute = { left: number; until: number };
 
 export type AddressLimitOptions = {
   perMinute: number;
-  /** How long a minute is, in ms, where it is another time. */
+  /** Length of a minute in ms, if it is another period. */
   minuteMs?: number;
   /** Monotonic ms. */
   clock: () => number;
-  /** They share the turns; one when absent. */
+  /** Processes that share the permits. Defaults to one. */
   processes?: Processes;
-  /** Addresses that are remembered; above this the least recently used are dropped. */
+  /** Maximum number of stored addresses. The least recently used ones are dropped. */
   most?: number;
 };
 
 export const mostAddresses = 50_000;
 
 /**
- * Allows a number of turns in a minute, which begins with the first. The memory is bounded: ever new addresses only
- * cause old ones to be dropped, which costs nobody a turn.
+ * Creates a limit of permits per minute. A minute begins with an address's first permit. The memory is bounded: new
+ * addresses only cause old ones to be dropped, which never costs an address a permit.
  */
 export function createAddressLimit(options: AddressLimitOptions): AddressLimit {
   const { perMinute, minuteMs = 60_000, clock, processes = { count: 1 }, most = mostAddresses } = options;
   const minutes = new Map<string, Minute>();
 
-  /** The minute of a network, which is begun if there is none. */
+  /** Returns the current minute of a network. Starts one if there is none. */
   function minuteOf(network: string, times: number, now: number): Minute {
     let minute = minutes.get(network);
-    // Moved to the end: the first entry of the map is the least recently used.
+    // Moved to the end, because the first entry of the map is the least recently used.
     minutes.delete(network);
     if (!minute || minute.until <= now) {
       minute = { left: shareOf(perMinute * times, processes.count), until: now + minuteMs };
@@ -61,7 +61,7 @@ export function createAddressLimit(options: AddressLimitOptions): AddressLimit {
     take(network) {
       const now = clock();
       const taken: Minute[] = [];
-      // The widest first: a network in one without turns takes no memory.
+      // The widest network first, so that a network within an exhausted one takes no memory.
       for (const { name, times } of [...widerNetworks(network), { name: network, times: 1 }]) {
         const minute = minuteOf(name, times, now);
         if (minute.left === 0) return false;
@@ -76,39 +76,38 @@ export function createAddressLimit(options: AddressLimitOptions): AddressLimit {
 
 export type ReturnLimitOptions = Omit<AddressLimitOptions, 'perMinute'> & {
   networkOf: (visit: Visit) => string;
-  /** The provider where people sign in at this service itself. */
+  /** Provider for logging in to this service itself. */
   ownProvider: string;
 };
 
-/** Codes that were refused in a minute: of one address, and of all that came back from one provider. */
+/** Maximum rejected codes per minute: of one address, and of all returns from one provider. */
 export const mostFailed = { ofAddress: 100, ofProvider: 300 };
-/** Returns at once from one provider to one address, and in all. */
+/** Maximum concurrent returns: from one provider to one address, and in total. */
 const mostAtOnce = { ofTenant: 20, ofAll: 2000 };
 
 /**
- * Limits how often strangers have a provider asked about codes that they made up: a provider that throttles this service
- * lets nobody in. While a provider refuses too many codes, an address has only one more refusal there a minute, so people who
- * come from elsewhere get in.
+ * Limits how often unverified callers make the service send made-up codes to a provider. A provider that throttles this
+ * service would lock everyone out. While a provider rejects too many codes, each address may cause only one more
+ * rejection there per minute, so that other people can still log in.
  */
 export function createReturnLimit({ networkOf, ownProvider, ...options }: ReturnLimitOptions) {
   const ofAddress = createAddressLimit({ ...options, perMinute: mostFailed.ofAddress });
   const onlyOnce = createAddressLimit({ ...options, perMinute: 1 });
   const ofProvider = createAddressLimit({ ...options, perMinute: mostFailed.ofProvider });
-  const busy = 'too many logins are being finished at once; try again in a moment';
-  // Tenants choose how slow the providers of their servers are, and must not keep everybody from signing in.
+  const busy = 'too many logins are being completed; try again in a moment';
+  // Tenants choose the providers of their servers, and a slow one must not prevent everyone from signing in.
   const [ofServers, ofSignIn] = [createBoundedWork(mostAtOnce, busy), createBoundedWork(mostAtOnce, busy)];
 
   /**
-   * Runs the return of a person from a provider. The work calls `failed` when the provider was asked about a code and
-   * refused it.
-   * @throws AppError tooMany, and what the work throws
+   * Handles a person's return from a provider. The work calls `failed` when the provider rejected a code.
+   * @throws AppError tooMany, and errors of the work
    */
   return async <Result>(visit: Visit, provider: string, work: (failed: () => void) => Promise<Result>) => {
     const network = networkOf(visit);
     const there = `${provider} ${network}`;
     const waitMs = Math.max(ofAddress.waitMs(network), Math.min(ofProvider.waitMs(provider), onlyOnce.waitMs(there)));
     if (waitMs > 0)
-      throw new AppError('tooMany', 'too many sign-ins from this address failed; wait a minute and start again', {
+      throw new AppError('tooMany', 'too many sign-ins from this address have failed; wait a minute and start again', {
         retryAfterS: Math.ceil(waitMs / 1000),
       });
     const bounded = provider === ownProvider ? ofSignIn : ofServers;

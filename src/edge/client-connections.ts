@@ -4,16 +4,17 @@ import type { OnGivenUp } from '../domain/work/memory-budget.ts';
 import { noticeStops, runningNow, stoppedWithin } from '../domain/work/running-time.ts';
 import { clientNetwork } from './client-address.ts';
 
-/** The connections of a network, in the order in which they came or were last looked at. */
+/** Connections of a network, ordered by when they were opened or last checked. */
 type Network = Set<Connection>;
-type Connection = { socket: Socket /** When it was last looked at. */; bytesRead: number };
+type Connection = { socket: Socket /** When it was last checked. */; bytesRead: number };
 
-/** Connections that are looked at to find one to close. */
+/** Maximum connections that are checked to find one to close. */
 const mostLooks = 200;
 
 /**
- * Above `most` connections, one of the network that has most is closed: an idle one that has done nothing since it was last
- * looked at, if there is one. So a network that opens ever more takes none from others. A request costs nothing here.
+ * Limits the number of open connections. Above `most`, closes one of the network with the most connections: preferably
+ * one that has been idle since it was last checked. So a network that keeps opening connections takes none from others.
+ * Requests have no additional cost.
  */
 export function limitConnections(server: Server, most: number, onGivenUp: OnGivenUp): void {
   const networks = new Map<string, Network>();
@@ -36,7 +37,10 @@ export function limitConnections(server: Server, most: number, onGivenUp: OnGive
   });
 }
 
-/** Closes a connection: the new one itself when its network has most, and no idle one of those that have most is found. */
+/**
+ * Closes one connection. Closes the new one if its network has the most connections and no idle one is found in the
+ * largest networks.
+ */
 function makeRoom(networks: ReadonlyMap<string, Network>, newest: Connection, own: Network): void {
   const size = networks.values().reduce((most, network) => Math.max(most, network.size), 0);
   const largest = [...networks.values().filter((network) => network.size === size)];
@@ -51,7 +55,10 @@ function makeRoom(networks: ReadonlyMap<string, Network>, newest: Connection, ow
   victim?.socket.destroy();
 }
 
-/** One that is idle, and has been since the last look where that is known. Those that were looked at move to the end. */
+/**
+ * Finds an idle connection, preferably one that has been idle since the last check. Checked connections move to the
+ * end.
+ */
 function findIdle(network: Network, newest: Connection, looks: number): Connection | undefined {
   let used: Connection | undefined;
   for (const connection of [...network.values().take(looks)]) {
@@ -66,15 +73,15 @@ function findIdle(network: Network, newest: Connection, looks: number): Connecti
   return used;
 }
 
-/** Whether a request is being answered. Node keeps its response here, and tells it in no other way. */
+/** Returns true if a response is pending. Node stores it here and exposes it in no other way. */
 function isBusy(socket: Socket & { _httpMessage?: unknown }): boolean {
   return socket._httpMessage != null;
 }
 
 /**
- * Closes connections without traffic for `silentMs`: idle ones, and those whose client does not read what was written.
- * They are closed after twice that at the latest, or three times that where this process was stopped meanwhile. The
- * timers of `node:http` would be set twice for every request.
+ * Closes connections without traffic for `silentMs`: idle ones, and those whose client does not read the response. Each
+ * is closed after twice that time at the latest, or three times if this process was paused in between. The timers of
+ * `node:http` would be set twice per request.
  */
 export function closeSilentConnections(server: Server, silentMs: number): void {
   server.on('connection', (socket) => {
@@ -84,7 +91,7 @@ export function closeSilentConnections(server: Server, silentMs: number): void {
       const moved = socket.bytesRead + socket.bytesWritten;
       const now = runningNow();
       if (moved !== before) since = now;
-      // Timers may be a millisecond early.
+      // Timers may fire a millisecond early.
       else if (now - since >= silentMs - 1) socket.destroy();
       before = moved;
     }, silentMs);
@@ -94,27 +101,27 @@ export function closeSilentConnections(server: Server, silentMs: number): void {
 }
 
 /**
- * Makes the time for the headers and for the whole of a request longer by the stops of this process. `node:http` looks at
- * the clock before it reads, and would answer 408 to requests that have arrived meanwhile.
+ * Extends the header and request timeouts by the pauses of this process. `node:http` checks the clock before it reads,
+ * and would respond with 408 to requests that arrived during the pause.
  */
 export function prolongTimeByStops(server: Server): void {
   noticeStops();
   for (const name of ['headersTimeout', 'requestTimeout'] as const) {
     const ms = server[name];
-    // `node:http` reads both whenever it looks for late requests.
+    // `node:http` reads both whenever it checks for late requests.
     Object.defineProperty(server, name, { get: () => ms + stoppedWithin(ms) });
   }
 }
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Most requests of a connection that wait for the answers to earlier ones; a client that sends more is cut off. */
+/** Maximum pipelined requests of a connection. The connection of a client that sends more is closed. */
 export const mostWaiting = 100;
 
 /**
- * Lets the requests of a connection wait that came before an earlier one was answered; their responses have no socket until
- * then. A client may send thousands of them in one piece, before it reads an answer (pipelining; RFC 9112, 9.3.2), and Node
- * reports all of them in the same turn.
+ * Delays pipelined requests until the previous response is complete. Their responses have no socket until then. A
+ * client may send thousands of requests in one chunk before it reads a response (pipelining; RFC 9112, 9.3.2), and Node
+ * reports all of them in the same turn of the event loop.
  */
 export function createWaitingRequests(handle: Handle): Handle {
   const waiting = new WeakMap<Socket, number>();
@@ -129,7 +136,7 @@ export function createWaitingRequests(handle: Handle): Handle {
     }
     response.once('socket', () => {
       waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
-      // The answer before this one has ended in the same turn.
+      // The previous response has ended in the same turn.
       setImmediate(() => {
         if (!socket.destroyed) handle(request, response);
       });
@@ -138,8 +145,8 @@ export function createWaitingRequests(handle: Handle): Handle {
 }
 
 /**
- * Ends a connection. Node makes an error for each of its requests, also for thousands that it has yet to read of the same
- * piece, and the stacks of these errors take most of the time.
+ * Closes a connection. Node creates an error for each of its requests, including thousands that it has yet to parse
+ * from the same chunk, and the stack traces of these errors take most of the time.
  */
 function cutOff(socket: Socket): void {
   let stackTraceLimit: number;

@@ -23,7 +23,7 @@ import { createWaitingRequests } from './client-connections.ts';
 export type FrontParts = {
   config: Config & { baseUrl: string };
   random: Random;
-  /** The address is a slug, or `slug/view`. */
+  /** `address` is a slug, or `slug/view`. */
   serveMcp: (incoming: Incoming, address: string) => Promise<void>;
   serveFile: (incoming: Incoming, id: string) => Promise<void>;
   probes: ProbeParts;
@@ -33,7 +33,10 @@ export type FrontParts = {
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
-/** Entry point of all requests: first the edge checks, then the MCP endpoints and files by path, then everything else. */
+/**
+ * Creates the entry point of all requests: first the edge checks, then MCP endpoints and files by path, then everything
+ * else.
+ */
 export function createFront(parts: FrontParts): (request: IncomingMessage, response: ServerResponse) => void {
   const rules = edgeRules(parts.config);
   const { baseUrl, serverHosts: suffix } = parts.config;
@@ -43,7 +46,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
   const usualPort = new URL(baseUrl).port !== '' ? undefined : isSecure ? ':443' : ':80';
   const readPath = basePathOf(baseUrl) === '' ? undefined : pathReader(baseUrl);
   const [ownHome, homeUrl] = [basePathOf(baseUrl) + routes.home, baseUrl + routes.home];
-  // Ids are short and unique: a random part for the process, followed by a counter.
+  // Request IDs are short and unique: a random prefix per process, followed by a counter.
   const prefix = base62(parts.random(8), 10);
   let count = 0;
   const waitForTurn = createWaitingRequests(handle);
@@ -55,7 +58,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     const requestId = prefix + (++count).toString(36);
     const { method, headers } = request;
     if (request.url?.[0] !== '/') takeAddress(request, isSecure);
-    // Some clients send the usual port (RFC 9110, 4.2.3), and everything behind compares the host without it.
+    // Some clients send the default port (RFC 9110, 4.2.3). All later code compares the host without it.
     if (usualPort !== undefined && headers.host?.endsWith(usualPort))
       setHost(request, headers.host.slice(0, -usualPort.length));
     const url = request.url ?? '/';
@@ -67,11 +70,12 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     const home = own ? homeUrl : ownHome;
     request.url = query < 0 ? path : path + url.slice(query);
     const address = mcpAddress(path);
-    // The MCP endpoints handle the bodies posted to them.
+    // The MCP endpoints handle the bodies of their POST requests themselves.
     if ((address === undefined || method !== 'POST') && hasBody(request)) boundUnread(request, response);
     try {
       checkEdge(request, path, rules, own !== undefined);
-      if (own && own.path === undefined) throw new AppError('notFound', 'this host has only its MCP server, at /mcp');
+      if (own && own.path === undefined)
+        throw new AppError('notFound', 'this host serves only its MCP server, at /mcp');
     } catch (error) {
       parts.unread.watch(response);
       const status = error instanceof AppError ? error.status : 0;
@@ -80,7 +84,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       refuse(request, response, { error: shown, path, requestId, home }, parts.onUnexpected);
       return;
     }
-    // The MCP endpoints count what they write.
+    // The MCP endpoints count their responses themselves.
     if (address === undefined) parts.unread.watch(response);
     const incoming: Incoming = {
       request,
@@ -106,7 +110,7 @@ function serve({ response, requestId }: Incoming, served: Promise<void>, { onUne
   });
 }
 
-/** A file of an answer, or what belongs to the web. */
+/** Serves a stored file of a response, or anything else of the web application. */
 function serveOther(incoming: Incoming, { serveFile, serveWeb }: FrontParts): Promise<void> {
   const file = fileIdIn(incoming.path);
   if (file !== undefined) return serveFile(incoming, file);
@@ -114,12 +118,12 @@ function serveOther(incoming: Incoming, { serveFile, serveWeb }: FrontParts): Pr
   return serveWeb(incoming.request, incoming.response);
 }
 
-/** Names and values in turn. */
+/** Sets headers from alternating names and values. */
 function setHeaders(response: ServerResponse, headers: readonly string[]): void {
   for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i] as string, headers[i + 1] as string);
 }
 
-/** The host of a server that a request came to; `path` is undefined where that host has nothing. */
+/** Server whose own host a request was sent to. `path` is undefined if that host has nothing at the path. */
 type OwnHost = { origin: string; path: string | undefined };
 
 function ownHostOf(
@@ -132,9 +136,9 @@ function ownHostOf(
   return slug === undefined ? undefined : { origin: hosts.originOf(slug), path: pathOnOwnHost(path, slug) };
 }
 
-/** Bounds what is read of a body that is still unread when its request is answered. */
+/** Limits how much is read of a body that is still unread when its response is written. */
 function boundUnread(request: IncomingMessage, response: ServerResponse): void {
-  // At `finish` Node would begin to read all of it.
+  // At `finish`, Node would begin to read all of it.
   response.once('prefinish', () => {
     if (!request.readableEnded) discardBody(request, response.statusCode < 405 ? drainOfRefused : drainOfCaller);
   });
@@ -143,7 +147,8 @@ function boundUnread(request: IncomingMessage, response: ServerResponse): void {
 function edgeRules(config: Config & { baseUrl: string }): EdgeRules {
   const { protocol } = new URL(config.baseUrl);
   const { names: hosts, baseUrlAt } = createOwnHosts(config);
-  // In local mode metrics need no token, so they require our host: a page could make its own name resolve to us.
+  // In local mode metrics need no token, so they require a host name of this service. Otherwise a web page could
+  // resolve its own name to this machine.
   const anyHost = new Set<string>([routes.livez, routes.readyz, ...(config.mode === 'local' ? [] : [routes.metrics])]);
   return {
     hosts,
@@ -157,7 +162,7 @@ function edgeRules(config: Config & { baseUrl: string }): EdgeRules {
   };
 }
 
-/** Answers a request that the edge refused. Its connection is not trusted with another one. */
+/** Responds to a request that the edge checks rejected, and closes its connection, which is no longer trusted. */
 function refuse(
   request: IncomingMessage,
   response: ServerResponse,
@@ -166,7 +171,7 @@ function refuse(
 ): void {
   response.setHeader('X-Request-Id', requestId);
   response.setHeader('Connection', 'close');
-  // A client that writes before it reads would otherwise get a broken pipe instead of the answer.
+  // A client that writes before it reads would otherwise get a broken pipe instead of the response.
   discardBody(request, drainOfRefused);
   const isForPerson = wantsPage(request.method, request.headers.accept);
   if (mcpAddress(path) !== undefined && error instanceof AppError && !isForPerson) {
@@ -181,15 +186,14 @@ function refuse(
 }
 
 type ProbeParts = {
-  /** Resolves with undefined when the process can serve. */
+  /** Resolves with undefined if the process is ready to serve. */
   whyNotReady: () => Promise<string | undefined>;
-  /** Called after every answer. */
+  /** Called after every response. */
   onAnswered: (status: number) => void;
 };
 
 /**
- * Answers the probes of supervisors and load balancers: whether the process lives, and whether it can serve.
- * Returns true if the request was a probe.
+ * Responds to liveness and readiness probes of supervisors and load balancers. Returns true if the request was a probe.
  */
 function answerProbe(
   { request: { method }, response, path, headers }: Incoming,
@@ -210,13 +214,13 @@ function answerProbe(
   return true;
 }
 
-/** A web address without user information, with the path where it has one (RFC 9110, 4.2.4). */
+/** An http or https URL without user information, with the path if it has one (RFC 9110, 4.2.4). */
 const webAddress = /^(https?):\/\/((?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?)(?=[/?]|$)/i;
 
 /**
- * Gives a request whose target is a web address the usual form, which everything behind compares: the target becomes a path,
- * and its host replaces the Host header (RFC 9112, 3.2.2). Any other target stays, and is refused as a path. Without TLS in
- * front, no request is for an https address (RFC 9110, 7.4).
+ * Normalizes a request whose target is an absolute URL: the target becomes a path, and its host replaces the Host
+ * header (RFC 9112, 3.2.2). Any other target is unchanged, and is rejected as a path. Without TLS in front, no request
+ * is for an https URL (RFC 9110, 7.4).
  */
 function takeAddress(request: IncomingMessage, isSecure: boolean): void {
   const [start = '', scheme = '', host = ''] = webAddress.exec(request.url ?? '') ?? [];
@@ -233,21 +237,21 @@ function setHost({ headers, rawHeaders }: IncomingMessage, host: string): void {
   else rawHeaders[at + 1] = host;
 }
 
-/** Conditions that every request must meet before any other part of the product handles it. */
+/** Conditions that every request must meet before any other code handles it. */
 type EdgeRules = {
   /** `host[:port]` values of this service. */
   hosts: ReadonlySet<string>;
-  /** The base URL under a host, where that is another name of this machine. */
+  /** Returns the base URL for a host, if it is another name of this machine. */
   otherBaseUrl: (host: string | undefined) => string | undefined;
-  /** Paths answered under any host name, because probes use the address. */
+  /** Paths served under any host name, because probes use the IP address. */
   anyHost: ReadonlySet<string>;
   /** Origins of web pages that may call this service. */
   origins: ReadonlySet<string>;
-  /** Headers of every answer, names and values in turn. */
+  /** Headers of every response, with names and values alternating. */
   headers: readonly string[];
 };
 
-/** Headers of every answer of a service at this base URL, names and values in turn. */
+/** Returns the headers of every response of a service at this base URL, with names and values alternating. */
 function fixedHeaders(baseUrl: string): string[] {
   const usual = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
   return baseUrl.startsWith('https:')
@@ -255,18 +259,21 @@ function fixedHeaders(baseUrl: string): string[] {
     : usual;
 }
 
-/** Headers that may occur once. */
+/** Headers that may occur only once. */
 const onlyOnce = ['host', 'authorization', 'origin', 'content-type', 'content-length'];
-/** Each has a length of its own, by which it is found. */
+/** Headers by length. Each has a different length. */
 const onlyOnceOfLength: (string | undefined)[] = [];
 for (const name of onlyOnce) {
   if (onlyOnceOfLength[name.length] !== undefined) throw new Error(`two headers of ${name.length} letters: ${name}`);
   onlyOnceOfLength[name.length] = name;
 }
-/** The bit that makes a letter of ASCII a small one. */
+/** Bit that converts an ASCII letter to lowercase. */
 const lowerCase = 0x20;
 
-/** `isOwnHost` is whether the request came to the host of a server. @throws AppError misdirected, invalid, forbidden, loop */
+/**
+ * Checks a request. `isOwnHost` is true if it was sent to a server's own host. @throws AppError misdirected, invalid,
+ * forbidden, loop
+ */
 function checkEdge(request: IncomingMessage, path: string, rules: EdgeRules, isOwnHost = false): void {
   checkHeadersOnce(request.rawHeaders);
   if (request.headers['transfer-encoding'] !== undefined) checkTransferCoding(request);
@@ -274,39 +281,48 @@ function checkEdge(request: IncomingMessage, path: string, rules: EdgeRules, isO
   if (!isOwnHost && !rules.anyHost.has(path) && (host === undefined || !rules.hosts.has(host))) {
     throw new AppError(
       'misdirected',
-      'this service does not answer for that host name; its operator sets the address with BASE_URL, or in local mode adds names with ALLOWED_HOSTS',
+      'this service does not serve that host name; the operator sets its URL with BASE_URL, or in local mode adds host names with ALLOWED_HOSTS',
     );
   }
   if (!path.startsWith('/')) {
-    throw new AppError('invalid', 'the request target must be a path, or an address of this service without a user');
+    throw new AppError(
+      'invalid',
+      'the request target must be a path, or a URL of this service without user information',
+    );
   }
   if (!usualPath.test(path) && !isPlain(path)) {
-    throw new AppError('invalid', 'the path is not in its plain form');
+    throw new AppError(
+      'invalid',
+      'the path is not normalized; send it without //, dot segments, backslashes, and encoded slashes or dots',
+    );
   }
   const { origin } = request.headers;
   if (origin !== undefined && !rules.origins.has(origin) && !isPublicToPages(path)) {
     throw new AppError(
       'forbidden',
-      'pages of this origin may not call this service; the operator can allow them with ALLOWED_ORIGINS',
+      'web pages of this origin may not call this service; the operator can allow them with ALLOWED_ORIGINS',
     );
   }
   if (request.headers[hopHeader] !== undefined) {
     throw new AppError(
       'loop',
-      'this request comes from a tool of this service; a hosted server cannot call another one',
+      'this request was sent by a tool of this service; a hosted server cannot call another one',
     );
   }
 }
 
-/** Matches nearly every path, as a quick test. */
+/** Matches nearly every path, as a fast check. */
 const usualPath = /^(?:\/[\w-]+)+$/;
 
-/** Whether a path has only one interpretation. */
+/** Returns true if a path has only one interpretation. */
 function isPlain(path: string): boolean {
   return !/\/\.{0,2}\/|\/\.{1,2}$|%2e|%2f|%5c|\\/i.test(path);
 }
 
-/** Compares names only where two of them have the length and the first letter of such a header: few requests do. */
+/**
+ * Rejects repeated headers. Compares names only if two of them have the length and first letter of such a header, which
+ * is rare.
+ */
 function checkHeadersOnce(rawHeaders: readonly string[]): void {
   let seen = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -327,27 +343,27 @@ function refuseRepeated(rawHeaders: readonly string[]): void {
   const seen = new Set<string>();
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = (rawHeaders[i] as string).toLowerCase();
-    if (seen.has(name) && onlyOnce.includes(name)) throw new AppError('invalid', `the header ${name} is sent twice`);
+    if (seen.has(name) && onlyOnce.includes(name)) throw new AppError('invalid', `the header ${name} was sent twice`);
     seen.add(name);
   }
 }
 
 /**
- * Node gives out a body with any list of codings that ends in `chunked` as if that were the only one. Proxies that know
- * only HTTP/1.0 know none at all (RFC 9112, 6.1).
+ * Rejects transfer codings other than `chunked`. Node decodes a body with any list of codings that ends in `chunked` as
+ * if that were the only one. Proxies that support only HTTP/1.0 support none at all (RFC 9112, 6.1).
  */
 function checkTransferCoding({ headers, httpVersion }: IncomingMessage): void {
   const coding = headers['transfer-encoding'];
   if (httpVersion !== '1.1' || coding?.toLowerCase() !== 'chunked')
     throw new AppError(
       'invalid',
-      'the only Transfer-Encoding is "chunked", in HTTP/1.1; send the body without another one',
+      'the only supported Transfer-Encoding is "chunked", in HTTP/1.1; send the body without another one',
     );
 }
 
 const exposed = 'WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, X-Request-Id, Retry-After, ETag';
 
-/** Headers of the answer to a request; with CORS for pages that `checkEdge` admitted. */
+/** Returns the edge headers of a response, including CORS for web pages that `checkEdge` has accepted. */
 function edgeHeaders({ headers: { origin } }: IncomingMessage, requestId: string, fixed: readonly string[]): string[] {
   const headers = ['X-Request-Id', requestId, ...fixed];
   if (origin !== undefined) {
@@ -356,13 +372,13 @@ function edgeHeaders({ headers: { origin } }: IncomingMessage, requestId: string
   return headers;
 }
 
-/** Whether a request is a CORS preflight (Fetch standard). */
+/** Returns true for a CORS preflight (Fetch standard). */
 function isPreflight({ method, headers }: IncomingMessage): boolean {
   return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
 }
 
 function answerPreflight({ request, response, headers }: Incoming): void {
-  // The origin is allowed, so it may send any header: the credential header of a server can have any name.
+  // The origin is allowed, so it may send any header. The credential header of a server can have any name.
   const wanted = String(request.headers['access-control-request-headers'] ?? '');
   const allowed = ['Access-Control-Allow-Methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS'];
   response

@@ -4,35 +4,35 @@ import { AppError } from '../errors.ts';
 import { createAddressLimit } from './address-limit.ts';
 
 export type StrangersOptions = {
-  /** 0 is no limit. */
+  /** 0 means no limit. */
   refusalsPerMinute: number;
   networkOf: (visit: Visit) => string;
   /** Monotonic ms. */
   clock: () => number;
-  /** They divide the refusals of a minute among them. One when absent. */
+  /** Processes that share the rejections of a minute. Defaults to one. */
   processes?: Processes;
 };
 
-/** Queries in a second for addresses above their limit: of one address, and of all together. */
+/** Maximum queries per second for addresses over their limit: of one address, and in total. */
 export const lookupsOfAddress = 20;
 export const lookupsOfAll = 100;
-/** Characters of a bearer that cost as much as a refused request. */
+/** Characters of a bearer token that cost as much as one rejected request. */
 export const chargedLength = 4096;
-/** Bytes of an answer that cost as much as a refused request. */
+/** Bytes of a response that cost as much as one rejected request. */
 export const sentBytes = 64 * 1024;
 const manyRefused =
-  'too many requests from this address were refused; check the address and the credential that are used, and try again later';
+  'too many requests from this address were rejected; check the URL and the credential, and try again later';
 const muchSent =
-  'too much was sent to this address, to callers without an API key of this service; take gzip, keep lists of tools, and try again later';
-/** How long after the last refusal an address may still be above its limit. */
+  'too much data was sent to clients without an API key at this address; enable gzip, cache tools/list, and try again later';
+/** Maximum time after the last rejection for which an address may remain over its limit. */
 const calmMs = 60_000;
 
 /**
- * A limit of refused requests for each address. Above it, requests are refused with a time to wait unless their
- * credential is valid: a remembered credential is served as usual, others are looked up a few times in a second.
+ * Creates a limit of rejected requests per address. Over the limit, requests are rejected with a time to wait unless
+ * their credential is valid. Cached credentials are accepted as usual; others are queried a few times per second.
  */
 export function createStrangers(options: StrangersOptions): Strangers & {
-  /** Requests refused by this limit since the start, for metrics. */
+  /** Returns the number of requests rejected by this limit since startup, for metrics. */
   limited(): number;
 } {
   const { refusalsPerMinute, networkOf, clock } = options;
@@ -43,10 +43,10 @@ export function createStrangers(options: StrangersOptions): Strangers & {
   });
   const lookups = createAddressLimit({ perMinute: lookupsOfAddress, minuteMs: 1000, clock });
   const allLookups = createAddressLimit({ perMinute: lookupsOfAll, minuteMs: 1000, clock });
-  /** Undefined as long as no address was above its limit. */
+  /** Undefined if no address has ever exceeded its limit. */
   let calmAt: number | undefined;
   let limited = 0;
-  /** Whether the address is still within its limit. */
+  /** Returns true if the address is within its limit. */
   const take = (network: string) => {
     if (limit.take(network)) return true;
     calmAt = clock() + calmMs;
@@ -84,7 +84,7 @@ export function createStrangers(options: StrangersOptions): Strangers & {
       if (times === 0) return undefined;
       const network = networkOf(visit);
       const isAbove = limit.waitMs(network) > 0;
-      // The first that is too much is sent, so a list can be longer than all of the limit.
+      // The first response over the limit is still sent, so a list can be larger than the whole limit.
       let left = times;
       while (left > 0 && take(network)) left--;
       if (!isAbove) return undefined;

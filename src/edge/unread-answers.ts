@@ -6,19 +6,19 @@ import type { UnreadAnswers } from '../http/incoming.ts';
 
 export type UnreadAnswersOptions = {
   networkOf: (visit: Visit) => string;
-  /** How long a client may take to read an answer: this for every 2 MiB that it has begun. */
+  /** Time limit for reading a response, for every started 2 MiB of it. */
   slowReaderMs: number;
   memory: MemoryBudget;
   onGivenUp: OnGivenUp;
 };
 
 export const bytesOfDeadline = 2 * 1024 * 1024;
-/** The same for an answer for which there is no room: a client that reads all the time needs no more. */
+/** Time limit for a response that exceeds the memory limit. A client that reads continuously needs no more. */
 export const hastyMs = 2000;
 
 /**
- * Bounds what clients leave unread, in bytes and in time. A client is cut off when its answer has to go: what it sends
- * meanwhile proves nothing about what it reads.
+ * Limits the bytes that clients leave unread, and the time. When the limit is reached, the client's connection is
+ * closed, because its further requests do not prove that it reads responses.
  */
 export function createUnreadAnswers({
   networkOf,
@@ -42,7 +42,7 @@ export function createUnreadAnswers({
       held.end();
     });
   };
-  /** A listener for all responses. At `prefinish` everything was given to the socket. */
+  /** Shared listener of all responses. At `prefinish`, everything was written to the socket. */
   function onGiven(this: ServerResponse): void {
     if (this.socket !== null && this.socket.writableLength > 0) hold(this, this.writableLength, owners.get(this));
   }

@@ -2,10 +2,10 @@ import { LRUCache } from 'lru-cache';
 import { sizeOfValue } from '../domain/config/sizes.ts';
 import { parseJson } from '../domain/json/json.ts';
 
-/** In characters of about ten bytes. */
+/** Maximum cache size, in characters. A character takes about ten bytes once compiled. */
 const mostCharacters = 8_000_000;
 
-/** Caches what recurring texts of JSON are compiled to, by text. */
+/** Caches the compiled forms of recurring JSON texts, by text. */
 export function compiledTexts<Compiled extends object>(
   compile: (value: unknown) => Compiled,
 ): (text: string) => Compiled {

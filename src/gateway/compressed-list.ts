@@ -5,21 +5,21 @@ import type { Pieces } from './protocol/json-rpc.ts';
 
 const deflate = promisify(deflateRaw);
 
-/** Shorter lists fit into one packet. */
+/** Minimum size of a list that is compressed, in bytes. Shorter lists fit into one packet. */
 const leastBytes = 1024;
-/** Most bytes of a block that is stored as it is (RFC 1951, 3.2.4). */
+/** Maximum size of a stored block (RFC 1951, 3.2.4), in bytes. */
 const mostStored = 65_535;
 const gzipHead = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
 
-/** Whether a client takes gzip (RFC 9110, 12.5.3). */
+/** Returns true if a client accepts gzip (RFC 9110, 12.5.3). */
 export function takesGzip(acceptEncoding: string | string[] | undefined): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(String(acceptEncoding ?? ''));
 }
 
 /**
- * Gives an answer with a list as gzip (RFC 1952): one file of the list's own blocks, with what is around the list stored
- * before and behind them. The blocks of a list are made once, in a thread of libuv, and are kept as long as the list is.
- * Undefined for an answer that goes out as it is.
+ * Compresses a response that contains a list as gzip (RFC 1952). The gzip member consists of the list's own deflate
+ * blocks, with the text before and after the list in stored blocks. The blocks of a list are computed once, in a libuv
+ * thread, and are cached as long as the list exists. Returns undefined for a response that is sent uncompressed.
  */
 export function createListCompression(): (body: string | Pieces | undefined) => Promise<Buffer[] | undefined> {
   const blocksOf = new WeakMap<Buffer, Promise<Buffer>>();

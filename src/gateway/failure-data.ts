@@ -1,6 +1,8 @@
 import { type Outcome, type Problem, ToolFailure } from '../errors.ts';
 
-/** A ToolFailure as plain data, to cross from a thread, where classes are lost. */
+/**
+ * A ToolFailure as plain data. Threads exchange it in this form, because class instances do not survive the transfer.
+ */
 export type FailureData = {
   outcome: Outcome;
   message: string;

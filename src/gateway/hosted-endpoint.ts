@@ -10,16 +10,17 @@ import { runnerOf } from './own-tools/read-more.ts';
 
 export type HostedEndpointParts = CallToolParts & {
   callers: CallerOptions;
-  /** The address is a slug, or `slug/view`. */
+  /** Returns the metadata URL of an address, which is a slug or `slug/view`. */
   resourceMetadataUrl: (address: string) => string;
 };
 
-/** A hosted server, or a view of one, as the MCP listener serves it. Made once for each compiled server. */
+/** Creates the MCP endpoint of a hosted server, or of one of its views. Called once for each compiled server. */
 export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts): McpEndpoint {
   const { config, access } = server;
   const run = runnerOf(server);
   const servedTo = (caller: Caller) =>
-    // Anybody can bring a token, and one person can log in many times: only an API key shows whose a caller is.
+    // Logins and bearer tokens do not identify a tenant: anyone can bring a token, and one person can log in many
+    // times. Only an API key identifies the caller.
     mcpServer(server, (call) => run(server, caller, call, parts), {
       workspaceId: server.workspaceId,
       network: caller.network,
@@ -42,7 +43,7 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
   };
 }
 
-/** A hosted server as the protocol sees it. */
+/** Presents a hosted server to the protocol layer. */
 export function mcpServer(server: HostedServer, call: McpServer['call'], party: Party): McpServer {
   return {
     source: server.source,

@@ -3,21 +3,24 @@ import type { Db } from '../store/db.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { Caller } from './callers/caller.ts';
 
-/** Dependencies of what stores parts of answers for some minutes: rests of long answers, and large files. */
+/**
+ * Dependencies of the stores that retain parts of results for a few minutes: continuations of long results, and large
+ * files.
+ */
 export type KeptAnswersOptions = {
   db: Db;
-  /** Writes without delaying calls. */
+  /** Database handle whose writes do not delay calls. */
   records: Db;
   keyring: Keyring;
   random: Random;
-  /** The database's time, epoch ms. */
+  /** Returns the database time, in epoch ms. */
   now: () => number;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
 /**
- * Identifies the address of a caller that no key and no login vouches for; undefined for every other caller. No address
- * can be read from it.
+ * Identifies the network of a caller that has neither an API key nor a login, as a MAC that does not reveal the
+ * address. Returns undefined for every other caller.
  */
 export function strangerOf(caller: Caller, workspaceId: string, keyring: Keyring): string | undefined {
   if (caller.keyId !== undefined) return undefined;

@@ -50,21 +50,24 @@ import { answerBatch, legacyReply } from './protocol/legacy.ts';
 import { serverPage } from './server-page.ts';
 
 export type McpListenerParts = {
-  /** The address is a slug, or `slug/view`. */
+  /** Finds the endpoint of an address, which is a slug or `slug/view`. */
   find: (address: string, look: Lookup) => MaybePromise<McpEndpoint | undefined>;
   strangers: Strangers;
   memory: MemoryBudget;
   unread: UnreadAnswers;
   serverUrl: (address: string) => string;
   onUnexpected: (error: unknown, requestId: string) => void;
-  /** Called after every request with what could be read of its message, and the status; 0 when nothing was answered. */
+  /**
+   * Called after every request with the readable fields of its message, and the status. The status is 0 if nothing was
+   * sent.
+   */
   onAnswered: (posted: unknown, status: number) => void;
   onRefused: (refusal: Refusal) => void;
-  /** Monotonic ms. */
+  /** Returns monotonic ms. */
   clock: () => number;
 };
 
-/** Bytes at the start of a refused request's body that are searched for its id. */
+/** Number of bytes at the start of a refused request's body that are searched for its id. */
 const startBytes = 4096;
 const pageHeaders = [
   ...['Content-Type', 'text/html; charset=utf-8'],
@@ -73,9 +76,10 @@ const pageHeaders = [
 ];
 
 /**
- * The hot path: `POST /mcp/{slug}` and `POST /mcp/{slug}/{view}` on plain node:http (MCP, Streamable HTTP; answers are single JSON messages).
- * Access is decided by the headers; only then the body is read and parsed. Slow admission and a body that arrives slowly
- * are no ways to use a credential that was revoked meanwhile: after them, access is decided again.
+ * Serves the hot path, `POST /mcp/{slug}` and `POST /mcp/{slug}/{view}`, on plain node:http (MCP, Streamable HTTP).
+ * Responses are single JSON messages. The headers decide access; the body is read and parsed only afterwards. If
+ * authorization or the body takes long, access is checked again before the call, because the credential may have been
+ * revoked in the meantime.
  */
 export function createMcpListener(parts: McpListenerParts) {
   const compressed = createListCompression();
@@ -129,7 +133,7 @@ export function createMcpListener(parts: McpListenerParts) {
       if (reply.isList) {
         const gzip = takesGzip(request.headers['accept-encoding']) ? await compressed(message) : undefined;
         const list = gzip ? { status, ofBody: ofGzip, body: gzip } : { status, ofBody, body: message };
-        // A short request brings a long list, and anybody may ask an open server for it.
+        // A short request returns a long list, and anyone may request it from an open server.
         const isCounted = server.party.network !== undefined;
         const refusal = isCounted && parts.strangers.onSent(request, bytesOf(list.body));
         if (refusal) throw refusal;
@@ -149,16 +153,16 @@ export function createMcpListener(parts: McpListenerParts) {
 
 /** @throws AppError notFound */
 function existing(endpoint: McpEndpoint | undefined): McpEndpoint {
-  if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
+  if (!endpoint) throw new AppError('notFound', 'there is no server at this URL');
   return endpoint;
 }
 
-/** On its own host, a server names metadata that describe it under that address. */
+/** Returns login hints for a server on its own host, where the metadata describe it under that host's URL. */
 function ownHints(hints: LoginHints | undefined, ownOrigin: string, address: string): LoginHints | undefined {
   return hints && { ...hints, resourceMetadata: ownResourceMetadata(ownOrigin, partsOfAddress(address).view) };
 }
 
-/** An address of this service under another name of this machine. */
+/** Replaces the origin of one of this service's URLs with another origin of this machine. */
 function underOtherName(url: string, otherBaseUrl: string): string {
   return new URL(otherBaseUrl).origin + url.slice(new URL(url).origin.length);
 }
@@ -172,13 +176,13 @@ function urlFor({ ownOrigin, otherBaseUrl }: Incoming, address: string, { server
   return ownOrigin + ownHostPath + (view === undefined ? '' : `/${view}`);
 }
 
-/** The error for a refused request: its own, or that there were too many of them. */
+/** Returns the error for a refused request: its own error, or a 429 if its address is over the limit. */
 function refusalOf(thrown: unknown, request: IncomingMessage, strangers: Strangers): unknown {
   const status = thrown instanceof AppError || thrown instanceof Unauthenticated ? thrown.status : 0;
   return strangers.onRefused(request, status) ?? thrown;
 }
 
-/** Reads the id and method from the first bytes of a refused request's body; the rest is discarded. */
+/** Reads the id and method from the first bytes of a refused request's body, and discards the remainder. */
 async function startOf(request: IncomingMessage, error: unknown, bounds: Drain): Promise<MessageStart | undefined> {
   const isUnfit = error instanceof AppError && (error.status === 415 || error.status === 413);
   if (request.method !== 'POST' || isUnfit) {
@@ -189,7 +193,10 @@ async function startOf(request: IncomingMessage, error: unknown, bounds: Drain):
   return readMessageStart(bytes, isWhole);
 }
 
-/** The same of a refused body that was read. Text that is not JSON has no id (JSON-RPC 2.0, 5). */
+/**
+ * Reads the id and method from a refused body that was received completely. Text that is not JSON has no id (JSON-RPC
+ * 2.0, 5).
+ */
 async function startOfBody(body: Buffer, error: unknown): Promise<MessageStart | undefined> {
   if (error instanceof RpcError && error.code === codes.parse) return undefined;
   await nextTurn();
@@ -201,12 +208,12 @@ function checkContentType(request: IncomingMessage): void {
     throw new AppError('unsupported', 'Content-Type must be application/json');
 }
 
-/** A browser asks for HTML by name; MCP clients ask for an event stream. */
+/** Returns true for a browser, which requests HTML by name. MCP clients request an event stream. */
 function isForPerson({ method, headers }: IncomingMessage): boolean {
   return wantsPage(method, headers.accept);
 }
 
-/** Calls `cancel` when the client has gone, at once if it already has. */
+/** Calls `cancel` when the client disconnects, or immediately if it already has. */
 function whenGone(response: ServerResponse, cancel: () => void): void {
   const hasGone = () => response.destroyed && !response.writableFinished;
   if (hasGone()) cancel();
@@ -221,16 +228,16 @@ const ofJson = ['Content-Type', 'application/json'];
 const ofGzip = [...ofJson, 'Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding'];
 const ofStream = ['Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no'];
 
-/** An answer to be written. `ofBody`, the headers without its length, alternates names and values. */
+/** A response to be written. `ofBody` alternates names and values of all headers but Content-Length. */
 type Outgoing = { status: number; ofBody: readonly string[]; body: string | readonly JsonText[] | undefined };
 
-/** Facts about a request that failed. */
+/** A request that failed, and what its error response needs. */
 type Failed = { error: unknown; id: RequestId | undefined; hints: LoginHints | undefined };
 
-/** An error as status, headers and the error object of a JSON-RPC message. */
+/** An error as status, headers, and the error object of a JSON-RPC message. */
 type ErrorAnswer = { status: number; headers?: readonly string[]; code: number; message: string; data?: object };
 
-/** Renders errors as MCP answers, or as a page for a person; nothing else does. */
+/** Renders every error of this listener, as an MCP response or as an HTML page for browsers. */
 function writeError(incoming: Incoming, failed: Failed, parts: McpListenerParts): void {
   const { request, response } = incoming;
   if (response.destroyed || response.headersSent) return;
@@ -262,8 +269,9 @@ function errorAnswer({ error, hints }: Failed, requestId: string, parts: McpList
 }
 
 /**
- * Ends a response on which nothing has been set. What the client does not read is counted for its party: the address of
- * the request when `party` is absent. A list is in memory once, whoever reads it, and counts for nobody.
+ * Ends a response on which nothing has been set. Bytes that the client has not read yet are charged to its tenant key,
+ * or to the request's address if `party` is absent. A list is charged to no one, because all responses share one copy
+ * in memory.
  */
 function write(
   { response, headers }: Incoming,
@@ -280,11 +288,12 @@ function write(
     headers.push(...ofBody, 'Content-Length', String(bytes));
     response.writeHead(status, headers);
     const text = typeof body === 'string' ? body : joinedText(body);
-    // A text goes out in one write with the head. ASCII text is also Latin-1, which is the cheapest to write.
+    // A string is sent in one write with the head. ASCII text is valid Latin-1, which is the cheapest encoding to
+    // write.
     if (text !== undefined) response.end(text, bytes === text.length ? 'latin1' : 'utf8');
     else endWithPieces(response, body as readonly JsonText[]);
   }
-  // The socket has taken everything, so the client can no longer hold memory.
+  // The socket has flushed everything, so the client can no longer occupy memory.
   if (response.socket?.writableLength !== 0) unread.hold(response, bytes, party, isShared ? 0 : bytes);
 }
 
@@ -296,8 +305,8 @@ function bytesOf(body: Outgoing['body']): number {
 }
 
 /**
- * One text of pieces that are all texts. V8 copies their characters together when the text is first read, which is when it
- * is written: to count its bytes as a whole would copy it once more.
+ * Joins the chunks if all of them are strings. V8 flattens the string on its first read, which is the write to the
+ * socket. Counting the bytes of the joined string would flatten it once more.
  */
 function joinedText(pieces: readonly JsonText[]): string | undefined {
   let text = '';
@@ -308,14 +317,16 @@ function joinedText(pieces: readonly JsonText[]): string | undefined {
   return text;
 }
 
-/** Corked, the pieces and the head go out in one write. */
+/** Corks the response, so that the chunks and the head are sent in one write. */
 function endWithPieces(response: ServerResponse, pieces: readonly JsonText[]): void {
   response.cork();
   for (const piece of pieces) response.write(piece);
   response.end();
 }
 
-/** The `WWW-Authenticate` field (RFC 6750, 3; RFC 9728, 5.1). Without credentials it carries no error. */
+/**
+ * Formats the `WWW-Authenticate` field (RFC 6750, 3; RFC 9728, 5.1). A request without credentials gets no error code.
+ */
 export function challenge(error: Unauthenticated, hints: LoginHints | undefined): string {
   const parts: string[] = [];
   if (hints) parts.push(`resource_metadata="${hints.resourceMetadata}"`);
@@ -327,16 +338,21 @@ export function challenge(error: Unauthenticated, hints: LoginHints | undefined)
 }
 
 /**
- * Answers what was posted (MCP, transports). Each message says by itself which revision it is of ("Backward Compatibility"
- * of basic/versioning), and nothing is remembered from one to the next.
- * @throws RpcError with the status and code of MCP 2026-07-28, in its promise or at once, and what a call throws
+ * Handles the parsed body of a POST request (MCP, transports). Each message states its own revision ("Backward
+ * Compatibility" of basic/versioning), and no state is stored between messages.
+ * @throws RpcError with the status and code of MCP 2026-07-28, synchronously or by rejecting, and any error of a call
  */
 export function answer(server: McpServer, posted: unknown, context: MessageContext): MaybePromise<Reply> {
   if (Array.isArray(posted)) return answerBatch(server, posted, context);
   const modern = isModern(posted);
   const claimsModern = modern || (headerValue(context.headers, 'mcp-protocol-version') ?? '') >= modernRevision;
   if (isResponse(posted)) {
-    if (claimsModern) throw new RpcError(400, codes.invalidRequest, 'responses must not be posted');
+    if (claimsModern)
+      throw new RpcError(
+        400,
+        codes.invalidRequest,
+        'the body is a JSON-RPC response; send a request or a notification',
+      );
     return accepted;
   }
   const message = toMessage(posted);

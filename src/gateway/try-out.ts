@@ -29,7 +29,7 @@ import type { HostedServers } from './hosted/hosted-servers.ts';
 import { findServed } from './hosted/served.ts';
 import { runnerOf } from './own-tools/read-more.ts';
 
-/** A result as it is shown; `left_out` describes what was cut from a long one. */
+/** A result for display. `left_out` describes what was cut from a long one. */
 type ShownResult = {
   is_error: boolean;
   content: ContentBlock[];
@@ -38,11 +38,13 @@ type ShownResult = {
   left_out?: string;
 };
 
-/** Runs a tool for a try-out from the operations, which have checked permissions. `clock` gives monotonic ms. */
+/**
+ * Runs a tool for a try-out. The operations that call it have checked the permissions. `clock` returns monotonic ms.
+ */
 export function createTryOut(servers: HostedServers, parts: CallToolParts & { clock: () => number }) {
   const prepare = (server: HostedServer, tool: HostedTool, args: Arguments) =>
     preparePreview(server, tool, args, parts);
-  /** The prepared arguments of a call, or undefined when they do not fit. */
+  /** Returns the prepared arguments of a call, or undefined if they are invalid. */
   async function preparable(server: HostedServer, tool: HostedTool, args: Arguments): Promise<Arguments | undefined> {
     try {
       return await prepare(server, tool, args);
@@ -88,7 +90,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
         recordingInto(written, server, parts),
       );
       const answered = shown(result);
-      // What follows walks through all arguments again, twice.
+      // The preview walks through all arguments twice more.
       await nextTurn();
       const args = sent && (await preparable(server, sent.tool, sent.args));
       await nextTurn();
@@ -101,7 +103,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
     },
     async previewCall(of: WantedTool, args: Arguments): Promise<Previewed> {
       const found = await findTool(servers, of);
-      if (!found.tool) throw new AppError('invalid', `${of.tool} is answered by this service and sends no request`);
+      if (!found.tool) throw new AppError('invalid', `${of.tool} is a built-in tool and sends no request`);
       try {
         const prepared = await prepare(found.server, found.tool, args);
         await nextTurn();
@@ -115,7 +117,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
   };
 }
 
-/** The arguments for a preview, which shows the sizes of files. @throws ToolFailure */
+/** Prepares arguments for a preview, which shows file sizes instead of contents. @throws ToolFailure */
 async function preparePreview(
   { workspaceId }: HostedServer,
   tool: HostedTool,
@@ -130,7 +132,7 @@ async function preparePreview(
 /** The record of a call, and its capture. */
 type Written = { row?: CallRow; capture?: string | undefined };
 
-/** The parts of a call that also gives its record to `written`. Its capture is stored only where the server captures. */
+/** Returns deps that also copy the record of a call to `written`. Its capture is stored only if the server captures. */
 function recordingInto(written: Written, server: HostedServer, parts: CallToolParts): CallToolParts {
   return {
     ...parts,
@@ -142,14 +144,14 @@ function recordingInto(written: Written, server: HostedServer, parts: CallToolPa
   };
 }
 
-/** The answer of the upstream in a capture. */
+/** Returns the upstream response of a capture. */
 function responseIn(capture: string | undefined): CapturedResponse | undefined {
   return capture === undefined ? undefined : (parseJson(capture) as Capture).response;
 }
 
 type WantedTool = Served & { tool: string };
 
-/** A server with a tool, which is undefined where the service itself answers it. @throws AppError notFound */
+/** Finds a server and one of its tools. The tool is undefined if it is a built-in one. @throws AppError notFound */
 async function findTool(servers: HostedServers, { tool, ...served }: WantedTool) {
   const server = await findServed(servers, served);
   const found = server.tool(tool);
@@ -162,31 +164,34 @@ async function findTool(servers: HostedServers, { tool, ...served }: WantedTool)
   throw new AppError('notFound', why);
 }
 
-/** The tool and the arguments inside a `call_tool`. */
+/** Returns the tool and the arguments inside a `call_tool`. */
 function calledInside(server: HostedServer, { tool, args }: TryOutCall) {
   const inner = tool === searchToolNames.call ? server.tool(String(args.name)) : undefined;
   return inner && { tool: inner, args: coerceObject(args.arguments) ?? {} };
 }
 
-/** A try-out without the token that it needs is not a call and leaves no record. @throws AppError invalid */
+/** Rejects a try-out that lacks the token it needs. It is not a call and leaves no record. @throws AppError invalid */
 function checkToken(server: HostedServer, tool: HostedTool, given: string | undefined): void {
   if (given !== undefined || server.access === 'api_key' || tool.request.credentials.length === 0) return;
-  throw new AppError('invalid', 'token: this server forwards the token of its caller; give one to try it with', {
-    problems: [{ path: 'token', message: 'this server forwards the token of its caller; give one to try it with' }],
+  throw new AppError('invalid', "token: this server forwards the caller's token; provide one to try the tool", {
+    problems: [{ path: 'token', message: "this server forwards the caller's token; provide one to try the tool" }],
   });
 }
 
-/** Longest result that is shown whole, in bytes of its JSON; reading and writing it takes a few milliseconds. */
+/**
+ * Maximum size of a result that is shown completely, in bytes of its JSON. Parsing and serializing that much takes a
+ * few milliseconds.
+ */
 const mostShownWhole = 512 * 1024;
 
-/** Longest text of a longer result that is shown, in characters. */
+/** Maximum length of the text that is shown of a longer result, in characters. */
 const mostShownText = 256 * 1024;
 
 function shown(result: ToolResult): ShownResult {
   const { content: json, structured, isError } = result;
   const bytes = Buffer.byteLength(json);
   if (bytes + Buffer.byteLength(structured ?? '') > mostShownWhole) {
-    const left_out = `The result is ${bytes} bytes long. Only the first ${mostShownText} characters of its text are shown here, without structured content; an agent gets all of it.`;
+    const left_out = `The result is ${bytes} bytes long. Only the first ${mostShownText} characters of its text are shown here, without structured content. An agent gets the complete result.`;
     return { is_error: isError, content: beginningOf(json), estimated_tokens: tokensOfResult(result), left_out };
   }
   const content = JSON.parse(String(json)) as ContentBlock[];
@@ -198,7 +203,7 @@ function shown(result: ToolResult): ShownResult {
   };
 }
 
-/** The texts that content begins with, without half of a surrogate pair at the end. */
+/** Returns the texts at the start of the content, without half of a surrogate pair at the end. */
 function beginningOf(json: JsonText): ContentBlock[] {
   let left = mostShownText;
   return textsAtStart(typeof json === 'string' ? Buffer.from(json) : json, mostShownText).flatMap(

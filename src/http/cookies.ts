@@ -6,7 +6,7 @@ import type { RequestHeaders } from '../domain/visit.ts';
 
 type Env = { Bindings: HttpBindings };
 
-/** A cookie of this service only, which no script can read. */
+/** A cookie for this service only, which scripts cannot read. */
 export type HostCookie = {
   name: string;
   set(c: Context<Env>, value: string, maxAgeMs: number): void;
@@ -15,9 +15,9 @@ export type HostCookie = {
 };
 
 /**
- * The prefix of names of cookies, and their path. `__Host-` binds a cookie to this host, and browsers keep it only for the
- * whole host. Below a path the other services of the host shall not get it, so there it is `__Secure-`. Plain http, which is
- * local mode, has no prefix.
+ * Returns the prefix of cookie names, and the cookie path. `__Host-` binds a cookie to this host, and browsers accept
+ * it only for the whole host. If the service is below a path, other services on the host must not receive the cookie,
+ * so the prefix is `__Secure-`. Plain http, which is local mode, has no prefix.
  */
 export function cookieScope(baseUrl: string): { prefix: string; path: string; isSecure: boolean } {
   const { pathname: path, protocol } = new URL(baseUrl);
@@ -40,10 +40,10 @@ export function hostCookie(name: string, baseUrl: string): HostCookie {
   };
 }
 
-/** Cookies of one kind, each named by what it is about, so that two tabs of a browser do not replace each other's. */
+/** Cookies of one kind, each named by an ID, so that two browser tabs do not overwrite each other's cookie. */
 export type HostCookies = {
   named(id: string): HostCookie;
-  /** Leaves room for one more among the newest `most`. */
+  /** Clears older cookies so that one more fits among the newest `most`. */
   clearOlder(c: Context<Env>): void;
 };
 
@@ -58,8 +58,8 @@ export function hostCookies(kind: string, baseUrl: string, most: number): HostCo
 }
 
 /**
- * The 16 hex digits that follow `prefix` in names of a `Cookie` header, without those of the newest `most`. Browsers send
- * the oldest first (RFC 6265, 5.4), and every request carries all of them, so their number needs a bound.
+ * Returns the 16 hex digits after `prefix` in the names of a `Cookie` header, except for the newest `most`. Browsers
+ * send the oldest cookie first (RFC 6265, 5.4). Every request carries all cookies, so their number must be limited.
  */
 export function olderCookies(header: string | undefined, prefix: string, most: number): string[] {
   const names = (header ?? '').split(';').map((pair) => pair.trim().replace(/=.*$/s, ''));
@@ -68,14 +68,17 @@ export function olderCookies(header: string | undefined, prefix: string, most: n
   return ids.slice(0, Math.max(0, ids.length - most));
 }
 
-/** The value of a cookie that a request has once. Of two with the same name, one was planted by someone else. */
+/**
+ * Returns the value of a cookie that a request contains only once. If two cookies have the same name, someone else
+ * planted one of them.
+ */
 export function uniqueCookie(header: string | undefined, name: string): string | undefined {
   const pairs = (header ?? '').split(';').map((pair) => pair.trim());
   const found = pairs.filter((pair) => pair.startsWith(`${name}=`));
   return found.length === 1 ? found[0]?.slice(name.length + 1) : undefined;
 }
 
-/** A cookie of a request that has no Hono context. */
+/** Reads a cookie of a request without a Hono context. */
 export function readCookie(headers: RequestHeaders, name: string): string | undefined {
   return typeof headers.cookie === 'string' ? parse(headers.cookie, name)[name] : undefined;
 }

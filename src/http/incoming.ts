@@ -1,32 +1,36 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Party } from '../domain/visit.ts';
 
-/** A request that has passed the edge, with its response. */
+/** A request that has passed the edge checks, with its response. */
 export type Incoming = {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Path of the URL, without query. */
+  /** URL path, without the query. */
   readonly path: string;
   readonly requestId: string;
-  /** Origin of the server's own host, when the request came to that. */
+  /** Origin of the server's own host, if the request was sent to one. */
   readonly ownOrigin: string | undefined;
-  /** The base URL under the name of this machine that was asked, where that is not the configured one. */
+  /** Base URL under the requested name of this machine, if it differs from the configured one. */
   readonly otherBaseUrl: string | undefined;
-  /** Address of the start page, for links. The host of a server has none, so there it is absolute. */
+  /** URL of the home page, for links. A server's own host has no home page, so there it is absolute. */
   readonly home: string;
-  /** Headers of every answer, names and values in turn. Whoever writes the answer adds its own. */
+  /** Headers of every response, with names and values alternating. The code that writes the response adds its own. */
   readonly headers: string[];
 };
 
-/** Answers that their clients have not read yet. */
+/** Responses that their clients have not read yet. */
 export type UnreadAnswers = {
   /**
-   * Counts an answer that was given to the connection whole, until the client has read it. `own` are those of its `bytes`
-   * that nobody else holds, all when absent: a list of tools is in memory once, with its server.
+   * Counts the memory of a response that was written to the connection completely, until the client has read it. `own`
+   * is the number of its `bytes` that nothing else holds; all of them if absent. A tool list, for example, is in memory
+   * once, with its server.
    */
   hold(response: ServerResponse, bytes: number, party?: Party, own?: number): void;
-  /** Does the same once the answer is given. One that the system takes at once costs a comparison. */
+  /**
+   * Starts to count a response once it is written. If the operating system accepts it immediately, the cost is one
+   * comparison.
+   */
   watch(response: ServerResponse): void;
-  /** Says whose a watched answer is. Until then it is its address's. */
+  /** Assigns a watched response to a tenant. Until then it is charged to the client's network. */
   assign(response: ServerResponse, party: Party): void;
 };

@@ -1,5 +1,5 @@
 /**
- * The parts of Node's HTTP server that are used. An import of `node:http` would also evaluate its browser-compatible
- * exports (WebSocket, MessageEvent …), which load Node's own copy of undici: 16 MB and 25 ms at start.
+ * Functions of Node's HTTP server. An import of `node:http` would also evaluate its browser-compatible exports
+ * (WebSocket, MessageEvent …), which load Node's own copy of undici: 16 MB and 25 ms at startup.
  */
 export const { createServer, STATUS_CODES } = process.getBuiltinModule('node:http');

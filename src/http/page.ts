@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { html, raw } from 'hono/html';
 import { unseenCharacters } from '../domain/unseen-characters.ts';
 
-/** Result of `html`; its text is already escaped. */
+/** Result of `html`. Its text is already escaped. */
 export type Markup = ReturnType<typeof html>;
 
 const style = `
@@ -39,13 +39,13 @@ button:hover, .button:hover { border-color: currentColor; } .primary { backgroun
 }
 `;
 
-/** The only style that these pages may apply, for their Content-Security-Policy. */
+/** Source expression for the only style that these pages may apply, for their Content-Security-Policy. */
 const styleSource = `'sha256-${createHash('sha256').update(style).digest('base64')}'`;
 
-/** Allows only our own style and, on pages with a form, sending it to ourselves. */
+/** Allows only this style and, on pages with a form, submitting it to this service. */
 export const pagePolicy = `default-src 'none'; style-src ${styleSource}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`;
 
-/** The frame of every page that the service renders itself: no script, readable in light and dark and on a phone. */
+/** Renders the frame of every server-rendered page: no script, readable in light and dark mode and on a phone. */
 export function page(title: string, body: Markup, head: Markup | '' = ''): string {
   return String(html`<!doctype html>
 <html lang="en">
@@ -66,28 +66,32 @@ ${body}
 `);
 }
 
-/** Whether the client is a browser that shows the answer to a person; programs do not ask for HTML by name. */
+/**
+ * Returns true if the client is a browser that shows the response to a person. Programs do not list HTML explicitly.
+ */
 export function wantsPage(method: string | undefined, accept: string | undefined): boolean {
   return (method === 'GET' || method === 'HEAD') && (accept?.includes('text/html') ?? false);
 }
 
-/** A page for a person at an address that has nothing to show, or not now: the reason, and a link to the start page, `home`. */
+/**
+ * Renders a page for a URL that has nothing to show, at least at the moment: the reason, and a link to the home page.
+ */
 export function plainErrorPage(message: string, home: string): string {
   const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
   return page(
     'Toolhost',
     html`<h1>${visible(sentence)}</h1>
-<p class="soft">The address may be mistyped, or what was here is gone.</p>
-<div class="actions"><a class="button primary" href="${home}">To the start page</a></div>`,
+<p class="soft">The URL may be mistyped, or the page no longer exists.</p>
+<div class="actions"><a class="button primary" href="${home}">Go to the home page</a></div>`,
   );
 }
 
-/** A name or text from outside, with its invisible characters made visible. */
+/** Replaces invisible characters in external text with a visible one. */
 export function visible(text: string): string {
   return text.replaceAll(unseenCharacters, '\ufffd');
 }
 
-/** A name from outside on one line of visible text. */
+/** Formats an external name as one line of visible text. */
 export function onOneLine(name: string): string {
   return visible(name.replaceAll(/\s+/g, ' ').trim());
 }

@@ -2,8 +2,8 @@ import { AppError, errorKinds, Unauthenticated } from '../errors.ts';
 import { pagePolicy, plainErrorPage } from './page.ts';
 
 /**
- * Renders errors as REST answers: `application/problem+json` (RFC 9457), or, with the address of the start page, a page
- * for a person.
+ * Renders an error as a REST response: `application/problem+json` (RFC 9457) or, if `home` is the URL of the home page,
+ * a page for a person.
  */
 export function problemAnswer(
   thrown: unknown,

@@ -4,37 +4,44 @@ import { nextTurn } from '../domain/work/next-turn.ts';
 import { afterRunning } from '../domain/work/running-time.ts';
 import { AppError } from '../errors.ts';
 
-/** Bounds for reading a body without keeping it; a client that sends more is cut off. */
+/** Limits for reading a body without storing it. The connection of a client that sends more is closed. */
 export type Drain = { bytes: number; pieces: number };
 
-/** Every chunk costs time and memory however small it is; no honest client sends a few bytes at a time. */
+/**
+ * Maximum chunks of a body. Every chunk costs time and memory regardless of its size, and no well-behaved client sends
+ * a few bytes at a time.
+ */
 const maxPieces = 16_384;
 export const drainOfCaller: Drain = { bytes: 16 * 1024 * 1024, pieces: 2 * maxPieces };
-/** For refused requests: as many bytes as a valid one may have, in pieces of the size of packets. */
+/** Limits for rejected requests: as many bytes as a valid one may have, in chunks of packet size. */
 export const drainOfRefused: Drain = { bytes: 1024 * 1024, pieces: 2048 };
 
-const ended = () => new AppError('invalid', 'the request ended before its body did');
+const ended = () => new AppError('invalid', 'the request ended before its body was complete');
 
-/** Memory of a piece besides its bytes. */
+/** Memory of a chunk besides its bytes. */
 const pieceBytes = 256;
-/** Checking and parsing a longer body takes some milliseconds, so those that end together have a turn each. */
+/**
+ * Size above which bodies that end simultaneously are processed one per event loop turn, because checking and parsing
+ * each takes some milliseconds.
+ */
 const longBytes = 64 * 1024;
 
 const givenUp = () =>
   new AppError(
     'unavailable',
-    'too many bodies arrive at once, and there is no memory left for this one; send it again',
+    'too many request bodies are arriving, and there is no memory left for this one; send it again',
     {
       retryAfterS: 5,
     },
   );
 
 /**
- * Reads the whole body of a request, counting it while it arrives. The rest of one that is too large is discarded
- * rather than left unread, because a client that is still sending would see a broken connection instead of the refusal.
- * `held` counts it, and is absent where the number of bodies is limited. What was read is freed when `gone` is aborted.
- * @throws AppError tooLarge after more than `limitBytes` or too many pieces; invalid when the connection breaks off;
- * unavailable when there is no memory left; the reason of `gone`
+ * Reads the whole body of a request, and counts its memory as it arrives. If the body is too large, the remainder is
+ * discarded instead of left unread, because a client that is still sending would see a broken connection instead of the
+ * error. `held` reserves the memory, and is absent if the number of bodies is limited. The memory is freed when `gone`
+ * is aborted.
+ * @throws AppError tooLarge after more than `limitBytes` or too many chunks; invalid if the connection breaks;
+ * unavailable if there is no memory left; the reason of `gone`
  */
 export function readBody(
   request: IncomingMessage,
@@ -42,7 +49,7 @@ export function readBody(
   { held, gone }: { held?: Held; gone?: AbortSignal },
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    // The client may have gone while the headers were checked; no event follows then.
+    // The client may have disconnected while the headers were checked. No event follows then.
     if (request.destroyed) {
       reject(ended());
       return;
@@ -63,9 +70,9 @@ export function readBody(
       pieces++;
       if (!isRefused && size > limitBytes) refuse(tooLarge(limitBytes));
       if (!isRefused && pieces > maxPieces)
-        refuse(new AppError('tooLarge', `the body comes in more than ${maxPieces} pieces`));
+        refuse(new AppError('tooLarge', `the body was sent in more than ${maxPieces} chunks`));
       if (!isRefused) {
-        // An empty array that grows makes room for more than the one piece that nearly every body is.
+        // A growing empty array allocates space for more than the one chunk that nearly every body has.
         if (pieces === 1) chunks = [chunk];
         else chunks.push(chunk);
         const bytes = size + pieces * pieceBytes;
@@ -86,28 +93,28 @@ function tooLarge(limitBytes: number): AppError {
 }
 
 function encoded(coding: string): string {
-  return `the body has the Content-Encoding ${JSON.stringify(coding.slice(0, 100))}, and bodies are not decoded here; send it uncompressed, without that header`;
+  return `the body has the Content-Encoding ${JSON.stringify(coding.slice(0, 100))}, which is not supported; send it uncompressed, without that header`;
 }
 
-/** Refuses a body by its headers, before any of it is read. @throws AppError encoded, tooLarge */
+/** Rejects a body by its headers, before any of it is read. @throws AppError encoded, tooLarge */
 export function checkBodyHeaders({ headers }: IncomingMessage, limitBytes: number): void {
   const coding = headers['content-encoding'];
   if (coding !== undefined && !/^(?:identity)?$/i.test(coding)) throw new AppError('encoded', encoded(coding));
   if (Number(headers['content-length'] ?? 0) > limitBytes) throw tooLarge(limitBytes);
 }
 
-/** Whether a request has a body at all (RFC 9112, 6.3). */
+/** Returns true if a request has a body (RFC 9112, 6.3). */
 export function hasBody({ headers }: IncomingMessage): boolean {
   const { 'content-length': length, 'transfer-encoding': encoding } = headers;
   return encoding !== undefined || (length !== undefined && length !== '0');
 }
 
-/** How long an answer waits for the first bytes of a body. */
+/** Time that a response waits for the first bytes of a body. */
 const startMs = 1000;
 
 /**
- * The first bytes of the body of a refused request: at least `limitBytes` if so many arrive within a second. The rest
- * is discarded within bounds. Never rejects.
+ * Reads the first bytes of a rejected request's body: at least `limitBytes` if they arrive within a second. The
+ * remainder is discarded within limits. Never rejects.
  */
 export function readStart(
   request: IncomingMessage,
@@ -138,8 +145,8 @@ export function readStart(
 }
 
 /**
- * Reads and discards an unwanted body, so that the client gets its answer and the connection can be used again. A body
- * beyond the bounds is cut off.
+ * Reads and discards an unwanted body, so that the client receives its response and the connection can be reused. The
+ * connection is closed if the body exceeds the limits.
  */
 export function discardBody(request: IncomingMessage, most: Drain): void {
   if (request.destroyed || !hasBody(request)) return;
@@ -152,6 +159,6 @@ export function discardBody(request: IncomingMessage, most: Drain): void {
   });
   // The connection broke, so nothing is left to read.
   request.on('error', () => undefined);
-  // Starts at once: when the answer is written, Node itself would read an unread body without bounds.
+  // Starts immediately. Once the response is written, Node itself would read an unread body without limits.
   request.read();
 }

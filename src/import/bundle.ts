@@ -5,25 +5,28 @@ import { parseDocument } from './document/parse-document.ts';
 import type { Finding } from './model.ts';
 import { isOpenApi } from './openapi/read-openapi.ts';
 
-/** Most files of one description, and most characters of the document that is made of them. */
+/** Maximum number of files in one description, and maximum size of the bundled document in characters. */
 export const mostFiles = 200;
 export const mostFileCharacters = 16 * 1024 * 1024;
 
-/** A file of a description: its text, or why it could not be read. */
+/** File of a description: its text, or the reason why it could not be read. */
 export type DescriptionFile = { text: string } | { problem: string };
 
-/** What is still to be read, or the description as one document; undefined where it is one already. */
+/** Files that must still be read, or the description as one document; undefined if it already is one document. */
 export type Bundle = { missing: string[] } | { document: string | undefined };
 
-/** Where a document that was made of several has the others, and what was found while they were read. */
+/** Field of a bundled document that holds the other files and the findings made while reading them. */
 const bundleField = 'x-toolhost-files';
 
-/** References that are looked at before anything is parsed; a document with more of them is parsed, which takes longer. */
+/**
+ * Maximum number of references that are checked before parsing. A document with more references is parsed, which takes
+ * longer.
+ */
 const mostLooked = 20_000;
 const [colon, hash] = [...':#'].map((sign) => sign.charCodeAt(0));
 const between = new Set([...' \t\r\n"\':'].map((sign) => sign.charCodeAt(0)));
 
-/** Whether a reference that does not begin with # may stand in a document. */
+/** Returns true if a document may contain a reference that does not begin with #. */
 export function mayHaveFiles(document: Uint8Array | string): boolean {
   const bytes =
     typeof document === 'string'
@@ -36,7 +39,10 @@ export function mayHaveFiles(document: Uint8Array | string): boolean {
   return at >= 0;
 }
 
-/** Whether a value other than #… follows. By bytes: a regular expression takes four times as long on the event loop. */
+/**
+ * Returns true if a value other than #… follows. Works on bytes: a regular expression blocks the event loop four times
+ * as long.
+ */
 function isOfFile(bytes: Buffer, from: number): boolean {
   let at = from;
   let isKey = false;
@@ -45,12 +51,12 @@ function isOfFile(bytes: Buffer, from: number): boolean {
 }
 
 /**
- * Makes one document of a description in several files. A reference to a file becomes one into `x-toolhost-files`, where
- * that file is. Only files of the origin of the description are read, or of its folder where `base` is a file: URL; other
- * references stay as they are.
+ * Bundles a description in several files into one document. A reference to a file becomes a reference into
+ * `x-toolhost-files`, which holds that file. Only files from the description's origin are read, or from its folder if
+ * `base` is a file: URL. Other references are left unchanged.
  * @param base address of the description
- * @param files what was read until now, by address
- * @throws AppError invalid when the description or one of the files cannot be parsed, and when they are too many
+ * @param files files read so far, by address
+ * @throws AppError invalid if the description or one of its files cannot be parsed, or if there are too many files
  */
 export function bundle(text: string, base: string, files: ReadonlyMap<string, DescriptionFile>): Bundle {
   const { value, findings } = parseDocument(text);
@@ -64,7 +70,7 @@ export function bundle(text: string, base: string, files: ReadonlyMap<string, De
     const target = from === base && reference.startsWith('#') ? undefined : addressOf(reference, from, base);
     if (target === undefined) return reference;
     const { address, fragment } = target;
-    // An anchor is looked for in all of the document.
+    // An anchor is searched for in the whole document.
     const isAnchor = fragment !== '' && !fragment.startsWith('/');
     if (address === base) return `#${fragment}`;
     const file = files.get(address);
@@ -90,11 +96,11 @@ export function bundle(text: string, base: string, files: ReadonlyMap<string, De
     findings.push({ at: nameOf(address, base), message: `could not be read: ${problem}` });
   }
   const whole = { ...(value as JsonFields), [bundleField]: { files: Object.fromEntries(mounted), findings } };
-  if (isTooLong(whole)) throw refused(`has more than ${mostFileCharacters / 1024 / 1024} MB with its files`);
+  if (isTooLong(whole)) throw refused(`is larger than ${mostFileCharacters / 1024 / 1024} MB with its files`);
   return { document: JSON.stringify(whole) };
 }
 
-/** Whether a value would be too long as JSON; what YAML aliases share is written each time. */
+/** Returns true if a value exceeds the size limit as JSON. Content shared by YAML aliases is written each time. */
 function isTooLong(value: unknown): boolean {
   let left = mostFileCharacters;
   const waiting = [value];
@@ -110,7 +116,7 @@ function isTooLong(value: unknown): boolean {
   return left < 0;
 }
 
-/** What was found while the files of a bundled document were read. */
+/** Returns the findings made while reading the files of a bundled document. */
 export function bundleFindings(value: unknown): Finding[] {
   return listOf(field(field(value, bundleField), 'findings')).map((finding) => ({
     at: asText(field(finding, 'at')),
@@ -118,7 +124,7 @@ export function bundleFindings(value: unknown): Finding[] {
   }));
 }
 
-/** The file and the place in it that a reference means; undefined for a file that is not read. */
+/** Resolves a reference to a file and a fragment in it. Returns undefined for a file that is not read. */
 function addressOf(reference: string, from: string, base: string): { address: string; fragment: string } | undefined {
   const url = readUrl(reference, from);
   if (!url || !mayRead(url, new URL(base))) return undefined;
@@ -149,7 +155,7 @@ function whyUnread(error: unknown): string {
   return asText(field(problem, 'message'));
 }
 
-/** Gives references other targets, in place. Says whether any has another one now. */
+/** Replaces references in place. Returns true if any reference changed. */
 function rewrite(value: unknown, targetOf: (reference: string) => string): boolean {
   let isChanged = false;
   const replace = (fields: Record<string, unknown>, name: string) => {
@@ -166,7 +172,7 @@ function rewrite(value: unknown, targetOf: (reference: string) => string): boole
     for (const inner of Object.values(next)) waiting.push(inner);
     if (!isFields(next)) continue;
     if (typeof next.$ref === 'string') replace(next as Record<string, unknown>, '$ref');
-    // Values of a mapping are references, or names of schemas of the document (OpenAPI 3.1, 4.8.25.4).
+    // Mapping values are references, or names of schemas in the document (OpenAPI 3.1, 4.8.25.4).
     const mapping = field(next.discriminator, 'mapping');
     for (const [name, target] of entriesOf(mapping))
       if (typeof target === 'string' && /[#/.]/.test(target)) replace(mapping as Record<string, unknown>, name);
@@ -174,7 +180,7 @@ function rewrite(value: unknown, targetOf: (reference: string) => string): boole
   return isChanged;
 }
 
-/** How a file is called in a document and in findings: by its address below the folder of the description. */
+/** Returns a file's name for documents and findings: its address relative to the description's folder. */
 function nameOf(address: string, base: string): string {
   const { href } = new URL('.', base);
   return address.startsWith(href) ? address.slice(href.length) : address.replace(new URL(base).origin, '');

@@ -12,19 +12,23 @@ import { type AnswerFields, answerFieldsOf } from './tools/answer-fields.ts';
 import type { ImportedTool } from './tools/made-tool.ts';
 import { listedName } from './tools/texts.ts';
 
-/** A plan as plain data, with what is stored when the server is made. */
+/** Import plan as plain data, including what is stored when the server is created. */
 export type PlannedImport = PlanReport & {
-  /** As JSON; missing while a question must be answered, and when it would be larger than a configuration may be. */
+  /**
+   * Configuration as JSON. Undefined while a required question is unanswered, and if it would exceed the configuration
+   * size limit.
+   */
   config: string | undefined;
-  /** Why it is too large. */
+  /** Reason why the configuration is too large. */
   tooLarge: string | undefined;
-  /** What was generated, for importing again, as JSON. */
+  /** Generated values, as JSON, for a later re-import. */
   generated: string | undefined;
   documentHash: string;
 };
 
 /**
- * Reads a document and plans its import. Takes seconds for the largest documents, so the service runs it on a thread.
+ * Reads a document and plans its import. The largest documents take seconds, so the service runs this on a worker
+ * thread.
  * @throws AppError invalid
  */
 export function importDocument(
@@ -63,7 +67,7 @@ export function importDocument(
 
 type Answers = ReadonlyMap<ImportedTool | undefined, AnswerFields>;
 
-/** The fields to keep of the large answers of the chosen tools. */
+/** Returns the fields to select from the large responses of the chosen tools. */
 function answersOf({ chosen }: ImportPlan, { root }: ApiDescription): Answers {
   const finder = new SchemaFinder(root);
   const found = chosen
@@ -72,7 +76,10 @@ function answersOf({ chosen }: ImportPlan, { root }: ApiDescription): Answers {
   return new Map(found.flatMap(([tool, fields]) => (fields ? [[tool, fields]] : [])));
 }
 
-/** The fields are an edit: importing again leaves them, and they are no part of what was generated. */
+/**
+ * Adds `response_fields`. They count as an edit: a re-import leaves them unchanged, and they are not part of the
+ * generated values.
+ */
 function withFields(config: ImportedConfig, answers: Answers): object {
   const tools = config.tools.map((tool) => ({ ...tool, ...responseFields(answers.get(tool)) }));
   return { ...config, tools };

@@ -1,57 +1,59 @@
-/** What the readers make of an API description, whatever its format. Schemas stay as the document has them. */
+/**
+ * Output of the readers of API descriptions, independent of the format. Schemas are kept exactly as in the document.
+ */
 
-/** Something in the document that could not be read, was repaired or was left out. `at` is its location. */
+/** Part of the document that could not be read, was repaired, or was left out. `at` is its location. */
 export type Finding = { at: string; message: string };
 
 export const inputLocations = ['path', 'query', 'header', 'cookie', 'querystring'] as const;
 export type InputLocation = (typeof inputLocations)[number];
 
 /**
- * How arrays and objects are written; `repeat` makes a pair of each property of an object, `comma` joins names and values.
- * No tool can write `tab`, nor `exploded`: the `explode` of OpenAPI outside of queries.
+ * Serialization of arrays and objects. `repeat` writes one pair per object property; `comma` joins names and values. No
+ * tool can write `tab` or `exploded` (the `explode` of OpenAPI outside of queries).
  */
 export type InputStyle = 'repeat' | 'comma' | 'brackets' | 'pipe' | 'space' | 'tab' | 'exploded' | 'deep' | 'json';
 
 export type ApiInput = {
-  /** The name on the wire. */
+  /** Name in the request. */
   name: string;
   location: InputLocation;
   required: boolean;
   description: string;
-  /** As the document has it; the references in it are those of the document. */
+  /** Schema exactly as in the document; its references point into the document. */
   schema: unknown;
   style?: InputStyle | undefined;
-  /** Whether a path value may hold slashes. */
+  /** True if a path value may contain slashes. */
   allowSlashes?: boolean;
   /** True if the reserved characters of a query value are not encoded. */
   allowReserved?: boolean;
-  /** Text before a path value, as the styles `matrix` and `label` want it. */
+  /** Text before a path value, as required by the styles `matrix` and `label`. */
   prefix?: string;
 };
 
-/** How one field of a form or multipart body is written. `mediaType` may be several, separated by commas. */
+/** Encoding of one field of a form or multipart body. `mediaType` may list several types, separated by commas. */
 export type FieldEncoding = { style: InputStyle | undefined; mediaType: string | undefined };
 
 export type ApiContent = {
   mediaType: string;
   schema: unknown;
   encodings: ReadonlyMap<string, FieldEncoding>;
-  /** The body as a value, where the source is a request rather than a description. */
+  /** Body value, if the source is a request rather than a description. */
   example?: unknown;
 };
 
 export type ApiBody = { required: boolean; description: string; contents: readonly ApiContent[] };
 
-/** Credentials of which all are needed at once: names of schemes, with the scopes of each. */
+/** Credentials that are all required together: scheme names, with the scopes of each. */
 export type ApiRequirement = ReadonlyMap<string, readonly string[]>;
 
 export type ApiOperation = {
-  /** Its location in the document, such as `paths./pets.get`. */
+  /** Location in the document, such as `paths./pets.get`. */
   at: string;
   method: string;
-  /** As the document has it: by it and its method, people and later imports find the operation. */
+  /** Path exactly as in the document. People and later imports identify the operation by this path and its method. */
   path: string;
-  /** The path with each parameter as `{name}`, and without a fragment. */
+  /** Path with each parameter as `{name}`, without a fragment. */
   route: string;
   operationId: string | undefined;
   tags: readonly string[];
@@ -60,23 +62,25 @@ export type ApiOperation = {
   isDeprecated: boolean;
   inputs: readonly ApiInput[];
   body: ApiBody | undefined;
-  /** Alternatives; empty when none is described, and one empty requirement when none is needed. */
+  /**
+   * Alternative requirements. Empty if the document describes none; one empty requirement if no credential is needed.
+   */
   security: readonly ApiRequirement[];
-  /** Servers of this operation, where they differ from those of the API. */
+  /** Servers of this operation, if they differ from the API's servers. */
   servers: readonly ApiServer[] | undefined;
   answers: ApiAnswers;
-  /** Why no tool can be made of it, when the reader knows already. */
+  /** Reason why no tool can be created, if the reader already knows one. */
   unreadable: string | undefined;
 };
 
-/** Parts of the described answers that decide the request or its reading. */
+/** Properties of the described responses that affect the request or how its response is read. */
 export type ApiAnswers = {
   mediaTypes: readonly string[];
   headers: readonly string[];
   isRedirect: boolean;
-  /** The fields of the successful JSON answer, and those one level down as `outer.inner`. */
+  /** Fields of the successful JSON response, and fields one level down as `outer.inner`. */
   fields: readonly string[];
-  /** The schema of that answer, as the document has it. */
+  /** Schema of that response, exactly as in the document. */
   schema: unknown;
 };
 
@@ -87,12 +91,15 @@ export type ServerVariable = {
   description: string;
 };
 
-/** `url` may be relative, and has variables in braces. */
+/** `url` may be relative and may contain variables in braces. */
 export type ApiServer = { url: string; description: string; variables: readonly ServerVariable[] };
 
 export type ApiScheme = {
   name: string;
-  /** The only address that gets it, where it was found in a request; a description says itself where it belongs. */
+  /**
+   * Only address that receives this credential, if it was found in a request. A description declares the address
+   * itself.
+   */
   address?: string | undefined;
   kind: 'bearer' | 'basic' | 'key' | 'oauth2' | 'aws' | 'unsupported';
   description: string;
@@ -101,13 +108,13 @@ export type ApiScheme = {
   parameter?: string;
   /** Text before a key, such as `Token token=`. */
   prefix?: string;
-  /** The address at which codes and client credentials are exchanged, and that for people. */
+  /** URLs that exchange codes and client credentials, and the URL where people log in. */
   tokenUrl?: string | undefined;
   authorizationUrl?: string | undefined;
   clientTokenUrl?: string | undefined;
-  /** What an AWS signature is for, where that was found. */
+  /** Region and service of an AWS signature, if they were found. */
   aws?: { region: string; service: string } | undefined;
-  /** Why it is not supported. */
+  /** Reason why the scheme is not supported. */
   reason?: string;
 };
 
@@ -130,7 +137,7 @@ export type ApiDescription = {
   servers: readonly ApiServer[];
   operations: readonly ApiOperation[];
   schemes: ReadonlyMap<string, ApiScheme>;
-  /** The document in which the references of schemas are looked up. */
+  /** Document that schema references are resolved against. */
   root: unknown;
   findings: readonly Finding[];
 };

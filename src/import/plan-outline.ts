@@ -1,17 +1,20 @@
 import { z } from 'zod';
 
-/** Which operations a plan lists: for an agent the sums are often enough. The service reads this file at its start, and loads the import itself only for an import. */
+/**
+ * Operations that a plan lists; totals are often enough for an agent. The service loads this file at startup and the
+ * importer itself only for an import.
+ */
 export const reportKinds = ['none', 'chosen', 'all', 'problems'] as const;
 export type ReportKind = (typeof reportKinds)[number];
 
-/** Most entries of each list of a plan. */
+/** Maximum number of entries in each list of a plan. */
 export const planBounds = { groups: 1000, findings: 101, report: 2000, entries: 100, options: 50, notes: 20 } as const;
 
-/** Which operations without a tool importing again lists: those that are news, or all. */
+/** Operations without a tool that a re-import lists: only new ones, or all. */
 export const offeredKinds = ['new', 'all'] as const;
 export type OfferedKind = (typeof offeredKinds)[number];
 
-/** Largest document that is sent, in characters; one that is fetched may be twice as long. */
+/** Maximum size of a document in a request, in characters. A fetched document may be twice as long. */
 export const mostDocumentCharacters = 16 * 1024 * 1024;
 
 export const importOutcomes = ['whole', 'loosened', 'partial', 'skipped'] as const;
@@ -19,7 +22,7 @@ export type ImportOutcome = (typeof importOutcomes)[number];
 
 const count = z.int();
 
-/** What a plan says, as operations give it. */
+/** Import plan, as returned by operations. */
 export const planShape = {
   title: z.string(),
   format: z.string(),
@@ -28,7 +31,7 @@ export const planShape = {
     .array(z.object({ name: z.string(), operations: count, reads: count, skipped: count, tokens: count }))
     .max(planBounds.groups)
     .describe(
-      'Operations by their first tag, or by the first word of their path, and what their tools cost in a list.',
+      'Operations by their first tag or the first word of their path, with the token cost of their tools in tools/list.',
     ),
   proposal: z.object({
     include: z.array(z.string()).max(planBounds.groups),
@@ -40,14 +43,14 @@ export const planShape = {
   questions: z
     .array(
       z.object({
-        name: z.string().describe('Key of the answer in answers.'),
+        name: z.string().describe('Key for the reply in `answers`.'),
         question: z.string(),
-        required: z.boolean().describe('Nothing can be created without an answer.'),
+        required: z.boolean().describe('True if the server cannot be created without a reply.'),
         options: z
           .array(z.object({ value: z.string(), meaning: z.string() }))
           .max(planBounds.options)
           .optional(),
-        assumed: z.string().optional().describe('What is taken without an answer.'),
+        assumed: z.string().optional().describe('Value that is used without a reply.'),
       }),
     )
     .max(planBounds.entries),
@@ -56,11 +59,11 @@ export const planShape = {
     .max(planBounds.entries)
     .describe('Secrets to set once the server exists.'),
   notes: z.array(z.string()).max(planBounds.notes),
-  unmatched: z.array(z.string()).max(planBounds.notes).describe('Entries of include that no operation fits.'),
+  unmatched: z.array(z.string()).max(planBounds.notes).describe('Entries of `include` that match no operation.'),
   findings: z
     .array(z.object({ at: z.string(), message: z.string() }))
     .max(planBounds.findings)
-    .describe('What could not be read, with its location.'),
+    .describe('Parts of the document that could not be read, with their location.'),
   report: z
     .array(
       z.object({
@@ -71,7 +74,7 @@ export const planShape = {
         notes: z
           .array(z.string())
           .max(planBounds.notes)
-          .describe('What was loosened, which input is missing, or why it was skipped.'),
+          .describe('Loosened constraints, missing inputs, or the reason why the operation was skipped.'),
         tokens: count,
         chosen: z.boolean(),
         deprecated: z.literal(true).optional(),
@@ -79,7 +82,7 @@ export const planShape = {
           .object({ paths: z.array(z.string()).max(100), tokens: count, kept: count })
           .optional()
           .describe(
-            'Of a large answer, by its schema: the fields to keep, and its estimated tokens without and with that.',
+            'For a large response: the fields to select, and the estimated tokens of the whole response (`tokens`) and of the selection (`kept`).',
           ),
       }),
     )
@@ -87,30 +90,33 @@ export const planShape = {
 };
 
 export type PlanReport = z.output<z.ZodObject<typeof planShape>>;
-/** A question of the plan. `required` ones must be answered before a server can be made. */
+/** Question of the plan. `required` ones must be answered before a server can be created. */
 export type Question = PlanReport['questions'][number];
-/** A stored secret that the configuration names, and what it is. */
+/** Stored secret that the configuration references, with its description. */
 export type NeededSecret = PlanReport['secrets'][number];
 export type Group = PlanReport['groups'][number];
-/** A choice of operations that fits the bounds. */
+/** Selection of operations that fits within the limits. */
 export type Proposal = PlanReport['proposal'];
-/** What became of one operation. */
+/** Import result of one operation. */
 export type ImportLine = PlanReport['report'][number];
 
 const text = z.string().optional();
 const fields = z.array(z.object({ path: z.string(), before: text, after: text })).max(50);
 const tools = z.array(z.object({ tool: z.string(), operation: z.string(), fields })).max(500);
 
-/** What importing again would change. Lists are cut; the counts are whole. `undefined` is a value that is not there. */
+/**
+ * Changes that a re-import would make. Lists are truncated; counts are complete. An absent `before` or `after` means
+ * that there is no value.
+ */
 export const againShape = {
   title: z.string(),
   counts: z.object({
     changed: count,
     conflicts: count,
-    edits: count.describe('Edited values that stay.'),
+    edits: count.describe('Edited values that are preserved.'),
     added: count,
     offered: count.describe('Operations without a tool.'),
-    new: count.describe('Operations that were not in the description at the last import.'),
+    new: count.describe('Operations that the description did not contain at the last import.'),
     moved: count,
     gone: count,
     unchanged: count,
@@ -118,22 +124,24 @@ export const againShape = {
   server: z
     .array(z.object({ path: z.string(), before: text, after: text }))
     .max(10)
-    .describe('Fields of the server that change.'),
-  changed: tools.describe('Tools that change, with the fields that follow the document.'),
-  edits: tools.describe('Edits that stay: before is what the description says, after what the server has.'),
+    .describe('Server fields that change.'),
+  changed: tools.describe('Tools that change, with the fields that are updated from the document.'),
+  edits: tools.describe(
+    'Edits that are preserved: `before` is the value in the description, `after` the value on the server.',
+  ),
   conflicts: z
     .array(
       z.object({
         tool: text,
         path: z.string(),
-        key: z.string().describe('Name of the conflict in take.'),
-        before: text.describe('As it was imported last.'),
+        key: z.string().describe('Name of the conflict in `take`.'),
+        before: text.describe('Value at the last import.'),
         yours: text,
         document: text,
       }),
     )
     .max(500)
-    .describe('Values that were edited and that the document changed differently.'),
+    .describe('Values that were edited on the server and changed differently in the document.'),
   added: z.array(z.string()).max(500),
   offered: z
     .array(
@@ -142,22 +150,25 @@ export const againShape = {
         tool: z.string(),
         group: z.string(),
         tokens: count,
-        new: z.literal(true).optional().describe('It was not there at the last import.'),
+        new: z.literal(true).optional().describe('True if the description did not contain it at the last import.'),
         deprecated: z.literal(true).optional(),
-        removed: z.literal(true).optional().describe('Its tool was removed since the last import.'),
+        removed: z.literal(true).optional().describe('True if its tool was removed since the last import.'),
       }),
     )
     .max(planBounds.report)
-    .describe('Operations without a tool; add names those that are wanted.'),
+    .describe('Operations without a tool. Name those to import in `add`.'),
   moved: z
     .array(z.object({ tool: z.string(), from: z.string(), to: z.string() }))
     .max(500)
-    .describe('Tools whose operation has another method or path now; they follow it and keep their name.'),
-  gone: z.array(z.string()).max(500).describe('Tools whose operation is gone from the document; they are disabled.'),
+    .describe('Tools whose operation has a new method or path. They follow the operation and keep their name.'),
+  gone: z
+    .array(z.string())
+    .max(500)
+    .describe('Tools whose operation was removed from the document. They are disabled.'),
   views: z
     .array(z.string())
     .max(200)
-    .describe('What changes in views: tools that they name are called otherwise, are gone, or no longer fit.'),
+    .describe('Changes in views: their tools are renamed, are removed, or no longer fit.'),
   questions: z.array(z.object({ name: z.string(), question: z.string(), required: z.boolean() })).max(200),
 };
 

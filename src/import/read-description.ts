@@ -16,12 +16,12 @@ import { notFetched } from './document/references.ts';
 import type { ApiDescription } from './model.ts';
 import { isOpenApi, readOpenApi } from './openapi/read-openapi.ts';
 
-/** Most operations of one document. */
+/** Maximum number of operations in one document. */
 export const mostOperations = 20_000;
 
 /**
- * Reads an API description of any known format from text. Nothing is fetched.
- * @throws AppError invalid when the text is none, or exceeds the limits of documents
+ * Reads an API description in any supported format from text. Fetches nothing.
+ * @throws AppError invalid if the text is not an API description or exceeds the document limits
  */
 export function readDescription(text: string): ApiDescription {
   const description = readAny(text);
@@ -30,7 +30,7 @@ export function readDescription(text: string): ApiDescription {
     throw invalid([
       {
         path: 'document',
-        message: `found ${count} operations; allowed: at most ${mostOperations}; import a part of the document`,
+        message: `found ${count} operations; allowed: at most ${mostOperations}; import part of the document`,
       },
     ]);
   }
@@ -39,13 +39,16 @@ export function readDescription(text: string): ApiDescription {
 }
 
 const notKnown =
-  'not an API description; allowed: OpenAPI 3, Swagger 2 (JSON or YAML), a collection of Postman, Insomnia or Bruno, an .http file, curl commands, fetch calls or HAR';
+  'not an API description; allowed: OpenAPI 3, Swagger 2 (JSON or YAML), a Postman, Insomnia, or Bruno collection, an .http file, curl commands, fetch calls, or HAR';
 
-/** Large descriptions are often kept in many files, which a text by itself does not lead to. */
+/**
+ * Explains why a document has no operations. Large descriptions are often split into many files, which pasted text
+ * cannot reference.
+ */
 function whyNone({ findings }: ApiDescription): string {
   const elsewhere = findings.find(({ message }) => message.endsWith(notFetched));
-  if (!elsewhere) return 'found no operations; an OpenAPI document has them in paths';
-  return `found no operations: ${elsewhere.at} ${elsewhere.message}. Files below the folder of the description, or at its origin, are read when the command line or the service reads it from there. Or make one file of it first, for example with: npx @redocly/cli bundle openapi.yaml -o bundled.json`;
+  if (!elsewhere) return 'found no operations; OpenAPI documents define them in paths';
+  return `found no operations: ${elsewhere.at} ${elsewhere.message}. Import it by its path or URL, so that files in its folder or at its origin are read too. Or bundle it into one file first: npx @redocly/cli bundle openapi.yaml -o bundled.json`;
 }
 
 function readAny(text: string): ApiDescription {
@@ -69,7 +72,9 @@ function readValue(value: unknown): ApiDescription | undefined {
   return isOpenApi(value) ? readOpenApi(value) : undefined;
 }
 
-/** The OpenAPI document inside of a design document of Insomnia, which says more than the requests beside it. */
+/**
+ * Returns the OpenAPI document inside an Insomnia design document, which is more detailed than the requests next to it.
+ */
 function specOf(root: JsonFields): ApiDescription | undefined {
   const spec = findInsomniaSpec(root);
   const value = typeof spec === 'string' ? parseDocument(spec).value : spec;

@@ -4,10 +4,10 @@ import { operatorOf } from '../operations/operation.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { freeSlug } from '../store/servers/deleted-servers.ts';
 
-/** The servers of a service that serves files during development, from a database that is thrown away. */
+/** Server operations of a development service, which serves files from a temporary database. */
 export type DevServers = {
   run<Name extends OperationName>(name: Name, input: Input<Name>): Promise<Output<Name>>;
-  /** Deletes a server. Unlike in a service that is used, a later server may have its slug. */
+  /** Deletes a server. Unlike in a real service, a later server may reuse its slug. */
   remove(slug: string): Promise<void>;
 };
 

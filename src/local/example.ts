@@ -5,13 +5,13 @@ import type { Runner } from '../operations/run-operation.ts';
 import { makePrivateFile } from '../store/engine/sqlite-file.ts';
 import { findServer, isSlugTaken } from '../store/servers/servers.ts';
 
-/** The token that the worked example's upstream accepts. */
+/** Token that the example upstream accepts. */
 export const exampleToken = 'local-example-key';
 export const exampleSlug = 'projects';
 
 export type Example = { port: number; close(): Promise<void> };
 
-/** Starts the worked example's upstream, if possible on the port after ours, so that its address stays the same. */
+/** Starts the example upstream, preferably on the port after the service's own, so that its URL stays the same. */
 export async function startExampleUpstream(dataDir: string, preferredPort: number): Promise<Example> {
   const { startProjectsApi } = await import('../../examples/projects/upstream.ts');
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -34,12 +34,12 @@ function exampleConfig(port: number): { tools: { url: string }[] } {
 }
 
 /**
- * Creates the example's server in an empty service, and updates the upstream's port when it has changed. A server that
- * its owner deleted is not created again.
+ * Creates the example server in an empty service, and updates the upstream's port if it has changed. Does not recreate
+ * a server that its owner deleted.
  */
 export async function provideExampleServer(runner: Runner, port: number): Promise<void> {
   const run = async (name: 'createMcpServer' | 'updateMcpServer', input: object) => {
-    // Loaded here, because most starts change nothing.
+    // Loaded on demand, because most starts change nothing.
     const { operations } = await import('../operations/index.ts');
     const { operatorOf } = await import('../operations/operation.ts');
     const { runOperation } = await import('../operations/run-operation.ts');

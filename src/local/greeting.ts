@@ -9,7 +9,7 @@ import { exampleSlug, exampleToken } from './example.ts';
 
 const usualUrl = 'http://127.0.0.1:8080';
 
-/** Text at the start: the addresses and commands that a person needs for the first call. */
+/** Returns the startup text with the URLs and commands for a first call. */
 export function greeting(config: Config, baseUrl: string): string {
   const manage = urlOf(baseUrl, routes.mcp, config.managementSlug);
   const lines = ['', `  Dashboard      ${baseUrl}`, `  Management     ${manage}`];
@@ -28,14 +28,14 @@ export function greeting(config: Config, baseUrl: string): string {
       '',
       `curl -s ${url} -H 'Authorization: Bearer ${exampleToken}' -H 'Content-Type: application/json' -d '${call}'`,
       '',
-      '  The same for an agent:',
+      '  Connect an agent:',
       '',
       claudeCodeCommand({ name: exampleSlug, url, token: exampleToken }),
     );
   }
   lines.push(
     '',
-    '  A key to manage servers and call them:',
+    '  Create a key to manage and call servers:',
     '',
     `${settingsFor(config, baseUrl)}${programName} keys create --name me --scopes manage,call`,
     '',
@@ -44,10 +44,10 @@ export function greeting(config: Config, baseUrl: string): string {
   return lines.join('\n');
 }
 
-/** Settings that a command needs to find the database and the address of this service, without those at their defaults. */
+/** Returns the settings that a command needs to find this service and its database, except those at their defaults. */
 function settingsFor(config: Config, baseUrl: string): string {
   const settings = [
-    // The URL holds a password, so only the variable is shown; the reader has set it.
+    // The URL contains a password, so only the variable is shown, which the reader has set.
     ...(config.engine === 'sqlite' ? [] : ['DATABASE_URL="$DATABASE_URL"']),
     ...(config.engine === 'sqlite' && config.dataDir !== variables.DATA_DIR.fallback
       ? [`DATA_DIR=${quoted(resolve(config.dataDir))}`]
@@ -57,7 +57,7 @@ function settingsFor(config: Config, baseUrl: string): string {
   return settings.map((setting) => `${setting} `).join('');
 }
 
-/** Quotes a text for a POSIX shell where needed. */
+/** Quotes text for a POSIX shell if necessary. */
 function quoted(text: string): string {
   return /^[\w./:-]+$/.test(text) ? text : shellWord(text);
 }

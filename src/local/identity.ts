@@ -6,15 +6,15 @@ import { createServer } from '../http/node-http.ts';
 import { page, pagePolicy } from '../http/page.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
 
-/** Identity provider of local mode: a real OpenID Connect provider on loopback, for the person at this machine. */
+/** Identity provider of local mode: a real OpenID Connect provider on loopback, for the user of this machine. */
 export type LocalIdentity = { find(): Promise<IdentityOptions>; close(): Promise<void> };
 
 const clientId = 'toolhost';
-/** Lifetime in seconds of all tokens and sessions of the provider. */
+/** Lifetime of all tokens and sessions of the provider, in seconds. */
 const spanS = 3600;
 const account = { sub: 'local', name: 'You, on this machine', email: 'you@localhost.example', email_verified: true };
 
-/** Starts at the first sign-in, on the first free port from `preferredPort` upwards. */
+/** Creates the provider. It starts at the first sign-in, on `preferredPort` or, if that is taken, on any free port. */
 export function createLocalIdentity(preferredPort: number, redirectUris: string[]): LocalIdentity {
   let started: Promise<{ options: IdentityOptions; server: Server }> | undefined;
   return {
@@ -68,7 +68,7 @@ async function startProvider(
       context.type = 'html';
       context.body = page(
         'Not signed in',
-        html`<h1>The sign-in did not succeed</h1><p>Start again where you came from.</p>`,
+        html`<h1>Sign-in failed</h1><p>Return to where you came from and start again.</p>`,
       );
     },
   });
@@ -81,14 +81,14 @@ async function startProvider(
         refuse(
           response,
           400,
-          'This sign-in has expired or was begun in another browser, or cookies are off; start again.',
+          'This sign-in has expired or was started in another browser, or cookies are disabled. Start again.',
         ),
       );
   });
   return { options: { issuer, clientId, clientSecret }, server };
 }
 
-/** Whether the Host header is a loopback name. Another name means DNS rebinding. */
+/** Returns true if the Host header is a loopback name. Any other name indicates DNS rebinding. */
 function isLoopbackHost(host: string | undefined, port: number): boolean {
   return ['127.0.0.1', 'localhost', '[::1]'].some((name) => host?.toLowerCase() === `${name}:${port}`);
 }
@@ -98,7 +98,7 @@ function refuse(response: ServerResponse, status: number, message: string): void
   response.end(message);
 }
 
-/** In-memory storage of the provider, as long as the process lives. */
+/** Creates the provider's in-memory storage, which lasts as long as the process. */
 function memory(): AdapterFactory {
   const records = new Map<string, AdapterPayload>();
   return (kind) => {
@@ -119,24 +119,24 @@ function memory(): AdapterFactory {
   };
 }
 
-/** A new key for each process; sign-ins do not outlast it. */
+/** Generates the signing key. Each process has its own, so sign-ins do not survive a restart. */
 async function signingKey(): Promise<{ kty: string; alg: string; use: string }> {
   const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
-  // key_ops lists only "sign", so verifiers would refuse the public half.
+  // Removed, because key_ops only lists "sign", so verifiers would reject the public key.
   const { key_ops: _, ...key } = await crypto.subtle.exportKey('jwk', pair.privateKey);
   return { ...key, kty: 'EC', alg: 'ES256', use: 'sig' };
 }
 
 /**
- * The sign-in page, without a password: the person at this machine is the only user. A sign-in goes on only in the browser
- * that began it, by the cookie of the provider.
+ * Serves the sign-in page, which needs no password, because the user of this machine is the only user. The provider's
+ * cookie ensures that a sign-in only continues in the browser that started it.
  */
 async function interact(provider: Provider, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const isForm = request.method === 'POST';
-  if (isForm && !isFromOwnPage(request)) return refuse(response, 403, 'This form was sent from another site.');
+  if (isForm && !isFromOwnPage(request)) return refuse(response, 403, 'This form was submitted from another site.');
   const details = await provider.interactionDetails(request, response);
   const path = `/interaction/${details.uid}`;
-  if (request.url !== path) return refuse(response, 403, 'This browser has begun another sign-in; start again.');
+  if (request.url !== path) return refuse(response, 403, 'This browser has started another sign-in. Start again.');
   if (isForm || details.prompt.name === 'consent') {
     const { grantId } = details;
     const grant =
@@ -158,7 +158,7 @@ async function interact(provider: Provider, request: IncomingMessage, response: 
     page(
       'Sign in',
       html`<h1>Sign in to Toolhost on this machine</h1>
-<p class="soft">Local mode has one user: whoever can reach this machine's loopback address. A real deployment asks your own identity provider here.</p>
+<p class="soft">Local mode has one user: anyone who can reach this machine's loopback address. In production, your own identity provider signs users in.</p>
 <form method="post" action="${path}"><div class="actions"><button class="primary" type="submit">Continue</button></div></form>`,
     ),
   );
@@ -178,7 +178,7 @@ function listen(server: Server, preferredPort: number): Promise<number> {
   });
 }
 
-/** Whether a request comes from a page of its own host, or has no header that names the origin. */
+/** Returns true if a request comes from a page of the same host, or has no header that names its origin. */
 function isFromOwnPage({ headers }: IncomingMessage): boolean {
   const { origin, host } = headers;
   const site = headers['sec-fetch-site'];

@@ -3,15 +3,15 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { parseMasterKeys } from '../master-keys.ts';
 
-/** The master keys of local mode. */
+/** Master keys of local mode. */
 export type LocalMasterKeys = {
   keys: Buffer[];
   file: string;
-  /** Deletes the file if it was created just now, so that the right one can be put in its location. */
+  /** Deletes the file if it was just created, so that the user can put the right file in its place. */
   removeNew(): void;
 };
 
-/** Reads the keys from a file beside the database, which only its owner can read. Creates it at the first start. */
+/** Reads the keys from a file next to the database, readable by its owner only. Creates the file at the first start. */
 export function localMasterKeys(dataDir: string): LocalMasterKeys {
   const file = join(dataDir, 'master.key');
   const isNew = !existsSync(file) && make(dataDir, file);
@@ -28,7 +28,7 @@ export function findLocalMasterKeys(dataDir: string): Buffer[] | undefined {
   return existsSync(file) ? parseMasterKeys(readFileSync(file, 'utf8')) : undefined;
 }
 
-/** Creates the file. False when another process has created it meanwhile. */
+/** Creates the key file. Returns false if another process has just created it. */
 function make(dataDir: string, file: string): boolean {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   try {

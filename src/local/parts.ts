@@ -4,17 +4,17 @@ import { routes, urlOf } from '../routes.ts';
 import { startExampleUpstream } from './example.ts';
 import { createLocalIdentity } from './identity.ts';
 
-/** Parts that exist once for all processes: those of local mode, or the configured identity provider. */
+/** Services that exist once for all processes: those of local mode, or the configured identity provider. */
 export type LocalParts = {
-  /** Port of the worked example's upstream. */
+  /** Port of the example upstream. */
   examplePort: number | undefined;
-  /** Whether this process stores the example's server. */
+  /** True if this process creates and updates the example server. */
   providesExample: boolean;
   identity: IdentitySource;
   close(): Promise<void>;
 };
 
-/** Starts the parts on ports next to the service's own, so that their addresses stay the same. */
+/** Starts these services on ports next to the main port, so that their URLs stay the same. */
 export async function startLocalParts(
   { config, secrets: { oidc } }: Settings,
   baseUrl: string,
@@ -40,12 +40,12 @@ function redirectUris(config: Config, baseUrl: string): string[] {
 
 function identityOf(oidc: Secrets['oidc']): IdentitySource['find'] {
   return async () => {
-    if (!oidc) throw new Error('local mode has an identity provider of its own');
+    if (!oidc) throw new Error('no identity provider is configured');
     return oidc;
   };
 }
 
-/** Name for people of the host where they sign in. */
+/** Returns the host where people sign in, for display. */
 export function identityHost(oidc: Secrets['oidc']): string {
   return oidc ? new URL(oidc.issuer).host : 'this machine';
 }

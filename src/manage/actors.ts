@@ -10,17 +10,14 @@ import type { Db } from '../store/db.ts';
 import { findSession } from '../store/people/sessions.ts';
 import { findRole } from '../store/people/users.ts';
 
-/** Credentials for management: an API key, or a token of the sign-in at the management server. */
+/** Verifies credentials for management: API keys, and tokens of a login at the management server. */
 export type ManagerCredentials = {
   verifyApiKey: (key: string, look: Lookup) => MaybePromise<VerifiedKey | undefined>;
-  /** The person behind a token of the sign-in, or undefined for anything else. */
+  /** Finds the person behind a login token; undefined for anything else. */
   findPerson: (bearer: string, look: Lookup) => Promise<Actor | undefined>;
 };
 
-/**
- * Authenticates an actor. Each operation checks its permissions.
- * @throws Unauthenticated
- */
+/** Authenticates an actor. Each operation checks its permissions. @throws Unauthenticated */
 export async function authenticate(
   headers: RequestHeaders,
   credentials: ManagerCredentials,
@@ -28,7 +25,7 @@ export async function authenticate(
 ): Promise<Actor> {
   const bearer = presentedCredential(headers, [keyHeader]);
   if (bearer === undefined)
-    throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …" with an API key');
+    throw new Unauthenticated('missing', 'no credential; send "Authorization: Bearer …" with an API key');
   const person = await credentials.findPerson(bearer, look);
   if (person) return person;
   const key = await credentials.verifyApiKey(bearer, look);
@@ -37,7 +34,7 @@ export async function authenticate(
   return { kind: 'api_key', id, workspaceId, scopes, servers, callLimits: limitedBy };
 }
 
-/** Whether an actor may manage at all. A key that may only call may not use the management server. */
+/** Returns true if an actor may manage anything. A key that may only call tools may not use the management server. */
 export function mayManage(actor: Actor): boolean {
   return actor.scopes.some((scope) => scope !== 'call');
 }
@@ -47,20 +44,21 @@ export function sessionCookie(baseUrl: string): HostCookie {
 }
 
 /**
- * Refuses a request that does not come from a page of ours, as the headers of the browser say.
+ * Refuses a request that does not come from a dashboard page, according to the browser's headers.
  * @throws AppError forbidden
  */
 export function checkOwnPage(headers: RequestHeaders, baseUrl: string): void {
   const site = headers['sec-fetch-site'];
   const isOwn = site === undefined ? headers.origin === new URL(baseUrl).origin : site === 'same-origin';
-  if (!isOwn) throw new AppError('forbidden', 'this is only possible from the dashboard itself');
+  if (!isOwn)
+    throw new AppError('forbidden', 'the request did not come from the dashboard; open the dashboard and retry');
 }
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * The person whose session a request carries, with the scopes of their role, or undefined without a live session.
- * @throws AppError forbidden when it changes something and does not come from the dashboard
+ * Finds the person whose session a request carries, with the scopes of their role; undefined without a live session.
+ * @throws AppError forbidden if the request changes something and does not come from the dashboard
  */
 export async function sessionActor(
   request: { headers: RequestHeaders; method?: string | undefined },
@@ -68,7 +66,7 @@ export async function sessionActor(
   look: Lookup,
 ): Promise<Actor | undefined> {
   const cookie = readCookie(request.headers, sessionCookie(parts.baseUrl).name);
-  // Saves a query for values that cannot be a cookie of ours.
+  // Saves a query for values that cannot be a session cookie of Toolhost.
   if (cookie === undefined || !/^[\w-]{16,100}$/.test(cookie)) return undefined;
   const hash = hashOf(cookie);
   look?.();

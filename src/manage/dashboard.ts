@@ -16,7 +16,10 @@ import { isSame } from './rest.ts';
 
 type Env = { Bindings: HttpBindings; Variables: SecureHeadersVariables };
 
-/** Paths that the dashboard renders in the browser; each can be linked to. Without a session they show the landing page. */
+/**
+ * Paths that the dashboard renders in the browser; each can be linked to. Without a session, they show the landing
+ * page.
+ */
 const pages = [
   '/',
   '/servers',
@@ -37,7 +40,7 @@ const yearS = 365 * 24 * 60 * 60;
 const noncePlace = 'name="style-nonce" content=""';
 const basePathPlace = 'name="base-path" content=""';
 
-/** Serves the built dashboard. Hashed files may be cached for a year, the page not. Each is read once. */
+/** Serves the built dashboard. Hashed files may be cached for a year, the page may not. Each file is read once. */
 export function createDashboard(folder: string, baseUrl: string): Hono<Env> {
   const basePath = basePathOf(baseUrl);
   const session = sessionCookie(baseUrl).name;
@@ -72,12 +75,15 @@ function fileAnswer(find: ReturnType<typeof builtFiles>, caching: string) {
   };
 }
 
-/** Text of the page, which names its files below the base URL. It is read again only after a new build. */
+/**
+ * Returns a function that returns the HTML of the page, with its files below the base URL. The page is read again only
+ * after a new build.
+ */
 function pageOf(path: string, basePath: string): () => string {
   let read = { text: '', mtimeMs: Number.NaN };
   return () => {
     const mtimeMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
-    if (mtimeMs === undefined) throw new AppError('unavailable', 'the dashboard is not built; run: npm start');
+    if (mtimeMs === undefined) throw new AppError('unavailable', 'the dashboard is not built; run npm start');
     if (mtimeMs !== read.mtimeMs) {
       const text = readFileSync(path, 'utf8').replace(basePathPlace, `name="base-path" content="${basePath}"`);
       read = { text: text.replaceAll('="./', `="${basePath}/`), mtimeMs };
@@ -86,7 +92,7 @@ function pageOf(path: string, basePath: string): () => string {
   };
 }
 
-/** A file of the built dashboard, and its compressed copy, which the build wrote beside it. */
+/** A file of the built dashboard, and its compressed copy, which the build wrote next to it. */
 type BuiltFile = { type: string; etag: string; plain: Buffer<ArrayBuffer>; brotli: Buffer<ArrayBuffer> | undefined };
 
 const types: Record<string, string> = {
@@ -98,10 +104,13 @@ const types: Record<string, string> = {
   '.json': 'application/json',
 };
 
-/** Most files kept in memory. More than any build has, but a rebuild while serving leaves old files behind. */
+/** Maximum number of files in memory. A build has fewer, but a rebuild while serving leaves old files behind. */
 const mostFiles = 500;
 
-/** Files of a folder by name, or undefined for a missing one. Each is read once, at its first request. */
+/**
+ * Returns a function that finds a file of a folder by name; undefined for a missing file. Each file is read once, at
+ * its first request.
+ */
 function builtFiles(folder: string): (name: string) => Promise<BuiltFile | undefined> {
   const known = new Map<string, Promise<BuiltFile>>();
   return async (name) => {

@@ -8,7 +8,9 @@ import { onOneLine } from '../http/page.ts';
 export type Identity = {
   issuer: string;
   subject: string;
-  /** One address that the provider has verified: invitations are bound to addresses, and mail goes there. */
+  /**
+   * Email address that the provider has verified. Invitations are bound to addresses, and notifications are sent there.
+   */
   email: string | undefined;
   name: string | undefined;
 };
@@ -20,22 +22,28 @@ export type SignIn = { state: string; verifier: string; nonce: string };
 export type IdentityProvider = {
   host: string;
   authorizationUrl(signIn: SignIn, redirectUri: string): Promise<URL>;
-  /** Checks the answer: state, issuer, nonce, signature, audience, expiry. @throws AppError unauthenticated, unavailable */
+  /**
+   * Validates the authorization response: state, issuer, nonce, signature, audience, expiry.
+   * @throws AppError unauthenticated, unavailable
+   */
   identify(returned: URL, signIn: SignIn): Promise<Identity>;
 };
 
 export type IdentityOptions = { issuer: string; clientId: string; clientSecret: string };
 
-/** Finds the settings of the identity provider at the first sign-in. `host` is the name for people. */
+/** Finds the settings of the identity provider at the first sign-in. `host` is its name for people. */
 export type IdentitySource = { find: () => Promise<IdentityOptions>; host: string };
 
-/** OpenID Connect Core, 2. */
+/** Maximum length of a subject (OpenID Connect Core, 2). */
 const longestSubject = 255;
 
-/** Loaded at the first sign-in, because many processes never see one. */
+/** Loads the library at the first sign-in, because many processes never need it. */
 const library = () => import('openid-client');
 
-/** Discovery waits for the first sign-in, so that the service starts while the provider is down. */
+/**
+ * Creates the identity provider. Discovery waits for the first sign-in, so that the service starts even if the provider
+ * is down.
+ */
 export function createIdentityProvider(find: () => Promise<IdentityOptions>, host: string): IdentityProvider {
   let discovered: Promise<Configuration> | undefined;
 
@@ -66,15 +74,15 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
       const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
       const tokens = await oidc.authorizationCodeGrant(config, returned, checks).catch((error: unknown) => {
         if (error instanceof oidc.AuthorizationResponseError && ownFaults.includes(error.error)) throw noAnswer(error);
-        throw (
-          noAnswerIn(error) ??
-          new AppError('unauthenticated', 'the sign-in did not succeed; start again', { cause: error })
-        );
+        throw noAnswerIn(error) ?? new AppError('unauthenticated', 'the sign-in failed; start again', { cause: error });
       });
       const claims = tokens.claims();
-      // A subject that was changed could be that of somebody else.
+      // A shortened or cleaned subject could be that of another person.
       if (!claims || claims.sub === '' || claims.sub.length > longestSubject || hasControls(claims.sub))
-        throw new AppError('unauthenticated', 'the identity provider did not say who signed in');
+        throw new AppError(
+          'unauthenticated',
+          'the identity provider did not state who signed in; contact its administrator',
+        );
       const { iss: issuer, sub: subject, email: address, email_verified: isVerified } = claims;
       const email = isVerified === true && typeof address === 'string' && isOneAddress(address) ? address : undefined;
       const name = typeof claims.name === 'string' ? onOneLine(claims.name).slice(0, 200) || undefined : undefined;
@@ -91,22 +99,24 @@ async function discover(find: () => Promise<IdentityOptions>): Promise<Configura
   const oidc = await library();
   const { issuer, clientId, clientSecret } = await find();
   const url = new URL(issuer);
-  // By default the library trusts the TLS of the token endpoint and does not verify the signature.
+  // By default, the library trusts the TLS of the token endpoint and does not verify the signature.
   const execute = [oidc.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [oidc.allowInsecureRequests] : [])];
   const options = { execute, [oidc.customFetch]: answerOf };
   return oidc.discovery(url, clientId, undefined, oidc.ClientSecretBasic(clientSecret), options);
 }
 
-/** Errors by which a login page says that it is down (RFC 6749, 4.1.2.1): a redirect has no status. */
+/** Errors with which a login page reports that it is down (RFC 6749, 4.1.2.1), because a redirect has no status. */
 const ownFaults = ['temporarily_unavailable', 'server_error'];
 
 /**
- * An answer of the identity provider. What says nothing about the person is told apart here, because the library passes
- * every fault on in an error of its own, like a refusal. @throws AppError unavailable, and Error for an answer that is too large
+ * Sends a request to the identity provider. Failures that say nothing about the person are detected here, because the
+ * library wraps every failure in its own error, like a refusal.
+ * @throws AppError unavailable, and Error for a response that is too large
  */
 async function answerOf(...request: Parameters<CustomFetch>): Promise<Response> {
   const answer = await boundedFetch(...request).catch((error: unknown) => {
-    // By the Fetch standard these are faults of the network and of time. An answer that is too large is an answer.
+    // According to the Fetch standard, these are network errors and timeouts. A response that is too large is still a
+    // response.
     throw error instanceof TypeError || error instanceof DOMException ? noAnswer(error) : error;
   });
   const { status } = answer;
@@ -115,35 +125,36 @@ async function answerOf(...request: Parameters<CustomFetch>): Promise<Response> 
 }
 
 function noAnswer(cause: unknown): AppError {
-  const message = 'the identity provider does not answer; try again in a moment';
+  const message = 'the identity provider does not respond; retry in a few seconds';
   return new AppError('unavailable', message, { retryAfterS: 5, cause });
 }
 
-/** The error of `answerOf` that an error of the library is about. */
+/** Finds the error of `fetchFromProvider` that caused an error of the library. */
 function noAnswerIn(error: unknown): AppError | undefined {
   for (let found = error; found instanceof Error; found = found.cause) if (found instanceof AppError) return found;
   return undefined;
 }
 
-/** The library's own message, for the log only. */
+/** Returns the library's own message, for the log only. */
 export function causeOf(error: unknown): string {
   return error instanceof Error && error.cause !== undefined ? messageOf(error.cause) : messageOf(error);
 }
 
-/** An honest answer has a few KB: a set of a hundred keys has 50. */
+/** Maximum size of a response. A legitimate response has a few KB; a set of a hundred keys has 50 KB. */
 const mostBytes = 256 * 1024;
 const mostMs = 10_000;
-/** Answers without a body (Fetch Standard, null body status). */
+/** Statuses of responses without a body (Fetch Standard, null body status). */
 const withoutBody = new Set([204, 205, 304]);
 
 /**
- * `fetch` for the identity provider, whose answers are kept in memory and read as a whole: a longer one is cut off, and one
- * that is not whole in ten seconds. The library's own time limit would count stops of this process.
- * @throws Error for an answer that is too large, and what `fetch` throws
+ * Calls `fetch` for the identity provider, whose responses are read into memory completely. Aborts a response that is
+ * too large, or that is incomplete after ten seconds. The library's own timeout would count time during which this
+ * process was stopped.
+ * @throws Error for a response that is too large, and errors of `fetch`
  */
 async function boundedFetch(...[url, options]: Parameters<CustomFetch>): Promise<Response> {
   const timeLimit = new AbortController();
-  const late = new DOMException(`no whole answer within ${mostMs / 1000} s`, 'TimeoutError');
+  const late = new DOMException(`no complete response within ${mostMs / 1000} s`, 'TimeoutError');
   const cancel = afterRunning(mostMs, () => timeLimit.abort(late));
   try {
     const { status, headers, body } = await fetch(url, { ...(options as RequestInit), signal: timeLimit.signal });
@@ -151,7 +162,7 @@ async function boundedFetch(...[url, options]: Parameters<CustomFetch>): Promise
     let size = 0;
     for await (const chunk of body ?? []) {
       size += chunk.length;
-      if (size > mostBytes) throw new Error(`${new URL(url).host} answered with more than ${mostBytes} bytes`);
+      if (size > mostBytes) throw new Error(`${new URL(url).host} responded with more than ${mostBytes} bytes`);
       chunks.push(chunk);
     }
     return new Response(withoutBody.has(status) ? null : Buffer.concat(chunks), { status, headers });

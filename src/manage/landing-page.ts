@@ -16,21 +16,21 @@ const sample = `{
 const points = [
   [
     'A tool is one HTTP request',
-    'Describe the request once: address, arguments, headers. Agents get a tool that is checked before anything is sent.',
+    'Describe the request once: URL, arguments, and headers. Agents get a tool whose arguments are validated before anything is sent.',
   ],
   [
     'Every MCP client',
-    'Claude, Cursor, VS Code, Codex and every SDK connect to one address. Nothing to deploy for each server.',
+    'Claude, Cursor, VS Code, Codex, and every SDK connect to one URL. There is nothing to deploy for each server.',
   ],
   [
-    'Credentials stay put',
-    'Secrets are sealed and go only to the hosts they are for. People log in at their own provider.',
+    'Credentials stay safe',
+    'Secrets are sealed and sent only to their intended hosts. People log in with their own provider.',
   ],
 ] as const;
 
 /**
- * What somebody sees who is not signed in. It has no script, so that it is there at once.
- * @param returnTo path and query of the page to come back to after signing in
+ * Renders the page for people who are not signed in. It has no script, so that it shows immediately.
+ * @param returnTo path and query of the page to return to after signing in
  */
 export function landingPage(basePath: string, returnTo: string): string {
   return page(
@@ -39,15 +39,15 @@ export function landingPage(basePath: string, returnTo: string): string {
 <div class="columns">
 <div>
 <h1>HTTP APIs in, MCP servers out</h1>
-<p class="soft">Toolhost turns the APIs that you use into hosted MCP servers. Write down what a request looks like, and agents can call it in a minute.</p>
+<p class="soft">Toolhost turns the APIs that you use into hosted MCP servers. Describe a request, and agents can call it a minute later.</p>
 <div class="actions">
 <a class="button primary" href="${basePath}${routes.login}?return_to=${encodeURIComponent(returnTo)}">Sign in</a>
-<a class="button" href="${basePath}${routes.serverSchema}">The configuration's schema</a>
+<a class="button" href="${basePath}${routes.serverSchema}">Configuration schema</a>
 </div>
 </div>
 <div>
 <pre>${sample}</pre>
-<p class="soft">This is a whole tool. Every MCP client can call it, and only with arguments that fit.</p>
+<p class="soft">This is a complete tool. Every MCP client can call it, and only with valid arguments.</p>
 </div>
 ${points.map(([title, text]) => html`<div><h2>${title}</h2><p class="soft">${text}</p></div>`)}
 </div>`,

@@ -23,20 +23,23 @@ import { authenticate, type ManagerCredentials, mayManage } from './actors.ts';
 
 const instructions =
   'Manage hosted MCP servers: each is a configuration (name, slug, authentication, tools) that turns HTTP requests into tools. ' +
-  'Use checkMcpServer to check a configuration, createMcpServer to store it, addTool, updateTool and removeTool to change one of its tools, previewToolCall to see a request without sending it, callTool to try it. ' +
-  'describeConfiguration explains every field of a configuration, part by part, with an example; an input that is not described is explained there or at an earlier tool that has it.';
+  'Use checkMcpServer to check a configuration, createMcpServer to store it, addTool, updateTool, and removeTool to change one of its tools, previewToolCall to see a request without sending it, and callTool to try it. ' +
+  'describeConfiguration explains every field of a configuration, part by part, with an example. An input without a description is explained there or at an earlier tool that has the same input.';
 
 function annotationsOf(op: Operation): object {
   return {
     readOnlyHint: op.effect === 'read',
     destructiveHint: op.destructive === true,
     openWorldHint: op.effect === 'call',
-    // Has a meaning only for what changes something, and is false when absent.
+    // Only meaningful for changes, and false if absent.
     ...(op.effect === 'write' && /^(PUT|DELETE)$/.test(op.route.method) && { idempotentHint: true }),
   };
 }
 
-/** The management server: the operations as MCP tools, served by the same protocol core as every hosted server. */
+/**
+ * Creates the management server, which offers the operations as MCP tools with the same protocol implementation as
+ * every hosted server.
+ */
 export async function createManagementServer(
   runner: ServingRunner,
   version: string,
@@ -55,7 +58,7 @@ export async function createManagementServer(
     instructions,
     tools: () => tools,
     toolNames,
-    // Which operation a message calls is known only when it was read.
+    // The operation that a message calls is known only after the message was parsed.
     ...(covers(actor.scopes, 'manage:write') && { bodyLimits: configurationLimits }),
     readLong: (body) => runner.readLong(body, actor, { limits: configurationLimits, isMessage: true }),
     mirrored: (name) => (byName.has(name) ? [] : undefined),
@@ -65,7 +68,8 @@ export async function createManagementServer(
     hints,
     async admit({ headers }, look) {
       const actor = await authenticate(headers, credentials, look);
-      if (!mayManage(actor)) throw new Unauthenticated('forbidden', 'the API key has no scope manage');
+      if (!mayManage(actor))
+        throw new Unauthenticated('forbidden', 'the API key does not have the scope manage; use another key');
       return serverFor(actor);
     },
     about: { name: 'Toolhost management', description: instructions, access: 'management', tools: offered.length },
@@ -73,8 +77,8 @@ export async function createManagementServer(
 }
 
 /**
- * The list of the tools, which agents pay for with each conversation: without output schemas, and rare fields of a
- * configuration are only named. Schemas are made in turns: those of all operations take 60 ms together.
+ * Serializes the tool list. Agents pay for it with each conversation, so it has no output schemas and only names rare
+ * fields of a configuration. Yields to the event loop between schemas, because creating all of them takes 60 ms.
  */
 async function toolsJson(offered: readonly Operation[]): Promise<Buffer> {
   const tools: string[] = [];
@@ -92,22 +96,22 @@ async function toolsJson(offered: readonly Operation[]): Promise<Buffer> {
   return Buffer.from(`[${tools.join(',')}]`);
 }
 
-/** Only configurations may be larger than other bodies. @throws AppError tooLarge */
+/** Refuses large arguments. Only configurations may be larger than other bodies. @throws AppError tooLarge */
 function refuseLarge(op: Operation, args: object, bytesIn: number): void {
   const isShort = takesShortInput(op);
   const { bytes, elements } = isShort ? shortLimits : bodyLimits;
-  // Each value takes a byte, so a message of so few bytes has no more values.
+  // Each value takes at least one byte, so a message with this many bytes has no more values.
   if (bytesIn <= elements) return;
   const long = longBytesOf(args);
   const most = { values: elements, characters: bytes - long };
   if (bytesIn <= bodyLimits.bytes && (long === 0 || !isShort) && !isLargerThan(args, most)) return;
   throw new AppError(
     'tooLarge',
-    `the arguments are larger than ${bytes} bytes or ${elements} elements; send less at once`,
+    `the arguments are larger than ${bytes} bytes or ${elements} elements; send less per call`,
   );
 }
 
-/** Turns refusals that the agent can act on into results, which its model can read. */
+/** Runs an operation as a tool. Refusals that the agent can act on become results, which its model can read. */
 async function runAsTool(
   runner: Runner,
   op: Operation | undefined,
@@ -134,13 +138,13 @@ async function runAsTool(
 
 type JsonObject = { [key: string]: unknown };
 
-/** What a short schema says about a value. Bounds are left out: a refusal names them. */
+/** Keywords that a short schema keeps. Bounds are omitted, because a refusal names them. */
 const ofValue = ['type', 'enum', 'const', 'format', 'default'];
 
 /**
- * The schema of the inputs of a tool in few words, for a list that agents pay for with each conversation. It has one level:
- * an object is only described, with the names of its fields. What was `said` (see `meaningOf`) is not said again. Whatever
- * the whole schema takes fits this one too.
+ * Shortens the input schema of a tool, for a list that agents pay for with each conversation. It has one level: an
+ * object is only described, with the names of its fields. Meanings in `describedMeanings` (see `getMeaningKey`) are not repeated. Every
+ * input that the complete schema accepts is valid for the short one too.
  */
 function shortSchema({ properties = {}, required }: JsonObject, said: Set<string>): JsonObject {
   const inputs = Object.entries(properties as JsonObject).map(([name, whole]): [string, JsonObject] => {
@@ -155,19 +159,22 @@ function shortSchema({ properties = {}, required }: JsonObject, said: Set<string
   return { type: 'object', properties: Object.fromEntries(inputs), ...(required !== undefined && { required }) };
 }
 
-/** What an input of this name means, whichever tool has it. */
+/** Returns a key for the meaning of an input, independent of the tool that has it. */
 export function meaningOf(name: string, description: string | undefined): string {
   return `${name}: ${description}`;
 }
 
-/** The alternatives of a value, however they are nested; itself when there are none. */
+/** Returns the alternatives of a value, however they are nested; the schema itself if there are none. */
 function kindsOf(schema: JsonObject): JsonObject[] {
   const { anyOf, ...rest } = schema;
   if (anyOf === undefined) return [schema];
   return (anyOf as JsonObject[]).flatMap((kind) => kindsOf({ ...rest, ...kind }));
 }
 
-/** A value without what is in it. A reference, and a value of any type, is `{}`. */
+/**
+ * Shortens the schema of a value to the given keywords, without its contents. A reference, and a value of any type,
+ * becomes `{}`.
+ */
 function shortValue(kinds: readonly JsonObject[], keywords: readonly string[]): JsonObject {
   const [kind = {}, other, ...more] = kinds.map((schema): JsonObject => {
     const kept = Object.entries(schema).filter(([keyword]) => keywords.includes(keyword));
@@ -180,7 +187,7 @@ function shortValue(kinds: readonly JsonObject[], keywords: readonly string[]): 
   return { anyOf: [kind, other, ...more] };
 }
 
-/** The names of the fields of the objects in a value. */
+/** Lists the names of the fields of the objects in a value. */
 function fieldsOf(kinds: readonly JsonObject[]): string | undefined {
   const object = kinds.map(objectIn).find((found) => found !== undefined);
   if (object === undefined) return undefined;
@@ -189,7 +196,7 @@ function fieldsOf(kinds: readonly JsonObject[]): string | undefined {
   return `Fields: ${names.join(', ')}.`;
 }
 
-/** The object with fields that a value is, or whose entries it has. */
+/** Finds the schema of an object with fields: the value itself, or its entries. */
 function objectIn(schema: JsonObject): JsonObject | undefined {
   if (schema.properties) return schema;
   const entries = schema.items ?? schema.additionalProperties;

@@ -10,7 +10,7 @@ import { sessionCookie } from './actors.ts';
 
 type JsonObject = { [key: string]: unknown };
 
-/** Media type of a response that is sent while it is made, a JSON object per line. */
+/** Media type of a response that is streamed while it is generated, with one JSON object per line. */
 export const linesType = 'application/jsonl';
 
 /** Tags by the nouns of a path. The last noun with a tag decides. */
@@ -53,13 +53,13 @@ const tagsByNoun: Readonly<Record<string, string>> = {
   remains: 'Members',
 };
 
-/** Tags of an operation, none where its path has no known noun. */
+/** Returns the tags of an operation; none if its path has no known noun. */
 function tagsOf(op: Operation): string[] {
   const tags = op.route.path.split('/').flatMap((noun) => tagsByNoun[noun] ?? []);
   return tags.slice(-1);
 }
 
-/** The OpenAPI 3.1 document of the REST API, read from the operations. */
+/** Generates the OpenAPI 3.1 document of the REST API from the operations. */
 export async function openApiDocument(
   operations: readonly Operation[],
   baseUrl: string,
@@ -75,11 +75,11 @@ export async function openApiDocument(
     // The schemas of all operations take more time than calls should wait.
     await nextTurn();
   }
-  const bearer = { type: 'http', scheme: 'bearer', description: 'An API key, thk_…, or the access token of a login.' };
+  const bearer = { type: 'http', scheme: 'bearer', description: 'API key, thk_…, or access token of a login.' };
   const session = { type: 'apiKey', in: 'cookie', name: sessionCookie(baseUrl).name };
   return {
     openapi: '3.1.0',
-    info: { title: 'Toolhost', version, description: 'Manage hosted MCP servers, their secrets, API keys and calls.' },
+    info: { title: 'Toolhost', version, description: 'Manage hosted MCP servers, their secrets, API keys, and calls.' },
     servers: [{ url: baseUrl + apiPath }],
     security: [{ bearer: [] }, { apiKey: [] }, { session: [] }],
     tags: [...new Set(operations.flatMap(tagsOf))].map((name) => ({ name })),
@@ -87,8 +87,8 @@ export async function openApiDocument(
     components: {
       securitySchemes: {
         bearer,
-        apiKey: { type: 'apiKey', in: 'header', name: keyHeader, description: 'An API key, thk_…' },
-        session: { ...session, description: 'The session of a person in the dashboard.' },
+        apiKey: { type: 'apiKey', in: 'header', name: keyHeader, description: 'API key (thk_…).' },
+        session: { ...session, description: 'Session of a person in the dashboard.' },
       },
       headers,
       responses: Object.fromEntries([...answerable.map((kind) => [kind, errorResponse(kind)]), ['default', anyError]]),
@@ -99,11 +99,11 @@ export async function openApiDocument(
 
 const textHeader = (description: string) => ({ description, schema: { type: 'string' } });
 const headers = {
-  'X-Request-Id': textHeader('Id of the request, which an error names as request_id.'),
+  'X-Request-Id': textHeader('ID of the request. Errors contain it as request_id.'),
   ETag: textHeader('Version of the server, for If-Match.'),
-  'Retry-After': { description: 'Seconds to wait before the next attempt.', schema: { type: 'integer' } },
+  'Retry-After': { description: 'Seconds to wait before retrying.', schema: { type: 'integer' } },
   'WWW-Authenticate': textHeader('How to authenticate (RFC 9728).'),
-  Allow: textHeader('Methods that the path has.'),
+  Allow: textHeader('Methods that the path allows.'),
   'Content-Disposition': textHeader('Name of the file.'),
 };
 type Header = keyof typeof headers;
@@ -113,7 +113,7 @@ function headersNamed(...names: Header[]): JsonObject {
   return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** Errors that any operation may answer. */
+/** Errors that any operation may return. */
 const answerable = [
   'invalid',
   'unauthenticated',
@@ -147,7 +147,7 @@ function errorResponse(kind: ErrorKind): JsonObject {
   };
 }
 
-/** The error of RFC 9457. */
+/** Returns the schema of an error (RFC 9457). */
 function problemSchema(schemas: JsonObject): JsonObject {
   return {
     type: 'object',
@@ -157,7 +157,7 @@ function problemSchema(schemas: JsonObject): JsonObject {
       title: { type: 'string' },
       status: { type: 'integer' },
       code: { type: 'string', enum: Object.values(errorKinds).map(({ code }) => code) },
-      detail: { type: 'string', description: 'What happened, and what to do.' },
+      detail: { type: 'string', description: 'Explanation of the error, and how to resolve it.' },
       problems: componentSchemaOf(problemsShape, 'output', schemas),
       request_id: { type: 'string' },
     },
@@ -191,7 +191,7 @@ function describe(op: Operation, schemas: JsonObject): JsonObject {
     ...(op.description !== undefined && { description: op.description }),
     tags: tagsOf(op),
     'x-scope': op.scope,
-    // Only the session of the dashboard has the role of a person.
+    // Only a dashboard session has the role of a person.
     ...(op.people && { security: [{ session: [] }] }),
     parameters: [
       ...inPath.map((name) => parameter(name, 'path')),
@@ -218,7 +218,8 @@ const ifMatch = {
   name: 'If-Match',
   in: 'header',
   required: false,
-  description: 'ETag of the version that the change builds on, such as "3"; another version is a conflict.',
+  description:
+    'ETag of the version that the change is based on, such as "3". If the server has another version, the request fails with a conflict.',
   schema: { type: 'string' },
 };
 
@@ -227,12 +228,12 @@ function successResponse(op: Operation, schemas: JsonObject): JsonObject {
   if (file) {
     const schema = file.mediaType === 'application/json' ? { type: 'object' } : { type: 'string' };
     const content = { [file.mediaType]: { schema } };
-    return { description: 'Done', headers: headersNamed('Content-Disposition'), content };
+    return { description: 'Success', headers: headersNamed('Content-Disposition'), content };
   }
   const output = componentSchemaOf(op.output, 'output', schemas);
   const shape = op.output.shape as Record<string, z.ZodType>;
   return {
-    description: 'Done',
+    description: 'Success',
     headers: headersNamed(...('server' in shape ? (['ETag'] as const) : [])),
     content: {
       'application/json': { schema: output },
@@ -241,13 +242,13 @@ function successResponse(op: Operation, schemas: JsonObject): JsonObject {
   };
 }
 
-/** A schema itself, or the named one that it refers to. */
+/** Returns a schema itself, or the named schema that it refers to. */
 function resolved(schema: JsonObject, schemas: JsonObject): JsonObject {
   const name = typeof schema.$ref === 'string' ? schema.$ref.split('/').at(-1) : undefined;
   return name === undefined ? schema : (schemas[name] as JsonObject);
 }
 
-/** Status of a successful response: 201 for operations that create, else 200. */
+/** Returns the status of a successful response: 201 for operations that create, otherwise 200. */
 export function successStatus(op: Operation): 200 | 201 {
   return op.route.method === 'POST' && op.name.startsWith('create') ? 201 : 200;
 }

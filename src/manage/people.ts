@@ -21,14 +21,14 @@ type PeopleParts = {
   db: Db;
   random: Random;
   now: () => number;
-  /** The workspace that all people join in local mode; undefined where each person gets their own. */
+  /** Workspace that all people join in local mode; undefined if each person gets their own workspace. */
   commonWorkspace: string | undefined;
 };
 
 /**
- * Stores a person who signed in, accepts the invitations to their address, and says where the sign-in starts: in the
- * workspace that they switched to last, and otherwise in their own. Others choose whom they invite and how their
- * workspace is called, so an invitation neither replaces the own workspace nor decides where anybody works.
+ * Stores a person who signed in, accepts the invitations to their email address, and returns the workspace where the
+ * sign-in starts: the workspace that they switched to last, or otherwise their own. Others choose whom they invite and
+ * how their workspace is named, so an invitation neither replaces a person's own workspace nor decides where they work.
  */
 export async function welcome(
   identity: Identity,
@@ -55,7 +55,10 @@ export async function welcome(
   return { userId: user.id, workspaceId: chosen?.id ?? home };
 }
 
-/** A workspace that a person created; of those who created one before, and in local mode, the first that they are in. */
+/**
+ * Finds a workspace that the person created. If they no longer have one, or in local mode, finds the first workspace
+ * that they are in.
+ */
 async function findHome(userId: string, { db, commonWorkspace }: PeopleParts): Promise<string | undefined> {
   const [first] = await workspacesOf(db, userId, 1);
   if (!first || first.isOwn || commonWorkspace !== undefined) return first?.id;
@@ -70,15 +73,19 @@ async function makeHome(userId: string, at: number, parts: PeopleParts): Promise
 }
 
 /**
- * A person as an actor, with the scopes that both their role and their consent allow.
- * @throws AppError forbidden when they are no longer a member
+ * Creates an actor for a person, with the scopes that both their role and their consent allow.
+ * @throws AppError forbidden if they are no longer a member
  */
 export async function actorOfPerson(
   db: Db,
   person: { userId: string; workspaceId: string; grantId: string; granted: readonly Scope[] },
 ): Promise<Actor> {
   const role = await findRole(db, person.userId, person.workspaceId);
-  if (!role) throw new AppError('forbidden', 'this person is no longer a member of the workspace');
+  if (!role)
+    throw new AppError(
+      'forbidden',
+      'this person is no longer a member of the workspace; ask an owner for an invitation',
+    );
   const own = scopesOf(role);
   const scopes = person.granted.filter((scope) => covers(own, scope));
   // People who may change a server may also try its tools.

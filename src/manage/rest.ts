@@ -20,7 +20,7 @@ import { bodyLimitsFor, checkScope, runOperation, type ServingRunner } from '../
 import { routes, urlOf } from '../routes.ts';
 import { linesType, openApiDocument, successStatus } from './openapi.ts';
 
-/** `isAdmitted` is set once the actor is authenticated. */
+/** Context of a request. `isAdmitted` is set once the actor is authenticated. */
 export type RestEnv = { Bindings: HttpBindings; Variables: { isAdmitted?: boolean } };
 type Env = RestEnv;
 
@@ -29,16 +29,16 @@ export type RestParts = {
   /** @throws Unauthenticated */
   actorOf: (request: HttpBindings['incoming']) => Promise<Actor>;
   unread: UnreadAnswers;
-  /** Monotonic ms. */
+  /** Returns monotonic milliseconds. */
   clock: () => number;
-  /** Monotonic ms in which this process ran. */
+  /** Returns monotonic milliseconds during which this process ran. */
   runningClock: () => number;
   baseUrl: string;
   version: string;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
-/** `/api/v1`: every operation at its route, and the OpenAPI document. */
+/** Creates `/api/v1`: every operation at its route, and the OpenAPI document. */
 export function createRestApi(parts: RestParts): Hono<Env> {
   const api = new Hono<Env>();
   const challenge = `Bearer resource_metadata="${urlOf(parts.baseUrl, routes.apiMetadata)}"`;
@@ -48,14 +48,14 @@ export function createRestApi(parts: RestParts): Hono<Env> {
     return answer;
   };
   api.onError((error, c) => refuse(c, error));
-  api.notFound((c) => refuse(c, new AppError('notFound', 'there is nothing at this address')));
+  api.notFound((c) => refuse(c, new AppError('notFound', 'there is nothing at this URL')));
   api.get(
     '/openapi.json',
     staticDocument(() => openApiDocument(operationList, parts.baseUrl, parts.version)),
   );
   const readLimited = createBodyReader(parts.runningClock);
   for (const op of operationList) {
-    // Read at the first request: the schemas of all operations take more time than calls should wait.
+    // Created at the first request, because the schemas of all operations take more time than calls should wait.
     let numeric: ReadonlySet<string> | undefined;
     api.on(op.route.method, op.route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
       const admittedAt = parts.clock();
@@ -92,28 +92,31 @@ export function createRestApi(parts: RestParts): Hono<Env> {
   return api;
 }
 
-/** The signal that is aborted when the connection closes. */
+/** Returns a signal that is aborted when the connection closes. */
 function leaving(c: HonoContext<Env>): AbortSignal {
   const gone = new AbortController();
   c.env.outgoing.once('close', () => gone.abort());
   return gone.signal;
 }
 
-/** Bytes of progress that may wait for a slow client. Further progress is left out: the last line has the whole. */
+/**
+ * Maximum number of progress bytes that may be queued for a slow client. Further progress is dropped, because the last
+ * line contains everything.
+ */
 const maxWaitingProgress = 256 * 1024;
 
 type ToldParts = {
   refuse: (c: HonoContext<Env>, error: unknown) => Response;
-  /** Counts the bytes of the last line until they are read, and cuts off a client that does not read them. */
+  /** Counts the bytes of the last line until they are read, and disconnects a client that does not read them. */
   hold: (bytes: number) => void;
   run: (tell: NonNullable<Stream['tell']>) => Promise<object>;
-  /** Aborted when the client leaves. */
+  /** Aborted when the client disconnects. */
   signal: AbortSignal;
 };
 
 /**
- * An answer that is told while it is made, a JSON object a line. The last line is the whole of it, or why there is none;
- * what is refused before the first line is answered like everywhere else.
+ * Streams a response while it is generated, as one JSON object per line. The last line contains the complete result, or
+ * the problem. A request that is refused before the first line gets an ordinary error response.
  */
 function toldInLines(c: HonoContext<Env>, { refuse, hold, run, signal }: ToldParts): Promise<Response> {
   const { promise, resolve, reject } = Promise.withResolvers<Response>();
@@ -122,7 +125,7 @@ function toldInLines(c: HonoContext<Env>, { refuse, hold, run, signal }: ToldPar
     lines = controller;
   };
   const write = (line: Uint8Array) => {
-    // A proxy that collects an answer would hold back what is to be read at once.
+    // A proxy that buffers responses would delay the progress.
     const headers = { 'Content-Type': linesType, 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' };
     const queue = new ByteLengthQueuingStrategy({ highWaterMark: maxWaitingProgress });
     if (!lines) resolve(c.body(new ReadableStream({ start }, queue), 200, headers));
@@ -156,13 +159,13 @@ function fileAnswer(c: HonoContext<Env>, file: NonNullable<Operation['file']>, o
   return c.body(file.text(output));
 }
 
-/** Names of numeric inputs, which must be converted because queries and paths hold only text. */
+/** Returns the names of numeric inputs, which must be converted because queries and paths contain only text. */
 function numericInputs(op: Operation): ReadonlySet<string> {
   const properties = op.inputSchema().properties as Record<string, { type?: unknown }>;
   return new Set(Object.entries(properties).flatMap(([name, schema]) => (schema.type === 'integer' ? [name] : [])));
 }
 
-/** Merges path, query and body into one input; the path takes precedence. `If-Match` becomes `expected_version`. */
+/** Merges path, query, and body into one input; the path takes precedence. `If-Match` becomes `expected_version`. */
 function inputOf(c: HonoContext<Env>, numeric: ReadonlySet<string>, isVersioned: boolean, body: Fields): object {
   const texts = { ...c.req.query(), ...c.req.param() };
   const fromUrl = Object.entries(texts).map(([name, text]) => [
@@ -173,24 +176,24 @@ function inputOf(c: HonoContext<Env>, numeric: ReadonlySet<string>, isVersioned:
   return { ...body, ...Object.fromEntries(fromUrl), ...(version !== undefined && { expected_version: version }) };
 }
 
-/** Reads `If-Match`. A value that is not understood must not be ignored (RFC 9110, 13.1.1). */
+/** Parses `If-Match`. A value that cannot be parsed must not be ignored (RFC 9110, 13.1.1). */
 function matchedVersion(match: string | undefined): number | undefined {
   if (match === undefined || match.trim() === '*') return undefined;
   const version = /^(?:W\/)?"(\d{1,15})"$/.exec(match.trim())?.[1];
   if (version === undefined)
-    throw invalid([{ path: 'If-Match', message: 'allowed: one ETag as a server was given with, such as "3"' }]);
+    throw invalid([{ path: 'If-Match', message: 'allowed: one ETag from a response about a server, such as "3"' }]);
   return Number(version);
 }
 
 type Fields = { [field: string]: unknown };
 
-/** A request for an operation. */
+/** Context of a request body. */
 type Asking = { op: Operation; actor: Actor; readLong: ServingRunner['readLong']; held: Held };
 
 const notJson = () => new AppError('unsupported', 'Content-Type must be application/json');
 
 /**
- * The object in the body of a request, a long one read by a thread.
+ * Reads and parses the object in a request body; a thread parses a long one.
  * @throws AppError unsupported, encoded, invalid, tooLarge, tooMany
  */
 async function bodyOf(
@@ -214,24 +217,24 @@ async function bodyOf(
   return (await readLong(bytes, actor, { limits, isMessage: false, longText })) as Fields;
 }
 
-/** Bodies of more than a configuration that are read at the same time. */
+/** Maximum number of concurrently read bodies that are larger than a configuration. */
 export const mostLargeBodies = { ofTenant: 2, ofAll: 8 };
 const firmMs = 2000;
 
 /**
- * Reads bodies. One that is larger than a configuration must announce its length, and takes a place while it arrives.
+ * Reads bodies. A body that is larger than a configuration must announce its length, and takes a slot while it arrives.
  * @throws AppError encoded, tooLarge, tooMany
  */
 type ReadBody = (request: IncomingMessage, limitBytes: number, workspaceId: string, held: Held) => Promise<Buffer>;
 
-/** `clock` gives monotonic ms in which this process ran. */
+/** Creates a body reader. `clock` returns monotonic milliseconds during which this process ran. */
 function createBodyReader(clock: () => number): ReadBody {
   const inPlace = createPlaces({
     most: mostLargeBodies,
     firmMs,
     clock,
-    noRoom: 'other large bodies are being read; try again in a few seconds',
-    lost: 'the body was not read: it came slowly while others waited; send it again',
+    noRoom: 'too many large bodies are being read; retry in a few seconds',
+    lost: 'the body arrived slowly while other requests were waiting and was not read; send it again',
   });
   return async (request, limitBytes, workspaceId, held) => {
     checkBodyHeaders(request, limitBytes);
@@ -242,7 +245,7 @@ function createBodyReader(clock: () => number): ReadBody {
   };
 }
 
-/** Serves a JSON document that never changes while the process runs. It is serialised at the first request. */
+/** Serves a JSON document that never changes while the process runs. It is serialized at the first request. */
 export function staticDocument(make: () => object | Promise<object>): (c: Context) => Promise<Response> {
   const read = loadedOnce(async () => written(await make()));
   return async (c) => {
@@ -259,7 +262,7 @@ function written(document: object): { text: string; etag: string } {
   return { text, etag: `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"` };
 }
 
-/** Whether `If-None-Match` holds this entity tag, by weak comparison. */
+/** Returns true if `If-None-Match` contains this entity tag, by weak comparison. */
 export function isSame(noneMatch: string | undefined, etag: string): boolean {
   if (noneMatch === undefined) return false;
   return noneMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);

@@ -16,24 +16,27 @@ import { createRestApi, type RestEnv, type RestParts, staticDocument } from './r
 type Env = RestEnv;
 
 export type WebParts = RestParts & {
-  /** Metadata of the REST API as a protected resource (RFC 9728). */
+  /** Returns the metadata of the REST API as a protected resource (RFC 9728). */
   apiMetadata: () => object;
   /** Folder of the built dashboard. */
   dashboardFolder: string;
-  /** Answers `GET /metrics`. @throws AppError, Unauthenticated */
+  /** Responds to `GET /metrics`. @throws AppError, Unauthenticated */
   metrics: (request: IncomingMessage) => Promise<Response>;
-  /** Called after every answer; the status is 0 when the client left before it. */
+  /** Called after every response. The status is 0 if the client disconnected before it. */
   onAnswered: (status: number) => void;
-  /** The routes of the OAuth proxy, which bring their own headers. */
+  /** Routes of the OAuth proxy, which set their own headers. */
   login: Hono<{ Bindings: HttpBindings }>;
   /** Sign-in to the dashboard. */
   signIn: Hono<{ Bindings: HttpBindings }>;
-  /** Whether the sender may sign out once more in this minute, which asks the store. */
+  /**
+   * Rate limit: returns true if the sender may sign out once more in this minute, because a sign-out queries the
+   * database.
+   */
   maySignOut: (request: IncomingMessage) => boolean;
   strangers: Strangers;
 };
 
-/** Routes of REST, the OAuth proxy, the sign-in, the published schema and the pages. */
+/** Creates the router for REST, the OAuth proxy, the sign-in, the published schemas, and the pages. */
 export function createWebRouter(
   parts: WebParts,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
@@ -48,7 +51,7 @@ export function createWebRouter(
     await next();
     const limited = c.get('isAdmitted') ? undefined : parts.strangers.onRefused(c.env.incoming, c.res.status);
     if (!limited) return;
-    // Reset first: Hono would copy the headers of the old answer to the new one.
+    // Reset first: Hono would copy the headers of the old response to the new one.
     c.res = undefined;
     c.res = refuse(c, limited);
   });
@@ -70,7 +73,7 @@ export function createWebRouter(
         frameAncestors: ["'none'"],
       },
       referrerPolicy: 'same-origin',
-      // Every answer of the service has it where it is right.
+      // Set elsewhere, on every response that should have it.
       strictTransportSecurity: false,
     }),
   );
@@ -107,25 +110,25 @@ export function createWebRouter(
 function addSignIn(web: Hono<Env>, { maySignOut, signIn }: WebParts): void {
   web.use(routes.logout, async (c, next) => {
     if (!maySignOut(c.env.incoming))
-      throw new AppError('tooMany', 'too many sign-outs from this address; wait a minute', { retryAfterS: 60 });
+      throw new AppError('tooMany', 'too many sign-outs from this IP address; retry in a minute', { retryAfterS: 60 });
     await next();
   });
   web.route('/', signIn);
 }
 
-/** Answers a request that no route takes, with the methods of its path where it has routes for others. */
+/** Responds to a request that matches no route, with the allowed methods if the path has routes for others. */
 function nothingThere(web: Hono<Env>, refuse: (c: Context<Env>, error: AppError) => Response) {
   return (c: Context<Env>): Response => {
     const methods = methodsOf(web, c.req.path);
     if (methods.length === 0 || methods.includes(c.req.method === 'HEAD' ? 'GET' : c.req.method))
-      return refuse(c, new AppError('notFound', 'there is nothing at this address'));
-    const answer = refuse(c, new AppError('methodNotAllowed', `this address takes only ${methods.join(', ')}`));
+      return refuse(c, new AppError('notFound', 'there is nothing at this URL'));
+    const answer = refuse(c, new AppError('methodNotAllowed', `this URL allows only ${methods.join(', ')}`));
     answer.headers.set('Allow', methods.join(', '));
     return answer;
   };
 }
 
-/** The methods that some route has for a path. Middleware is a route for all of them, and does not count. */
+/** Returns the methods that have a route for a path. Middleware matches all methods and is not counted. */
 function methodsOf({ router }: Hono<Env>, path: string): string[] {
   return ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((method) =>
     router.match(method, path)[0].some(([[, route]]) => route.method !== 'ALL'),

@@ -20,9 +20,12 @@ type SignInParts = {
   db: Db;
   keyring: Keyring;
   identity: IdentityProvider;
-  /** Rate limit: whether the sender may begin or end one more sign-in in this minute. */
+  /** Rate limit: returns true if the sender may begin or end one more sign-in in this minute. */
   mayAsk: (request: HttpBindings['incoming']) => boolean;
-  /** Limits how often the sender has the identity provider asked; `failed` is called when it refused a code. */
+  /**
+   * Limits how often a sender can trigger requests to the identity provider. `failed` is called if the provider refused
+   * a code.
+   */
   returns: <Result>(
     request: HttpBindings['incoming'],
     work: (failed: () => void) => Promise<Result>,
@@ -41,11 +44,17 @@ type Departure = SignIn & { returnTo: string; expiresAt: number };
 const departureMs = 10 * 60_000;
 const sessionMs = 7 * 24 * 60 * 60_000;
 const sealContext = 'sign-in departure';
-/** Most sign-ins of a browser at once, and the longest path to return to: cookies with them go with every request. */
+/**
+ * Maximum number of concurrent sign-ins per browser, and maximum length of a return path: their cookies are sent with
+ * every request.
+ */
 const mostDepartures = 5;
 const longestPath = 500;
 
-/** `/login`, `/login/callback` and `/logout`: OpenID Connect with state, nonce and PKCE, then a session of our own. */
+/**
+ * Creates `/login`, `/login/callback`, and `/logout`: OpenID Connect with state, nonce, and PKCE, then a session of
+ * Toolhost.
+ */
 export function createSignIn(parts: SignInParts): Hono<Env> {
   const departures = hostCookies('toolhost-sign-in', parts.baseUrl, mostDepartures);
   const departureOf = (state: string) => departures.named(hashOf(state).slice(0, 16));
@@ -56,7 +65,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
 
   const checkRate = (c: Context<Env>) => {
     if (!parts.mayAsk(c.env.incoming))
-      throw new AppError('tooMany', 'too many sign-ins from this address; wait a minute', { retryAfterS: 60 });
+      throw new AppError('tooMany', 'too many sign-ins from this IP address; retry in a minute', { retryAfterS: 60 });
   };
 
   app.get(routes.login, async (c) => {
@@ -80,9 +89,9 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
     const state = c.req.query('state') ?? '';
     const own = departureOf(state);
     const signIn = openDeparture(own.get(c), parts);
-    // No cookie, or one that is not ours: the message is the same as for an expired one.
+    // A missing or forged cookie gets the same message as an expired one.
     if (signIn?.state !== state || signIn.expiresAt <= parts.now())
-      throw new AppError('forbidden', 'this sign-in was begun in another browser or has expired; start again');
+      throw new AppError('forbidden', 'this sign-in was started in another browser or has expired; start again');
     own.clear(c);
     const returned = new URL(redirectUri);
     returned.search = new URL(c.req.url).search;
@@ -106,7 +115,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
     c.header('Content-Security-Policy', pagePolicy);
     for (const [name, value] of Object.entries(error instanceof AppError ? error.headers : {})) c.header(name, value);
     return c.html(
-      signInFailedPage(error instanceof AppError ? error.message : 'something went wrong', basePath + routes.login),
+      signInFailedPage(error instanceof AppError ? error.message : 'internal error', basePath + routes.login),
       status as 400,
     );
   });
@@ -115,7 +124,10 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
 
 type Return = { returned: URL; signIn: SignIn; failed: () => void };
 
-/** Who returned. An answer with an error has no code, and a provider that is down refuses none, so these count for nobody. */
+/**
+ * Identifies the person who returned. An error response has no code, and a provider that is down refuses none, so
+ * neither counts as a failed attempt.
+ */
 async function identify({ returned, signIn, failed }: Return, { identity }: SignInParts): Promise<Identity> {
   try {
     return await identity.identify(returned, signIn);
@@ -125,10 +137,13 @@ async function identify({ returned, signIn, failed }: Return, { identity }: Sign
   }
 }
 
-/** Segments that browsers and proxies read alike: none is empty, and nothing is percent-encoded. */
+/** Path whose segments browsers and proxies parse alike: no segment is empty, and nothing is percent-encoded. */
 const plainPath = /^(?:\/[\w\-.~]+)*\/?$/;
 
-/** Path and query of a page below the base URL, normalized as browsers do it; the home page for anything else. */
+/**
+ * Returns the path and query of a page below the base URL, normalized as browsers do it; the home page for anything
+ * else.
+ */
 function ownPath(path: string | undefined, baseUrl: string): string {
   const home = basePathOf(baseUrl) + routes.home;
   const url = path?.startsWith('/') ? readUrl(path, baseUrl) : undefined;
@@ -137,13 +152,13 @@ function ownPath(path: string | undefined, baseUrl: string): string {
   return url.pathname.startsWith(home) && normalized.length <= longestPath ? normalized : home;
 }
 
-/** Undefined for what this service did not seal. */
+/** Opens the sealed state; undefined if this service did not seal it. */
 function openDeparture(sealed: string | undefined, { keyring }: SignInParts): Departure | undefined {
   const opened = keyring.openReturned(sealed ?? '', sealContext);
   return opened === undefined ? undefined : (JSON.parse(opened) as Departure);
 }
 
-/** Starts a new session at every sign-in, so that a session planted in the browser before is useless. */
+/** Starts a new session at every sign-in, so that a session that was planted in the browser earlier is useless. */
 async function startSession(
   c: Context<Env>,
   session: HostCookie,
@@ -158,11 +173,11 @@ async function startSession(
   session.set(c, cookie, sessionMs);
 }
 
-/** Page for a failed sign-in, with a link to try again. */
+/** Renders the page for a failed sign-in, with a link to retry. */
 function signInFailedPage(message: string, again: string): string {
   return page(
     'Not signed in',
-    html`<h1>The sign-in did not succeed</h1>
+    html`<h1>Sign-in failed</h1>
 <p>${message[0]?.toUpperCase()}${message.slice(1)}.</p>
 <div class="actions"><a class="button primary" href="${again}">Sign in again</a></div>`,
   );

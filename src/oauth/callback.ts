@@ -36,11 +36,11 @@ import { noteEvent } from './token.ts';
 type Returned = { query: URLSearchParams; cookieHeader: string | undefined; requestId: string };
 
 /**
- * `GET /mcp/{slug}/callback`: the provider sent the person back. The state, the server and the cookie of the browser
- * that consented must all match. Then the provider's code is exchanged and the client gets one of ours. From then on nobody
- * can load the page again, so the client is told of every fault. `onCodeRefused` is called where the provider refused the
- * code.
- * @throws OAuthError, shown as a page, until the browser is known to be the one that began the login
+ * Handles `GET /mcp/{slug}/callback`, to which the provider sends the person back. The state, the server, and the
+ * cookie of the browser that consented must all match. Then the provider's code is exchanged, and the client gets one
+ * of our codes. From that point the page cannot be loaded again, so every failure is reported to the client.
+ * `onCodeRefused` is called if the provider refused the code.
+ * @throws OAuthError, shown as a page, until the browser is verified to be the one that started the login
  */
 export async function callback(
   server: LoginServer,
@@ -66,7 +66,7 @@ export async function callback(
     return clientRedirect(server, login.redirect_uri, { code: ours, state }, { cookies });
   } catch (thrown) {
     parts.onEvent('failed');
-    // A provider that is down refuses no code, and neither does one that was not asked.
+    // An unavailable provider refuses no code, and neither does one that was not called.
     const isOfProvider = thrown instanceof OAuthError && thrown !== refusal;
     if (isOfProvider && thrown.code !== 'temporarily_unavailable') parts.onCodeRefused();
     const error = toldOf(thrown, requestId, parts);
@@ -77,31 +77,31 @@ export async function callback(
   }
 }
 
-/** What the client is told of a fault. */
+/** Returns the error that is reported to the client. */
 function toldOf(thrown: unknown, requestId: string, parts: FaultReport): OAuthError {
   if (thrown instanceof OAuthError) return thrown;
   if (thrown instanceof AppError)
-    return new OAuthError(oauthCodeOf(thrown), `the login could not be finished: ${thrown.message}`);
+    return new OAuthError(oauthCodeOf(thrown), `the login could not be completed: ${thrown.message}`);
   parts.onUnexpected(thrown, requestId);
-  return new OAuthError('server_error', 'something went wrong inside the service');
+  return new OAuthError('server_error', 'an internal error occurred');
 }
 
-/** Writes a failed login down. The client is told of it also where the database does not take that. */
+/** Records a failed login. The client receives the error even if the database is unavailable. */
 async function noteFailure(failure: LoginRecord, parts: OAuthParts & FaultReport): Promise<void> {
   try {
     await transact(parts.db, (db) => noteEvent(db, failure, parts));
   } catch (error) {
     if (!(error instanceof AppError)) parts.onUnexpected(error, failure.requestId);
-    parts.log('a failed login could not be written down', { slug: failure.server.slug, reason: messageOf(error) });
+    parts.log('a failed login could not be recorded', { slug: failure.server.slug, reason: messageOf(error) });
   }
 }
 
 /**
- * Refuses an answer of this service itself, which was meant for a client (RFC 9207). No provider of ours answers with our
- * issuer, so somebody led the person here to have the code sent to a token endpoint of theirs.
+ * Rejects a response of this service itself, which was meant for a client (RFC 9207). No provider of ours responds with
+ * our issuer, so someone led the person here to have the code sent to an attacker's token endpoint.
  */
 function checkIssuer(issuer: string | null, { names, baseUrlAt }: OwnHosts): void {
-  const refusal = 'this is the answer of another login at this service; it is not passed on';
+  const refusal = 'this response belongs to another login at this service and was not passed on';
   for (const name of names)
     if (issuer?.startsWith(urlOf(baseUrlAt(name), routes.mcp, ''))) throw new OAuthError('invalid_request', refusal);
 }
@@ -109,13 +109,13 @@ function checkIssuer(issuer: string | null, { names, baseUrlAt }: OwnHosts): voi
 type TakenLogin = {
   login: Authorization;
   secrets: LoginSecrets;
-  /** Why the login ends before the provider is asked; written down already. */
+  /** Reason why the login ends before the provider is called. It has already been recorded. */
   refusal: OAuthError | undefined;
 };
 
 /**
- * Takes the login that the browser brings back. A refusal is written down in the same transaction, so that after a fault
- * of the database the person can load the page again.
+ * Takes the login that the browser brings back. A refusal is recorded in the same transaction, so that the person can
+ * load the page again after a database failure.
  */
 function takeLogin(
   server: LoginServer,
@@ -144,14 +144,14 @@ function failureOf(server: LoginServer, { login, error, requestId }: FailedLogin
   return { server, workspaceId: server.workspaceId, name: 'loginFailed', detail, requestId };
 }
 
-/** @throws OAuthError where no login of this browser has the state */
+/** Takes the login with this state. @throws OAuthError if this browser has none */
 async function takeOwnLogin(
   server: LoginServer,
   state: string | null,
   cookieHeader: string | undefined,
   parts: OAuthParts,
 ): Promise<Authorization> {
-  if (!state) throw new OAuthError('invalid_request', 'the answer of the provider has no state');
+  if (!state) throw new OAuthError('invalid_request', "the provider's response has no state");
   const id = hashOf(state);
   const binding = cookieJar(parts.baseUrl).read(cookieHeader, loginCookie(id)) ?? '';
   const now = parts.now();
@@ -160,16 +160,19 @@ async function takeOwnLogin(
   if (await isAuthorizationWaiting(parts.db, { id, serverId: server.id, now })) {
     throw new OAuthError(
       'access_denied',
-      'this login was begun in another browser; finish it there, or start again in the client',
+      'this login was started in another browser; finish it there, or start again in the client',
     );
   }
   throw new OAuthError(
     'invalid_request',
-    'this login is not known, was used before, or has expired; start again in the client',
+    'this login is unknown, was already used, or has expired; start again in the client',
   );
 }
 
-/** The refusal of a login whose server has changed since the person agreed: other hosts could receive the tokens. */
+/**
+ * Returns the refusal of a login whose server has changed since the person agreed, because other hosts could receive
+ * the tokens.
+ */
 function agreementRefusal(server: LoginServer, agreement: string): OAuthError | undefined {
   const view = viewOfAgreement(agreement);
   const isThere = view === undefined || server.views.includes(view);
@@ -184,16 +187,18 @@ const passedOn: readonly OAuthErrorCode[] = [
   'invalid_scope',
 ];
 
-/** The provider's error in our own words, with its own sentence. Undefined when it sent a code. */
+/**
+ * Returns the provider's error in our own words, together with its description. Undefined if the provider sent a code.
+ */
 function answerRefusal(server: LoginServer, query: URLSearchParams): OAuthError | undefined {
   const error = query.get('error');
   if (error !== null) {
     const known = passedOn.find((code) => code === error);
     const shown = server.provider.shownCode(error);
-    const answered = `the provider answered the login with ${shown === undefined ? 'an error' : `the error ${shown}`}`;
-    const message = known === 'access_denied' ? 'the login was refused at the provider' : answered;
+    const answered = `the provider responded to the login with ${shown === undefined ? 'an error' : `the error ${shown}`}`;
+    const message = known === 'access_denied' ? 'the login was denied at the provider' : answered;
     const said = server.provider.shownSentence(query.get('error_description'));
-    return new OAuthError(known ?? 'server_error', message, `error ${shown ?? 'of an unusual form'}`, said);
+    return new OAuthError(known ?? 'server_error', message, `error ${shown ?? 'in an unusual format'}`, said);
   }
   return query.get('code')
     ? undefined
@@ -202,7 +207,7 @@ function answerRefusal(server: LoginServer, query: URLSearchParams): OAuthError 
 
 type FinishedLogin = { login: Authorization; result: LoginResult; agreement: string; requestId: string };
 
-/** Stores the result of the login and returns our one-time code for it. */
+/** Stores the result of the login, and returns our one-time code for it. */
 async function storeGrant(
   server: LoginServer,
   { login, result, agreement, requestId }: FinishedLogin,
@@ -241,13 +246,13 @@ async function storeGrant(
       wrapped_key: wrapKey(grantKey, code, id),
       expires_at: now + spans.code,
     });
-    // Logins for managing are bounded by their people.
+    // Each person's management logins are limited instead.
     if (result.userId === undefined) {
       const bytes = bytesOfLogin({ sealed_tokens: sealed, client_id: login.client_id, scope: login.scope });
       if (!(await takeLoginBytes(db, { workspaceId: result.workspaceId, serverId: server.id, bytes }, now)))
         throw new OAuthError(
           'temporarily_unavailable',
-          'new logins have stored all the bytes that they may in this minute; try again in a minute',
+          'new logins have reached their storage limit for this minute; retry in a minute',
         );
     } else {
       const person = { workspaceId: result.workspaceId, userId: result.userId, kept: id };

@@ -22,7 +22,10 @@ import {
 
 const limitBytes = 5 * 1024;
 const timeoutMs = 10_000;
-/** For a document of which there is a copy: a network that drops packets should not hold its login up for long. */
+/**
+ * Time limit for a document that has a built-in copy, in ms. A network that drops packets should not delay its login
+ * for long.
+ */
 const timeoutWithCopyMs = 3000;
 const maxRemembered = 1000;
 const defaultTtlMs = 5 * 60_000;
@@ -39,14 +42,14 @@ const documentSchema = z.object(
   metadataRule,
 );
 
-/** A client, and the address of the stranger who was the first to name it. */
+/** A client, and the network of the unverified caller that first named it. */
 type Asked = { client: OAuthClient; network: string };
 
 /**
- * Finds clients by their Client ID Metadata Documents: the id of such a client is the https URL of its description.
- * `http` must have no exceptions to the address guard, because strangers choose the URL. Failures are not cached. A document
- * is charged to the address of the unverified caller, so that slow hosts delay no one else.
- * The copy of a known client's document stands in for one that cannot be had.
+ * Finds clients by their Client ID Metadata Documents. The id of such a client is the https URL of its description.
+ * `http` must have no exceptions to the address guard, because unverified callers choose the URL. Failures are not
+ * cached. Documents are charged to the caller's network, so that slow hosts delay no one else. The built-in copy of a
+ * known client's document replaces one that cannot be fetched.
  */
 export function createClientDocuments(http: HttpClient, ownHosts: OwnHosts, use: DocumentUse) {
   const remembered = createOwnedMemory<Asked>({ max: maxRemembered, ownerOf: ({ network }) => widestNetwork(network) });
@@ -70,10 +73,10 @@ export function createClientDocuments(http: HttpClient, ownHosts: OwnHosts, use:
 }
 
 function notTaken(use: DocumentUse): OAuthError {
-  const taken = use === 'off' ? 'no client' : 'only clients that it knows';
+  const taken = use === 'off' ? 'no clients' : 'only known clients';
   return new OAuthError(
     'invalid_client',
-    `this service lets ${taken} describe itself by a metadata document; the client has to register, or the operator can change CLIENT_METADATA_DOCUMENTS`,
+    `this service accepts metadata documents from ${taken}; register the client instead, or ask the operator to change CLIENT_METADATA_DOCUMENTS`,
   );
 }
 
@@ -81,7 +84,7 @@ function clientOf(id: string, { name, redirectUris }: Omit<KnownDocument, 'insis
   return { id, name: shortName(name), redirectUris, host: new URL(id).host, isConfidential: false };
 }
 
-/** The host answered, so what it said is no secret of this network. */
+/** Creates the error for an unusable document. The host responded, so the reason reveals nothing about this network. */
 function unusable(host: string, why: string): OAuthError {
   return new OAuthError(
     'invalid_client',
@@ -91,14 +94,15 @@ function unusable(host: string, why: string): OAuthError {
 }
 
 /**
- * A name that does not exist, one that stands for a private address and a port that is closed look the same to a stranger,
- * who could learn names of the operator's network otherwise. The log has the reason.
+ * Creates the error for a host that cannot be reached. The same message covers an unknown name, a private address, and
+ * a closed port, because unverified callers could otherwise learn names in the operator's network. The log contains the
+ * reason.
  */
 function unreachable(host: string, reason: OutboundReason | undefined, detail: string): OAuthError {
-  const why = reason === 'timeout' ? 'it did not answer in time' : 'there is no connection to that host';
+  const why = reason === 'timeout' ? 'it did not respond in time' : 'there is no connection to that host';
   return new OAuthError(
     'invalid_client',
-    `this service could not fetch the metadata document of this client from ${host}: ${why}. The operator can allow connections to it, or set CLIENT_METADATA_DOCUMENTS=off, so that clients register instead`,
+    `this service could not fetch the client's metadata document from ${host}: ${why}. The operator can allow connections to that host, or set CLIENT_METADATA_DOCUMENTS=off, so that clients register instead`,
     detail,
   );
 }
@@ -125,7 +129,7 @@ async function fetchDocument(http: HttpClient, network: string, { url, timeoutMs
       if (reason === 'oversize') throw unusable(url.host, `it is larger than ${limitBytes} bytes`);
       throw unreachable(url.host, reason, error.message);
     });
-  if (answer.status !== 200) throw unusable(url.host, `it is answered with status ${answer.status}`);
+  if (answer.status !== 200) throw unusable(url.host, `its host returned status ${answer.status}`);
   if (!/^application\/([a-z0-9.+-]+\+)?json\b/i.test(String(answer.headers['content-type'])))
     throw unusable(url.host, 'it is not JSON');
   return answer;
@@ -145,16 +149,19 @@ function readDocument(clientId: string, answer: Answer, ownHosts: OwnHosts): OAu
     throw unusable(host, `${field} ${problem}`);
   }
   const document = parsed.data;
-  if (document.client_id !== clientId) throw unusable(host, 'its client_id is another address');
+  if (document.client_id !== clientId) throw unusable(host, 'its client_id is another URL');
   const { token_endpoint_auth_method: method = 'none', token_endpoint_auth_methods_supported: methods = [] } = document;
-  if (![method, ...methods].includes('none')) throw unusable(host, 'it asks for client authentication');
+  if (![method, ...methods].includes('none')) throw unusable(host, 'it requires client authentication');
   const problems = document.redirect_uris.map((uri) => redirectUriProblem(uri, ownHosts));
   const problem = problems.find((found) => found !== undefined);
   if (problem) throw unusable(host, `a redirect URI ${problem}`);
   return clientOf(clientId, { name: document.client_name, redirectUris: document.redirect_uris });
 }
 
-/** How long the document may be cached, in ms: as HTTP says (RFC 9111, 4.2.1), within our own bounds. */
+/**
+ * Returns the time for which the document may be cached, in ms, according to HTTP (RFC 9111, 4.2.1) and within our own
+ * bounds.
+ */
 function ttlOf(answer: Answer): number {
   const control = String(answer.headers['cache-control'] ?? '');
   if (/\bno-(store|cache)\b/i.test(control)) return 0;

@@ -20,33 +20,42 @@ import { askTokenEndpoint, checkTokenType, isToken, readFields, shownCode, spanO
 export type ClientTokenParts = AskParts & {
   db: Db;
   keyring: Keyring;
-  /** The database's time, epoch ms. */
+  /** Returns the database time, in epoch ms. */
   now: () => number;
   log: (message: string, fields: { [key: string]: unknown }) => void;
 };
 
 const askTimeoutMs = 8000;
-/** How long a claim lasts: longer than a request, so that only one process asks, and a dead one blocks for seconds. */
+/**
+ * Duration of a claim. It is longer than a request, so that only one process sends the request, and a crashed process
+ * blocks others only for seconds.
+ */
 const claimMs = askTimeoutMs + 2000;
 const waitMs = claimMs + 2000;
 const pollMs = 100;
-/** A token is renewed this long before its end, or in the last quarter of a short life. */
+/**
+ * Time before its expiry at which a token is renewed. A short-lived token is renewed in the last quarter of its
+ * lifetime.
+ */
 const marginMs = 20_000;
-/** Life of a token whose endpoint does not say how long it lives. */
+/** Lifetime of a token whose endpoint does not specify one. */
 const unstatedMs = 60 * 60_000;
-/** A token that is younger is not renewed after a 401: the upstream then has another reason to refuse. */
+/** Minimum age of a token that is renewed after a 401. The upstream refuses a younger token for another reason. */
 const youngMs = 30_000;
-/** Pauses after the first and after many failures. */
+/** Pauses after the first failure, and after many failures. */
 const pausesMs = { first: 1000, most: 30_000 };
 
 type Held = { value: string; renewAt: number; expiresAt: number | undefined };
 
-/** Gets the tokens of client credentials: one request at a time for all processes, remembered by each of them. */
+/**
+ * Gets tokens with client credentials. All processes together send one request per credential at a time, and each
+ * process caches the token.
+ */
 export function createClientTokens(parts: ClientTokenParts): ClientTokens {
   const held = new WeakMap<TokenRequest, Held>();
   const asking = new WeakMap<TokenRequest, Promise<Held>>();
 
-  /** One run for all who wait in this process. */
+  /** Runs once for all callers that wait in this process. */
   function obtainOnce(request: TokenRequest, refused?: string): Promise<Held> {
     const underWay = asking.get(request);
     if (underWay) return underWay;
@@ -92,7 +101,10 @@ function keyOf(request: TokenRequest, keyring: Keyring): ClientTokenKey {
   return { workspaceId, serverId, location, fingerprint: keyring.mac(JSON.stringify(asked), 'client token') };
 }
 
-/** The stored token, or a new one. Without a database a process asks for itself. */
+/**
+ * Returns the stored token, or requests a new one. While the database is unavailable, each process requests its own
+ * token.
+ */
 async function obtain(request: TokenRequest, refused: string | undefined, parts: ClientTokenParts): Promise<Held> {
   const key = keyOf(request, parts.keyring);
   const until = runningNow() + waitMs;
@@ -106,7 +118,7 @@ async function obtain(request: TokenRequest, refused: string | undefined, parts:
       if (await claimClientToken(parts.db, key, stored.version, { now, until: now + claimMs }))
         return await askAndStore(request, { key, stored }, parts);
       if (runningNow() > until)
-        throw plainFailure('no_token', 'a token for the API is being requested; try again in a moment');
+        throw plainFailure('no_token', 'a token for the API is being requested; retry in a few seconds');
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   } catch (error) {
@@ -123,7 +135,7 @@ async function prepared(key: ClientTokenKey, { db, keyring, now }: ClientTokenPa
   return (await findClientToken(db, keyring, key)) ?? nothing;
 }
 
-/** A row that another process has replaced already, because it has another configuration. */
+/** Placeholder for a row that another process has already replaced, because its configuration differs. */
 const nothing: ClientToken = {
   version: -1,
   token: undefined,
@@ -136,7 +148,7 @@ const nothing: ClientToken = {
   failure: undefined,
 };
 
-/** The stored token, unless it has ended or the upstream refused it. */
+/** Returns the stored token, unless it has expired or the upstream refused it. */
 function usableOf(
   { token, givenAt = 0, renewAt = 0, expiresAt }: ClientToken,
   refused: string | undefined,
@@ -155,9 +167,9 @@ function pausing({ failure = '', retryAt = 0 }: ClientToken, now: number): ToolF
   const seconds = Math.ceil((retryAt - now) / 1000);
   return new ToolFailure(
     'no_token',
-    `${failure}; it is asked again in ${seconds} s`,
+    `${failure}; the next request is sent in ${seconds} s`,
     [],
-    'the token endpoint gave no token',
+    'the token endpoint returned no token',
   );
 }
 
@@ -170,13 +182,13 @@ async function askAndStore(request: TokenRequest, { key, stored }: Claimed, part
     const givenAt = parts.now();
     const life = lifeOf(value, lifetimeMs, givenAt);
     await saveClientToken(db, keyring, key, { ...life, givenAt }).catch((error: unknown) => {
-      // The token is good even where it cannot be stored.
+      // The token is usable even if it cannot be stored.
       if (!isUnavailable(error)) throw error;
     });
     return life;
   } catch (error) {
     if (!(error instanceof ToolFailure)) throw error;
-    parts.log('a token endpoint gave no token', { slug: request.slug, failure: error.forRecord });
+    parts.log('a token endpoint returned no token', { slug: request.slug, failure: error.forRecord });
     const at = parts.now();
     const pause = Math.min(pausesMs.first * 2 ** stored.failures, pausesMs.most);
     await failClientToken(db, key, { at, retryAt: at + pause, failure: error.message });
@@ -197,10 +209,10 @@ function lifeOf(value: string, lifetimeMs: number | undefined, now: number): Hel
 
 type AskParts = { http: HttpClient; userAgent: string };
 
-/** A token as the endpoint gave it; `lifetimeMs` is undefined where it did not say. */
+/** A token from the endpoint. `lifetimeMs` is undefined if the endpoint did not specify it. */
 type GivenToken = { value: string; lifetimeMs: number | undefined };
 
-/** Asks a token endpoint once (RFC 6749, 4.4.2). @throws ToolFailure no_token */
+/** Sends one request to a token endpoint (RFC 6749, 4.4.2). @throws ToolFailure no_token */
 async function askToken(request: TokenRequest, by: AskParts): Promise<GivenToken> {
   const { workspaceId, tokenUrl, params } = request;
   const { host } = new URL(tokenUrl);
@@ -209,23 +221,23 @@ async function askToken(request: TokenRequest, by: AskParts): Promise<GivenToken
     const question = { workspaceId, tokenUrl, client: request, form, timeoutMs: askTimeoutMs };
     return readToken(await askTokenEndpoint(question, by), request, host);
   } catch (error) {
-    if (error instanceof OutboundError) throw noToken(host, `could not be asked: ${error.message}`, error.reason);
-    if (error instanceof OAuthError) throw noToken(host, `gave no token: ${error.message}`, error.code);
+    if (error instanceof OutboundError) throw noToken(host, `could not be called: ${error.message}`, error.reason);
+    if (error instanceof OAuthError) throw noToken(host, `returned no token: ${error.message}`, error.code);
     throw error;
   }
 }
 
 function readToken(answer: Answer, request: TokenRequest, host: string): GivenToken {
-  // A redirect is not followed, and says nothing that could be read.
+  // A redirect is not followed, and its body is not parsed.
   const fields = answer.status >= 300 && answer.status < 400 ? {} : readFields(answer);
   const hasError = fields.error !== undefined && fields.error !== null;
   if (hasError || answer.status < 200 || answer.status > 299) throw refused(answer, fields.error, request, host);
   const { access_token: value, token_type: tokenType } = fields;
-  if (!isToken(value)) throw noToken(host, 'answered without a usable access_token', 'no access_token');
+  if (!isToken(value)) throw noToken(host, 'responded without a usable access_token', 'no access_token');
   if (holdsOurCredential(value))
     throw noToken(
       host,
-      'gave a token in the form of a credential of this service, which is never sent on',
+      'returned a token in the format of a credential of this service, which is never forwarded',
       'lookalike',
     );
   checkTokenType(tokenType);
@@ -233,22 +245,25 @@ function readToken(answer: Answer, request: TokenRequest, host: string): GivenTo
 }
 
 const meanings: Record<string, string> = {
-  invalid_client: 'it does not accept the client id or the client secret',
+  invalid_client: 'it does not accept the client id or client secret',
   unauthorized_client: 'this client may not use client credentials',
-  invalid_scope: 'it does not grant the scopes',
-  unsupported_grant_type: 'it has no client credentials',
+  invalid_scope: 'it does not grant the requested scopes',
+  unsupported_grant_type: 'it does not support client credentials',
 };
 
-/** The error code of the endpoint is shown when it is one word and holds no secret. */
+/**
+ * Creates the failure for a refused request. The endpoint's error code is shown if it is a single word and contains no
+ * secret.
+ */
 function refused({ status }: Answer, error: unknown, request: TokenRequest, host: string): ToolFailure {
   const code = shownCode(typeof error === 'string' ? error : '', [request.clientSecret]);
   const meaning = code === undefined ? undefined : meanings[code];
   const why = meaning ?? (status === 401 || status === 403 ? meanings.invalid_client : undefined);
   const said = [`status ${status}`, ...(code === undefined ? [] : [code])].join(', ');
-  return noToken(host, `gave no token (${said})${why === undefined ? '' : `: ${why}`}`, `status ${status}`);
+  return noToken(host, `returned no token (${said})${why === undefined ? '' : `: ${why}`}`, `status ${status}`);
 }
 
 function noToken(host: string, what: string, forRecord: string): ToolFailure {
   const message = `no token for the API: the token endpoint ${host} ${what}`;
-  return new ToolFailure('no_token', message, [], `the token endpoint gave no token: ${forRecord}`);
+  return new ToolFailure('no_token', message, [], `the token endpoint returned no token: ${forRecord}`);
 }

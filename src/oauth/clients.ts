@@ -10,17 +10,17 @@ import { routes } from '../routes.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { LoginServer, RequestParts } from './parts.ts';
 
-/** An OAuth client, registered or described by a document. `host` is set where its id is a web address. */
+/** An OAuth client, either registered or described by a document. `host` is set if its id is a URL. */
 export type OAuthClient = {
   id: string;
   name: string;
   redirectUris: readonly string[];
   host: string | undefined;
-  /** A confidential client: its secret is `clientSecret` of its id. */
+  /** True for a confidential client. Its secret is the `clientSecret` of its id. */
   isConfidential: boolean;
 };
 
-/** Ways to authenticate at the token and revocation endpoints (RFC 7591, 2). */
+/** Methods to authenticate at the token and revocation endpoints (RFC 7591, 2). */
 export const clientAuthMethods = ['none', 'client_secret_basic', 'client_secret_post'] as const;
 
 export const textField = (most: number) => {
@@ -35,12 +35,12 @@ export const textListField = (most: number) => {
 
 export const redirectUris = textListField(20).min(1, 'must have at least one URI');
 
-/** The first fault that was found in client metadata, as a sentence after the name of the field. */
+/** Returns the first error in client metadata, as a predicate for the name of the field. */
 export function metadataProblem({ issues: [issue] }: z.ZodError): { field: string; problem: string } {
   return { field: String(issue?.path[0] ?? 'the client metadata'), problem: issue?.message ?? 'is not valid' };
 }
 
-/** Client metadata as some clients write them: with null for what they leave out. */
+/** Removes nulls, which some clients send for absent fields. */
 export function withoutNulls(raw: unknown): unknown {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return raw;
   return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== null));
@@ -48,7 +48,7 @@ export function withoutNulls(raw: unknown): unknown {
 
 export const metadataRule = 'must be a JSON object';
 
-/** The fields of client metadata (RFC 7591, 2) that we use; all others are ignored. */
+/** The fields of client metadata (RFC 7591, 2) that this service uses. All others are ignored. */
 const metadataSchema = z.object(
   {
     redirect_uris: redirectUris,
@@ -66,19 +66,19 @@ const metadataSchema = z.object(
 type RegistrationParts = { keyring: Keyring; random: Random; now: () => number; ownHosts: OwnHosts };
 
 const maxNameLength = 80;
-/** A longer client id would not fit into an authorization URL. */
+/** Maximum length of a client id. A longer one would not fit into an authorization URL. */
 const maxIdLength = 6000;
 const prefix = 'thc_';
 
-/** A client name, cut to fit on one line of a page. */
+/** Returns a client name that fits on one line of a page. */
 export function shortName(name: string | undefined): string {
   const clean = onOneLine(name ?? '');
   return clean === '' ? 'An unnamed client' : [...clean].slice(0, maxNameLength).join('');
 }
 
 /**
- * Dynamic client registration (RFC 7591) without storage. The client id holds the registration and its MAC, so a flood
- * of registrations fills no table and every replica knows every client.
+ * Registers a client dynamically (RFC 7591) without storing it. The client id contains the registration and its MAC, so
+ * a flood of registrations fills no table, and every replica knows every client.
  * @throws OAuthError invalid_client_metadata, invalid_redirect_uri
  */
 export function registerClient(serverId: string, raw: unknown, parts: RegistrationParts): object {
@@ -95,9 +95,9 @@ export function registerClient(serverId: string, raw: unknown, parts: Registrati
   }
   const issuedAt = Math.floor(parts.now() / 1000);
   const name = shortName(metadata.client_name);
-  // Two programs that register the same metadata in the same second get different ids.
+  // Ensures that two programs that register the same metadata in the same second get different ids.
   const unique = base62(parts.random(9), 12);
-  // Clients that leave the method out are public: of those in use, none can keep a secret.
+  // Clients that omit the method are public, because none of those in use can keep a secret.
   const method = clientAuthMethods.find((each) => each === metadata.token_endpoint_auth_method) ?? 'none';
   const isConfidential = method !== 'none';
   const registration = {
@@ -106,7 +106,7 @@ export function registerClient(serverId: string, raw: unknown, parts: Registrati
   };
   const clientId = clientIdOf(parts.keyring, registration);
   if (clientId.length > maxIdLength) {
-    throw new OAuthError('invalid_redirect_uri', 'the redirect URIs are too long together');
+    throw new OAuthError('invalid_redirect_uri', 'the redirect URIs are too long in total');
   }
   return {
     client_id: clientId,
@@ -127,7 +127,7 @@ type Registration = { s: string; n: string; r: string[]; t: number; u: string; c
 
 const secretPurpose = 'client secret';
 
-/** The secret of a confidential client. It is derived from the id, so it is not stored either. */
+/** Returns the secret of a confidential client. It is derived from the id, so it is not stored either. */
 function clientSecret(keyring: Keyring, clientId: string): string {
   return keyring.mac(clientId, secretPurpose);
 }
@@ -141,7 +141,7 @@ function clientIdOf(keyring: Keyring, registration: Registration): string {
   return `${prefix}${payload}.${keyring.mac(payload, 'client id')}`;
 }
 
-/** The client in a client id, or undefined for an id that we did not issue for this server. */
+/** Returns the client in a client id. Undefined for an id that this service did not issue for this server. */
 function readClientId(keyring: Keyring, serverId: string, clientId: string): OAuthClient | undefined {
   const match = /^thc_([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(clientId);
   if (!match) return undefined;
@@ -152,14 +152,17 @@ function readClientId(keyring: Keyring, serverId: string, clientId: string): OAu
   return { id: clientId, name: n, redirectUris: r, host: undefined, isConfidential: c === true };
 }
 
-/** Reversed domain of the program's maker, such as com.example.agent (RFC 8252, 7.1). */
+/** Reversed domain name of the program's vendor, such as com.example.agent (RFC 8252, 7.1). */
 const reverseDomain = /^(?:[a-z]{2,}|xn--[a-z0-9-]+)(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;
 
 function isPrivateUse(scheme: string): boolean {
   return clientSchemes.includes(scheme) || (reverseDomain.test(scheme) && !isOfWellKnownMaker(scheme));
 }
 
-/** The maker's name is one of the first three labels: after the top-level domain, or first where it uses no domain. */
+/**
+ * Returns true if a well-known vendor's name is one of the first three labels. It follows the top-level domain, or
+ * comes first in a scheme without a domain.
+ */
 function isOfWellKnownMaker(scheme: string): boolean {
   return scheme.split('.', 3).some((label) => wellKnownMakers.includes(label));
 }
@@ -172,19 +175,19 @@ function isLoopbackRedirect(uri: string): boolean {
 }
 
 /**
- * The reason why a client may not register a redirect URI, or undefined. Without a port, a loopback address stands for
- * any; whether the answer would lead here is known when a port is requested.
+ * Returns the reason why a client may not register a redirect URI, or undefined. A loopback address without a port
+ * matches any port. The check that the URI does not lead to this service then runs when a port is requested.
  */
 export function redirectUriProblem(uri: string, ownHosts: OwnHosts): string | undefined {
   const problem = formProblem(uri);
   if (problem !== undefined || (isLoopbackRedirect(uri) && new URL(uri).port === '')) return problem;
-  return leadsHere(uri, ownHosts) ? 'leads to this service itself, where no client waits for the answer' : undefined;
+  return leadsHere(uri, ownHosts) ? 'leads to this service itself, where no client waits for the response' : undefined;
 }
 
 /**
- * Whether a redirect URI leads to this service, other than to the dashboard's check of a login. The callbacks of all
- * servers are here: they pass a code on to the token endpoint of a tenant, and the person who is asked to consent would
- * only see the name of this service.
+ * Returns true if a redirect URI leads to this service, except for the dashboard's login check. The callbacks of all
+ * servers are here. They pass a code on to a tenant's token endpoint, while the consent page would show only the name
+ * of this service.
  */
 export function leadsHere(uri: string, { names, path, include }: OwnHosts): boolean {
   const url = new URL(uri);
@@ -193,10 +196,10 @@ export function leadsHere(uri: string, { names, path, include }: OwnHosts): bool
 }
 
 /**
- * The reason why a URI is no redirect URI, or undefined. Allowed are https anywhere, http on
- * loopback only, and private-use schemes that are a reversed domain (RFC 8252, 7.1) or belong to a known client. Any
- * other scheme could start a program that has nothing to do with logins. The same holds for makers whose programs are
- * on nearly every device: none of their programs is an agent that logs in with such a scheme.
+ * Returns the reason why a URI is not a valid redirect URI, or undefined. Allowed are https anywhere, http on loopback,
+ * and private-use schemes that are a reversed domain name (RFC 8252, 7.1) or belong to a known client. Any other scheme
+ * could start a program that has nothing to do with logins. Schemes of vendors whose programs are on nearly every
+ * device are not allowed either, because no agent of theirs logs in with such a scheme.
  */
 function formProblem(uri: string): string | undefined {
   if (uri.length > 2000) return 'is longer than 2000 characters';
@@ -209,18 +212,20 @@ function formProblem(uri: string): string | undefined {
     return loopback.test(url.hostname) ? undefined : 'must be https, or http on a loopback address';
   const scheme = url.protocol.slice(0, -1);
   if (isPrivateUse(scheme)) return undefined;
-  return `has the scheme ${scheme.slice(0, 40)}; allowed: https, http on loopback, a reversed domain of the agent’s maker such as com.example.agent, ${clientSchemes.join(', ')}`;
+  return `has the scheme ${scheme.slice(0, 40)}; allowed: https, http on loopback, a reversed domain of the agent’s vendor such as com.example.agent, ${clientSchemes.join(', ')}`;
 }
 
 /**
- * Whether an answer may be redirected there before anyone has consented. Loopback leads to a program on the person's
- * own device. The URIs of known clients belong to them, no matter who registers them.
+ * Returns true if a response may be redirected to this URI before anyone has consented. Loopback leads to a program on
+ * the person's own device. The URIs of known clients belong to them, no matter who registers them.
  */
 export function isKnownRedirect(uri: string): boolean {
   return isLoopbackRedirect(uri) || knownClients.some(({ redirectUris }) => redirectUris.includes(uri));
 }
 
-/** Whether a requested URI equals a registered one; the port of a loopback address may differ (RFC 8252, 7.3). */
+/**
+ * Returns true if a requested URI equals a registered one. The port of a loopback address may differ (RFC 8252, 7.3).
+ */
 export function isRegisteredRedirect(registered: readonly string[], requested: string): boolean {
   if (formProblem(requested) !== undefined) return false;
   if (registered.includes(requested)) return true;
@@ -229,31 +234,38 @@ export function isRegisteredRedirect(registered: readonly string[], requested: s
   return registered.some((uri) => isLoopbackRedirect(uri) && withoutPort(uri) === bare);
 }
 
-/** The URI without its port. Nothing else is normalised, so that dot segments and the like stay different. */
+/**
+ * Removes the port from a URI. Nothing else is normalized, so that URIs with dot segments and the like stay different.
+ */
 function withoutPort(uri: string): string {
   return uri.replace(/^(http:\/\/(?:\[::1\]|[^/:?#]+))(?::\d{1,5})?(?=[/?#]|$)/i, '$1');
 }
 
-/** Whether the answer stays on the person's device, where any program could be waiting for it (RFC 8252, 8.6). */
+/**
+ * Returns true if the response stays on the person's device, where any program could be waiting for it (RFC 8252, 8.6).
+ */
 export function isLocalRedirect(uri: string): boolean {
   return new URL(uri).protocol !== 'https:';
 }
 
-/** Text for people: the host of a web address, anything else with its scheme so that it cannot pass for a web address. */
+/**
+ * Formats a redirect URI for people: the host of a web address. Any other URI includes its scheme, so that it cannot be
+ * mistaken for a web address.
+ */
 export function redirectTarget(uri: string): string {
   const { protocol, host } = new URL(uri);
   if (/^https?:$/.test(protocol)) return host;
   return host === '' ? protocol : `${protocol}//${host}`;
 }
 
-/** Refuses a parameter that is given twice (RFC 6749, 3.1). */
+/** Rejects a parameter that occurs twice (RFC 6749, 3.1). */
 export function rejectDuplicates(params: URLSearchParams): void {
   const seen = new Set<string>();
   const isSeen = (name: string) => seen.size === seen.add(name).size;
   const twice = [...params.keys()].find((name) => name !== 'resource' && isSeen(name));
   if (twice === undefined) return;
   const which = isWord(twice) ? `the parameter "${twice}"` : 'a parameter';
-  throw new OAuthError('invalid_request', `${which} is given twice; each may be given once`);
+  throw new OAuthError('invalid_request', `${which} occurs twice; send each parameter once`);
 }
 
 /** Returns true if a client id is the URL of a metadata document. */
@@ -263,7 +275,7 @@ export function isDocumentUrl(clientId: string): boolean {
   return url?.href === clientId && url.pathname.length > 1 && !url.hash && !url.username && !url.password;
 }
 
-/** @throws OAuthError invalid_request without an id, invalid_client for one that is not known here */
+/** Finds a client. @throws OAuthError invalid_request without an id, invalid_client for an unknown one */
 export async function findClient(
   server: LoginServer,
   clientId: string | null,
@@ -273,18 +285,18 @@ export async function findClient(
   const client = isDocumentUrl(clientId)
     ? await parts.findDocument(clientId, parts.network)
     : readClientId(parts.keyring, server.id, clientId);
-  if (!client) throw new OAuthError('invalid_client', 'the client is not known here; it should register again');
+  if (!client) throw new OAuthError('invalid_client', 'the client is unknown; register it again');
   return client;
 }
 
 /**
- * Checks `resource` (RFC 8707): absent means this server; the query, the case of scheme and host, and one trailing slash are
- * ignored. Returns the view whose address it is, if it is one.
+ * Validates `resource` (RFC 8707). If it is absent, it means this server. The query, the case of scheme and host, and
+ * one trailing slash are ignored. Returns the view with this URL, if it is one.
  * @throws OAuthError invalid_target
  */
 export function checkResource(server: LoginServer, resources: readonly string[]): string | undefined {
   if (resources.some((resource) => resource.includes('#')))
-    throw new OAuthError('invalid_target', 'resource has a #fragment; leave it out (RFC 8707, 2)');
+    throw new OAuthError('invalid_target', 'resource has a #fragment; remove it (RFC 8707, 2)');
   const plain = (text: string) => {
     const url = readUrl(text);
     if (url) url.search = '';
@@ -302,17 +314,17 @@ export function checkResource(server: LoginServer, resources: readonly string[])
   if (unknown !== undefined) {
     throw new OAuthError(
       'invalid_target',
-      `resource names ${shownAddress(server, unknown)}; it must be ${issuer}, the address of this server, or that of a view of it`,
+      `resource names ${shownAddress(server, unknown)}; it must be ${issuer}, the URL of this server, or the URL of one of its views`,
     );
   }
   if (targets.size > 1)
-    throw new OAuthError('invalid_target', 'resource names several addresses; a login is for one of them');
+    throw new OAuthError('invalid_target', 'resource names several URLs; a login is for one of them');
   return [...targets][0];
 }
 
 /**
- * A parameter of a request as a message shows it: a word of a standard, such as `plain`. Anything else could be a secret, or
- * a text of a stranger for the person who reads it.
+ * Formats a request parameter for a message. Only a standard word such as `plain` is shown. Anything else could be a
+ * secret, or a text from an unverified caller for the person who reads it.
  */
 export function shownWord(value: string | null): string {
   if (value === null || value === '') return 'missing';
@@ -324,34 +336,34 @@ function isWord(value: string): boolean {
 }
 
 /**
- * An address that a request names. Only that of a server here is shown: any other could hold a secret, such as the link of
- * a file.
+ * Formats a URL from a request. Only the URL of a server of this service is shown. Any other could contain a secret,
+ * such as a link to a file.
  */
 function shownAddress({ issuer }: LoginServer, text: string): string {
   const url = readUrl(text);
-  if (!url || !/^https?:$/.test(url.protocol)) return 'something that is no web address';
+  if (!url || !/^https?:$/.test(url.protocol)) return 'something that is not a web address';
   const [servers = ''] = /^.*\//.exec(issuer) ?? [];
   const address = url.origin + url.pathname;
-  if (!address.startsWith(servers) || !isServerName(address.slice(servers.length))) return 'another address';
+  if (!address.startsWith(servers) || !isServerName(address.slice(servers.length))) return 'another URL';
   return address;
 }
 
-/** Whether a text has the form of a slug, or of `slug/view`. */
+/** Returns true if a text has the form of a slug, or of `slug/view`. */
 function isServerName(text: string): boolean {
   return /^[a-z0-9-]{1,63}(?:\/[a-z0-9-]{1,63})?$/.test(text);
 }
 
-/** The refusal of a request without a parameter that it must have (RFC 6749, 4.1.2.1 and 5.2). */
+/** Creates the error for a missing parameter (RFC 6749, 4.1.2.1 and 5.2). */
 export function missing(parameter: string): OAuthError {
   return new OAuthError('invalid_request', `${parameter} is missing`);
 }
 
-/** The refusal of a code or token; the client learns nothing of why. `detail` is for the log. */
+/** Creates the error for a refused code or token. The client does not learn the reason. `detail` is for the log. */
 export function refused(detail: string): OAuthError {
-  return new OAuthError('invalid_grant', 'the code or token is not valid here', detail);
+  return new OAuthError('invalid_grant', 'the code or token is not valid', detail);
 }
 
-/** The address of a server or of a view of it. */
+/** Returns the URL of a server or of one of its views. */
 export function resourceOf({ issuer }: LoginServer, view: string | undefined): string {
   return view === undefined ? issuer : `${issuer}/${view}`;
 }

@@ -25,7 +25,7 @@ import {
   spans,
 } from './parts.ts';
 
-/** Request of a client that a person is asked to allow. It travels sealed in the consent form. */
+/** A client's request that a person is asked to allow. The consent form contains it in sealed form. */
 export type ConsentRequest = {
   consentId: string;
   clientId: string;
@@ -34,22 +34,25 @@ export type ConsentRequest = {
   state: string | undefined;
   codeChallenge: string;
   scope: string;
-  /** The view that the login is limited to; undefined for the whole server. */
+  /** View that the login is limited to. Undefined for the whole server. */
   view: string | undefined;
   /** Hash of the cookie of the browser that was shown the form. */
   browser: string;
   expiresAt: number;
 };
 
-/** Context of the seal: a form of another server, another view, or an earlier agreement of this one, does not open. */
+/**
+ * Returns the context of the seal. A form of another server, another view, or an earlier agreement of this server
+ * cannot be opened.
+ */
 function consentContext(server: LoginServer, view: string | undefined): string {
   return `consent|${server.id}|${agreementFor(server.agreement, view)}`;
 }
 
 /**
- * `GET /mcp/{slug}/authorize`: checks the request and shows our own consent page. Nothing is stored and nobody is
- * redirected before a person has agreed. Anyone can register a client and send such a link, so an error redirects
- * without a click only to a known redirect URI (RFC 9700, 4.11.2).
+ * Handles `GET /mcp/{slug}/authorize`: validates the request and shows our own consent page. Nothing is stored and no
+ * one is redirected before a person has agreed. Anyone can register a client and send such a link, so an error
+ * redirects without a click only to a known redirect URI (RFC 9700, 4.11.2).
  * @throws OAuthError before the redirect URI is verified; the router shows it as a page
  */
 export async function authorize(
@@ -102,11 +105,14 @@ export async function authorize(
 function checkRedirectUri(client: OAuthClient, requested: string | null, { ownHosts }: RequestParts): string {
   if (!requested) throw missing('redirect_uri');
   if (!isRegisteredRedirect(client.redirectUris, requested)) {
-    throw new OAuthError('invalid_request', 'redirect_uri is not one that the client has registered');
+    throw new OAuthError('invalid_request', 'the client has not registered this redirect_uri');
   }
-  // Checked again: the client may have registered before this service had its hosts, or with another port.
+  // Checked again, because the client may have registered before this service had its hosts, or with another port.
   if (leadsHere(requested, ownHosts)) {
-    throw new OAuthError('invalid_request', 'redirect_uri leads to this service itself, where no client waits for it');
+    throw new OAuthError(
+      'invalid_request',
+      'redirect_uri leads to this service itself, where no client waits for the response',
+    );
   }
   return requested;
 }
@@ -123,16 +129,16 @@ function checkResponseType(query: URLSearchParams): void {
 function checkResponseMode(query: URLSearchParams): void {
   const mode = query.get('response_mode') ?? 'query';
   if (mode === 'query') return;
-  throw new OAuthError('invalid_request', `response_mode is ${shownWord(mode)}; it must be "query", or left out`);
+  throw new OAuthError('invalid_request', `response_mode is ${shownWord(mode)}; it must be "query" or absent`);
 }
 
 function checkNoRequestObject(query: URLSearchParams): void {
   const name = ['request', 'request_uri'].find((each) => query.has(each));
   if (name === undefined) return;
-  throw new OAuthError('invalid_request', `${name} is not supported; give the parameters themselves`);
+  throw new OAuthError('invalid_request', `${name} is not supported; send the parameters themselves`);
 }
 
-/** PKCE is required, with S256 only (RFC 7636; RFC 9700, 2.1.1). */
+/** Validates PKCE, which is required, with S256 only (RFC 7636; RFC 9700, 2.1.1). */
 function checkPkce(query: URLSearchParams): string {
   const method = query.get('code_challenge_method');
   if (method !== 'S256')
@@ -144,8 +150,8 @@ function checkPkce(query: URLSearchParams): string {
 }
 
 /**
- * The requested scopes that the server has, or all of its scopes when it has none of those. Offline access is always
- * included where the server has it: it is not advertised, so no client requests it.
+ * Returns the requested scopes that the server has, or all of its scopes if it has none of those. Offline access is
+ * always included if the server has it, because it is not advertised and no client requests it.
  */
 function grantedScope(server: LoginServer, requested: string | null): string {
   const wanted = (requested ?? '').split(' ');
@@ -153,20 +159,24 @@ function grantedScope(server: LoginServer, requested: string | null): string {
   return server.scopes.filter((scope) => !hasRequested || wanted.includes(scope) || scope === offlineScope).join(' ');
 }
 
-/** Sealed part of a login in progress. Without it a reader of the database cannot finish the login or forge its answer. */
+/**
+ * Sealed part of a login in progress. A reader of the database can neither finish the login nor forge its response
+ * without it.
+ */
 export type LoginSecrets = {
-  /** Our PKCE verifier towards the provider. */
+  /** PKCE verifier that this service uses with the provider. */
   verifier: string;
   /** The client's own `state`. */
   clientState?: string | undefined;
-  /** The server's agreement when the person consented; a server that has changed since does not get the login. */
+  /** The server's agreement at the time of consent. A server that has changed since does not get the login. */
   agreement: string;
 };
 
 /**
- * `POST /mcp/{slug}/consent`: the person has decided. Only now is a login stored, and bound to this browser by a cookie.
- * Both answers are pages instead of redirects: browsers apply `form-action` to redirects that follow a form.
- * @throws OAuthError access_denied when the form does not belong to this browser, or was used before
+ * Handles `POST /mcp/{slug}/consent`, with the person's decision. Only now is a login stored, and bound to this browser
+ * by a cookie. Both responses are pages instead of redirects, because browsers apply `form-action` to redirects that
+ * follow a form.
+ * @throws OAuthError access_denied if the form does not belong to this browser, or was already used
  */
 export async function decide(
   server: LoginServer,
@@ -178,7 +188,7 @@ export async function decide(
   const jar = cookieJar(parts.baseUrl);
   const used = jar.clear(consentCookie(request.consentId));
   if (form.get('decision') !== 'allow') {
-    const error = new OAuthError('access_denied', 'the person did not allow it');
+    const error = new OAuthError('access_denied', 'the person denied access');
     const outcome = { error, state: request.state };
     return clientRedirect(server, request.redirectUri, outcome, { cookies: [used], isOfForm: true });
   }
@@ -189,7 +199,7 @@ export async function decide(
   const id = hashOf(state);
   const agreement = agreementFor(server.agreement, request.view);
   const secrets: LoginSecrets = { verifier, clientState: request.state, agreement };
-  // Before the form counts as sent: where the provider does not answer, the person can send it again.
+  // Called before the form counts as sent, so that the person can send it again if the provider does not respond.
   const url = await server.provider.authorizationUrl({ state, verifier, scope: request.scope });
   const isFirst = await insertAuthorization(parts.db, {
     id,
@@ -206,7 +216,7 @@ export async function decide(
     created_at: now,
     expires_at: now + spans.login,
   });
-  if (!isFirst) throw refused('this form was sent before; start again in the client');
+  if (!isFirst) throw refused('this form was already sent; start again in the client');
   parts.onEvent('started');
   const cookie = jar.set(loginCookie(id), binding, spans.login);
   const cookies = [cookie, used, ...jar.clearOlder(headers.cookie, loginPrefix)];
@@ -214,15 +224,15 @@ export async function decide(
 }
 
 /**
- * Suffix of the state that names the host where the login began; empty for the host of BASE_URL, to which the provider
- * redirects.
+ * Returns the suffix of the state, which names the host where the login started. Empty for the host of BASE_URL, to
+ * which the provider redirects.
  */
 function stateOfHost({ issuer }: LoginServer, { baseUrl }: OAuthParts): string {
   const { host } = new URL(issuer);
   return host === new URL(baseUrl).host ? '' : `.${Buffer.from(host).toString('base64url')}`;
 }
 
-/** The host in a state, which anybody may have made up. */
+/** Returns the host in a state, which anyone may have made up. */
 export function hostOfState(state: string | undefined): string | undefined {
   const [, encoded] = state?.split('.', 2) ?? [];
   return encoded === undefined ? undefined : Buffer.from(encoded, 'base64url').toString();
@@ -234,18 +244,21 @@ function refused(message: string): OAuthError {
 
 type FormHeaders = { cookie: string | undefined; fetchSite: string | undefined };
 
-/** The request in a form that this server has shown to this browser, from its own page and not long ago. */
+/**
+ * Opens the request in a form. The form must have been shown to this browser by this server, sent from our own page,
+ * and not be expired.
+ */
 function openForm(server: LoginServer, form: URLSearchParams, headers: FormHeaders, parts: OAuthParts): ConsentRequest {
   const { cookie, fetchSite } = headers;
   if (fetchSite !== undefined && fetchSite !== 'same-origin') throw refused('the form was sent from another site');
   const sealed = form.get('request') ?? '';
   const text = parts.keyring.openReturned(sealed, consentContext(server, form.get('view') ?? undefined));
-  if (text === undefined) throw refused('the form is not one that this server has shown');
+  if (text === undefined) throw refused('the form was not issued by this server');
   const request = JSON.parse(text) as ConsentRequest;
   const browser = cookieJar(parts.baseUrl).read(cookie, consentCookie(request.consentId));
   if (browser === undefined || hashOf(browser) !== request.browser)
     throw refused(
-      'the form was sent before or shown in another browser, or cookies are off; start again in the client',
+      'the form was already sent or was shown in another browser, or cookies are disabled; start again in the client',
     );
   if (request.expiresAt < parts.now()) throw refused('the form has expired; start again in the client');
   return request;
@@ -254,20 +267,26 @@ function openForm(server: LoginServer, form: URLSearchParams, headers: FormHeade
 const consentPrefix = 'toolhost-consent-';
 const loginPrefix = 'toolhost-login-';
 
-/** Most forms, and most logins, of a browser at once. */
+/** Maximum number of concurrent consent forms, and of concurrent logins, per browser. */
 export const mostInProgress = 20;
 
-/** Binds a consent form to the browser that was shown it. One cookie per form, so that tabs can open several at once. */
+/**
+ * Returns the name of the cookie that binds a consent form to its browser. There is one cookie per form, so that
+ * several tabs can show forms.
+ */
 function consentCookie(consentId: string): string {
   return consentPrefix + hashOf(consentId).slice(0, 16);
 }
 
-/** Binds a login to the browser that consented. One cookie per login, so that several can be in progress. */
+/**
+ * Returns the name of the cookie that binds a login to the browser that consented. There is one cookie per login, so
+ * that several can be in progress.
+ */
 export function loginCookie(stateHash: string): string {
   return loginPrefix + stateHash.slice(0, 16);
 }
 
-/** Cookies of the OAuth proxy. */
+/** Creates and reads the cookies of the OAuth proxy. */
 export function cookieJar(baseUrl: string) {
   const { prefix: scope, path, isSecure } = cookieScope(baseUrl);
   const attributes = `Path=${path}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
@@ -277,7 +296,7 @@ export function cookieJar(baseUrl: string) {
   return {
     set,
     clear,
-    /** Clears the oldest of the cookies with this prefix, so that one more makes `mostInProgress`. */
+    /** Clears the oldest cookies with this prefix, so that one more results in `mostInProgress`. */
     clearOlder: (header: string | undefined, prefix: string) =>
       olderCookies(header, scope + prefix, mostInProgress - 1).map((id) => clear(prefix + id)),
     read: (header: string | undefined, name: string) => uniqueCookie(header, scope + name),

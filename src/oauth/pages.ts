@@ -7,7 +7,10 @@ import { isLocalRedirect, redirectTarget } from './clients.ts';
 import type { ConsentRequest } from './consent.ts';
 import type { LoginServer, LoginView, OAuthAnswer } from './parts.ts';
 
-/** Shows which client asks, for what, on whose server, and where the answer and the tokens will go. */
+/**
+ * Renders the page that shows which client requests which access to whose server, and where the response and the tokens
+ * will be sent.
+ */
 export function consentPage(
   server: LoginServer & { operator: string },
   client: OAuthClient,
@@ -21,19 +24,19 @@ export function consentPage(
   return page(
     `Allow ${name}?`,
     html`<h1>Allow “<bdi>${name}</bdi>” to use <bdi>${visible(server.name)}</bdi>?</h1>
-<p class="soft">An agent asks to act for you. Continue only if you have just started this yourself.</p>
+<p class="soft">An agent requests access on your behalf. Continue only if you just started this login yourself.</p>
 <dl>
-${fact('Who asks', name, sourceOf(client))}
-${fact('The answer goes to', redirectTarget(request.redirectUri))}
-${fact('Permissions asked for', scopes.length > 0 ? listOf(scopes) : 'What the provider grants by default')}
+${fact('Client', name, sourceOf(client))}
+${fact('Redirects to', redirectTarget(request.redirectUri))}
+${fact('Requested permissions', scopes.length > 0 ? listOf(scopes) : 'Default permissions of the provider')}
 ${fact('Server', visible(server.name), view ? `${server.issuer}/${view.name}` : server.issuer)}
-${view ? fact('Only its view', visible(view.title), toolsText(view)) : ''}
+${view ? fact('Limited to view', visible(view.title), toolsText(view)) : ''}
 ${fact('Operated by', visible(server.operator), 'Not verified by this service.')}
 ${server.actsIn === undefined ? '' : fact('Acts in', server.actsIn)}
-${fact('You will log in at', host)}
-${audience.length > 0 ? fact('Your access is used at', audience.join(', ')) : ''}
+${fact('Login provider', host)}
+${audience.length > 0 ? fact('Token is sent to', audience.join(', ')) : ''}
 </dl>
-${isLocalRedirect(request.redirectUri) ? html`<p class="warn" role="note">The answer goes to a program on this device. Any program here could have asked under this name.</p>` : ''}
+${isLocalRedirect(request.redirectUri) ? html`<p class="warn" role="note">The response is sent to a program on this device. Any program on it could have used this name.</p>` : ''}
 <form method="post" action="${new URL(server.issuer).pathname}/consent">
 <input type="hidden" name="request" value="${sealed}">
 ${request.view === undefined ? '' : html`<input type="hidden" name="view" value="${request.view}">`}
@@ -47,7 +50,7 @@ ${request.view === undefined ? '' : html`<input type="hidden" name="view" value=
 
 const mostToolsNamed = 20;
 
-/** What a view can do, in one sentence each for tools that only read and for the others. */
+/** Describes the tools of a view, in one sentence each for read-only tools and for the others. */
 function toolsText({ tools }: LoginView): string {
   const named = (reads: boolean) => {
     const names = tools.filter((tool) => tool.reads === reads).map((tool) => visible(tool.name));
@@ -71,21 +74,24 @@ function listOf(scopes: readonly string[]): Markup {
   return html`<ul>${scopes.map((scope) => html`<li><code>${visible(scope)}</code></li>`)}</ul>`;
 }
 
-/** Sends the browser to the provider. A page, not a redirect: browsers apply form-action to redirects after a form. */
+/**
+ * Renders the page that sends the browser to the provider. It is a page and not a redirect, because browsers apply
+ * form-action to redirects that follow a form.
+ */
 export function departurePage(server: LoginServer, url: URL): string {
   const { host } = server.provider;
   return page(
-    'To the login',
-    html`<h1>Now log in at ${host}</h1>
-<p>You are being taken there. If nothing happens, go on yourself.</p>
+    'Continue to login',
+    html`<h1>Log in at ${host}</h1>
+<p>You are being redirected. If nothing happens, use the button below.</p>
 ${goOn(url.href, `Continue to ${host}`)}`,
     refreshTo(url.href),
   );
 }
 
 /**
- * Page after the login. The browser stays on it when the client is a program, and shows it until a redirect to a web
- * client has loaded. With `onward` the page itself leads there.
+ * Renders the page after the login. The browser stays on it if the client is a program, and shows it until a redirect
+ * to a web client has loaded. With `onward`, the page itself redirects there.
  */
 function returnPage(
   server: LoginServer,
@@ -96,38 +102,38 @@ function returnPage(
   const target = isLocalRedirect(redirectUri) ? 'your client' : redirectTarget(redirectUri);
   const name = html`<bdi>${visible(server.name)}</bdi>`;
   const back = onward === undefined ? '' : goOn(onward, `Back to ${target}`);
-  // A person needs time to read a sentence that only this page has.
+  // The provider's message is shown only on this page, so the person needs time to read it.
   const head = onward === undefined ? '' : refreshTo(onward, failure?.said === undefined ? 0 : readingS);
   if (!failure) {
     return page(
       'Logged in',
       html`${mark('good', 'm4 12 5 5L20 7')}<h1>You are logged in</h1>
-<p>Your client can now use ${name}. Go back to it; this page can be closed.</p>${back}`,
+<p>Your client can now use ${name}. You can close this page and return to it.</p>${back}`,
       head,
     );
   }
   const isRefusal = failure.code === 'access_denied';
   return page(
     'Not logged in',
-    html`${mark('bad', 'M6 6l12 12M18 6 6 18')}<h1>${isRefusal ? 'You did not log in' : 'The login did not succeed'}</h1>
-<p>${isRefusal ? html`Your client gets no access to ${name}` : html`${name}: ${failure.message}`}.</p>
+    html`${mark('bad', 'M6 6l12 12M18 6 6 18')}<h1>${isRefusal ? 'You did not log in' : 'Login failed'}</h1>
+<p>${isRefusal ? html`Your client was not given access to ${name}` : html`${name}: ${failure.message}`}.</p>
 ${failure.said === undefined ? '' : html`<p class="warn" role="note">${server.provider.host} says: “<bdi>${failure.said}</bdi>”</p>`}
-<p class="soft">This ${onward === undefined ? 'has been' : 'is being'} passed on to ${target}.</p>${back}`,
+<p class="soft">The result ${onward === undefined ? 'has been' : 'is being'} sent to ${target}.</p>${back}`,
     head,
   );
 }
 
 function sourceOf({ host }: OAuthClient): string {
-  return host === undefined ? 'It gave itself this name; nobody has checked it.' : `Described at ${host}`;
+  return host === undefined ? 'Self-reported name, not verified.' : `Described by a document at ${host}`;
 }
 
-/** An error for the person only; the page has no link. */
+/** Renders an error for the person only. The page has no link. */
 export function errorPage(error: OAuthError, requestId: string): string {
   return page(
-    'This did not work',
-    html`${mark('bad', 'M12 5v9M12 19v.01')}<h1>This did not work</h1>
+    'Something went wrong',
+    html`${mark('bad', 'M12 5v9M12 19v.01')}<h1>Something went wrong</h1>
 <p>${error.message[0]?.toUpperCase()}${error.message.slice(1)}.</p>
-<p class="soft">Nothing was shared with anyone.</p>
+<p class="soft">No data was shared.</p>
 <dl>
 ${fact('Error', html`<code>${error.code}</code>`)}
 ${fact('Request', html`<code>${requestId}</code>`)}
@@ -135,7 +141,7 @@ ${fact('Request', html`<code>${requestId}</code>`)}
   );
 }
 
-/** A decorative icon: the heading beside it carries the meaning. */
+/** Renders a decorative icon. The heading next to it carries the meaning. */
 function mark(tone: 'good' | 'bad', path: string): Markup {
   return html`<svg class="mark ${tone}" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}"/></svg>`;
 }
@@ -144,7 +150,7 @@ function goOn(url: string, label: string): Markup {
   return html`<div class="actions"><a class="button primary" id="continue" href="${url}">${label}</a></div>`;
 }
 
-/** Seconds until a page leads on by itself. */
+/** Time until a page with a provider message redirects, in s. */
 const readingS = 20;
 
 function refreshTo(url: string, seconds = 0): Markup {
@@ -155,9 +161,9 @@ type Outcome = { state: string | undefined } & ({ code: string } | { error: OAut
 
 /**
  * Sends the browser back to the client with a code or an error, always with `state` and our `iss` (RFC 6749, 4.1.2; RFC
- * 9207). The answer to a form must not be a redirect, so it is a page, and so it is for a private-use scheme: a browser that
- * starts a program stays on the page before it, which after a redirect would be the provider's form. A page that has the
- * provider's own sentence stays until it was read.
+ * 9207). The response to a form is a page, because it must not be a redirect. The same applies to a private-use scheme:
+ * a browser that starts a program stays on the previous page, which after a redirect would be the provider's form. A
+ * page with the provider's message stays until it can be read.
  */
 export function clientRedirect(
   server: LoginServer,
@@ -172,7 +178,7 @@ export function clientRedirect(
   return { status: 302, location, html: returnPage(server, redirectUri, failure), cookies };
 }
 
-/** An error that only a client can act on which nobody has verified: the page shows where it is, and waits for a click. */
+/** Renders an error that only an unverified client can act on. The page shows the target, and waits for a click. */
 export function errorWithLink(
   server: LoginServer,
   client: OAuthClient,
@@ -184,14 +190,14 @@ export function errorWithLink(
   const { protocol, host } = new URL(onward);
   const target = host === '' ? protocol : `${protocol}//${host}`;
   const shown = page(
-    'This login cannot begin',
-    html`${mark('bad', 'M12 5v9M12 19v.01')}<h1>This login cannot begin</h1>
-<p>The client asked for it wrongly: ${error.message}. Nothing was shared with anyone.</p>
-<p class="soft">If you did not start this yourself, close the page. Otherwise you can report the error to the client.</p>
+    'This login cannot start',
+    html`${mark('bad', 'M12 5v9M12 19v.01')}<h1>This login cannot start</h1>
+<p>The client sent an invalid request: ${error.message}. No data was shared.</p>
+<p class="soft">If you did not start this login yourself, close this page. Otherwise, you can send the error to the client.</p>
 <dl>
 ${fact('Server', visible(server.name), server.issuer)}
-${fact('Who asks', visible(client.name), sourceOf(client))}
-${fact('The answer would go to', target, isLocalRedirect(onward) ? 'A program on this device.' : 'A web site that this service does not know.')}
+${fact('Client', visible(client.name), sourceOf(client))}
+${fact('Would redirect to', target, isLocalRedirect(onward) ? 'A program on this device.' : 'A website that is not known to this service.')}
 ${fact('Error', html`<code>${error.code}</code>`)}
 </dl>
 <div class="actions"><a class="button" href="${onward}">Go to ${target}</a></div>`,
@@ -200,8 +206,9 @@ ${fact('Error', html`<code>${error.code}</code>`)}
 }
 
 /**
- * Parameters that say how a login ended. A redirect URI loses its own, which would say something else. All else that the
- * answer does not set itself belongs to the client, also a `state` when its request had none.
+ * Parameters that state the result of a login. If a redirect URI contains them, they are removed, because they would
+ * state another result. All other parameters that the response does not set itself belong to the client, including a
+ * `state` if its request had none.
  */
 const resultParams = ['code', 'error', 'error_description'];
 
@@ -221,7 +228,7 @@ function addressOf(server: LoginServer, redirectUri: string, outcome: Outcome): 
   return `${url.href}?${added}`;
 }
 
-/** Maps errors of the token endpoint to a code that is registered here (RFC 6749, 4.1.2.1; RFC 8707, 2). */
+/** Maps errors of the token endpoint to a code that is registered for redirects (RFC 6749, 4.1.2.1; RFC 8707, 2). */
 function registeredCode(error: OAuthError): string {
   return error.code === 'invalid_grant' || error.code === 'invalid_client' ? 'server_error' : error.code;
 }

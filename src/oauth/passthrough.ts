@@ -12,7 +12,10 @@ import type { Keyring } from '../store/sealing/sealing.ts';
 import { refused } from './clients.ts';
 import { type LoginServer, type OAuthParts, type ProviderTokens, spans, type TokenAnswer } from './parts.ts';
 
-/** Context of the seal: binds a refresh token to one server with its present endpoints, and to one client. */
+/**
+ * Returns the context of the seal. It binds a refresh token to one server with its current endpoints, and to one
+ * client.
+ */
 function wrapContext(server: LoginServer, clientId: string, view: string | undefined): string {
   return `passthrough|${server.id}|${agreementFor(server.agreement, view)}|${clientId}`;
 }
@@ -20,7 +23,7 @@ function wrapContext(server: LoginServer, clientId: string, view: string | undef
 /** A provider's refresh token, and the view that its login is limited to. */
 type HeldToken = { refreshToken: string; view: string | undefined };
 
-/** The provider's refresh token, or undefined when `wrapped` was not sealed by us for this server and client. */
+/** Opens a sealed refresh token. Returns undefined if `wrapped` was not sealed by us for this server and client. */
 export function openRefreshToken(
   keyring: Keyring,
   server: LoginServer,
@@ -38,9 +41,9 @@ export function openRefreshToken(
 type PassedOn = { clientId: string; tokens: ProviderTokens; view: string | undefined };
 
 /**
- * The agent gets the provider's own token, and its refresh token sealed by us, so that it is of use only here, with our
- * client secret. The token's agreement is stored first and the server is read again afterwards, so that a concurrent change
- * of the server is noticed on one side.
+ * Issues the provider's own token to the agent, together with its refresh token in sealed form, which is usable only
+ * here with our client secret. The token's agreement is stored first and the server is read again afterwards, so that
+ * one side notices a concurrent change of the server.
  */
 export async function passOn(
   server: LoginServer,
@@ -52,7 +55,7 @@ export async function passOn(
   await parts.handedOut.add({ id: server.id, agreement }, accessToken, expiresAt);
   await parts.onCommitted();
   const current = await parts.findServer(server.slug);
-  if (current?.agreement !== server.agreement) throw refused('the server changed what was agreed to');
+  if (current?.agreement !== server.agreement) throw refused('the server changed after the person agreed');
   return {
     access_token: accessToken,
     token_type: 'Bearer',
@@ -67,8 +70,9 @@ export async function passOn(
 type HeldBy = { clientId: string; held: HeldToken; key: string };
 
 /**
- * Refreshes a token that an agent holds; `key` is its hash. Requests that come together with one such token share what the
- * provider and the database say: a provider that sees a refresh token twice may take it for stolen, and end the login.
+ * Refreshes a token that an agent holds. `key` is its hash. Concurrent requests with the same token share the response
+ * of the provider and the database, because a provider that sees a refresh token twice may consider it stolen and end
+ * the login.
  */
 export function refreshHeld(server: LoginServer, { key, ...held }: HeldBy, parts: OAuthParts): Promise<TokenAnswer> {
   const { refreshing } = parts;
@@ -90,7 +94,7 @@ async function refreshOnce(
   try {
     return await passOn(server, { clientId, tokens, view: held.view }, parts);
   } catch (error) {
-    // The agent will retry with a refresh token that the provider may have ended.
+    // The agent will retry with a refresh token that the provider may have invalidated.
     if (isUnavailable(error))
       answers.set(key, { workspaceId: server.workspaceId, tokens }, lifeOfAnswer(tokens, parts.now()));
     throw error;
@@ -99,7 +103,10 @@ async function refreshOnce(
 
 const longestAnswerMs = 10 * 60_000;
 
-/** How long an answer waits, in ms: an agent that has not come back by then has logged in again, or has no use for it. */
+/**
+ * Returns the time for which a response waits, in ms. An agent that has not returned by then has logged in again, or
+ * does not need it.
+ */
 function lifeOfAnswer({ expiresAt }: ProviderTokens, now: number): number {
   return Math.max(1, Math.min(longestAnswerMs, (expiresAt ?? Number.POSITIVE_INFINITY) - now));
 }
@@ -120,7 +127,7 @@ async function refreshed(
   }
 }
 
-/** A server with the agreement of its logins, undefined when it no longer has a login, and the names of its views. */
+/** A server with the agreement of its logins (undefined if it no longer has a login), and the names of its views. */
 export type AgreedServer = {
   id: string;
   workspaceId: string;
@@ -129,23 +136,25 @@ export type AgreedServer = {
   views?: readonly string[];
 };
 
-/** How long a row outlives its token: an upstream may accept a token for a while after its stated expiry. */
+/**
+ * Time for which a row outlives its token, in ms. An upstream may accept a token for a while after its stated expiry.
+ */
 const keptMs = 24 * 60 * 60_000;
-/** One workspace can fill three fourths of it. */
+/** Maximum number of cached entries. One workspace can use three quarters of it. */
 const maxRemembered = 13_500;
 
 /**
- * What is cached of a server, or of a token. `hasOlder`: whether any token of a server without views can be outdated, which
- * is rare. `agreement`: that of a token; undefined for one that was not handed out.
+ * Cached facts about a server or a token. `hasOlder` is true if any token of a server without views may be outdated,
+ * which is rare. `agreement` is that of a token; undefined for one that was not issued.
  */
 type Known = { serverId: string; owner: string; hasOlder?: boolean; agreement?: string | undefined };
 
-/** Owner of the cached tokens that were not handed out: anybody can make them up, so they displace no others. */
+/** Owner of cached tokens that were not issued. Anyone can make them up, so they evict no other entries. */
 const nobody = 'nobody';
 
 /**
- * Provider tokens that agents hold themselves (passthrough). A token handed out under an earlier agreement must not reach
- * the hosts that the server has added since, and one of a login for a view none of its other tools.
+ * Provider tokens that agents hold themselves (passthrough). A token issued under an earlier agreement must not reach
+ * hosts that the server has added since, and a token of a login for a view must not reach tools outside that view.
  */
 export type HandedOutTokens = ReturnType<typeof createHandedOutTokens>;
 
@@ -157,7 +166,7 @@ export function createHandedOutTokens(db: Db, freshness: Freshness, source: { ra
     ownerOf: ({ owner }) => owner,
   });
 
-  /** Whether a token was handed out under another agreement than the server's. */
+  /** Returns true if a token was issued under another agreement than the server's. */
   function isOlder(server: AgreedServer, token: string, look: Lookup): MaybePromise<boolean> {
     const { id: serverId, agreement: own, view, workspaceId } = server;
     const isOther = (agreement: string | undefined) =>
@@ -166,7 +175,7 @@ export function createHandedOutTokens(db: Db, freshness: Freshness, source: { ra
     const key = `${serverId} ${hash}`;
     const cached = known.get(key);
     if (cached && !isOther(cached.agreement)) return false;
-    // Read from the database before refusing: the person may have agreed again at another replica.
+    // Reads the database before refusing, because the person may have agreed again at another replica.
     const found = known.load(key, async (before) => {
       const isGood = before?.agreement !== undefined && !isOther(before.agreement);
       if (!isGood) look?.();
@@ -177,24 +186,24 @@ export function createHandedOutTokens(db: Db, freshness: Freshness, source: { ra
   }
 
   return {
-    /** Stores under which agreement a token is handed out. `expiresAt` in epoch ms. */
+    /** Stores the agreement under which a token is issued. `expiresAt` is in epoch ms. */
     async add(server: Pick<LoginServer, 'id' | 'agreement'>, token: string, expiresAt: number): Promise<void> {
       const hash = hashOf(token);
       const { id: server_id, agreement } = server;
       const key = `${server_id} ${hash}`;
       await transact(db, async (transaction) => {
         await saveHandedOutToken(transaction, { server_id, hash, agreement, expires_at: expiresAt + keptMs });
-        // Other processes may have seen the same token where it was good at the whole server.
+        // Other processes may have cached the same token as valid for the whole server.
         if (viewOfAgreement(agreement) !== undefined) await recordChange(transaction, source, 'grant', key);
       });
       known.invalidate(key);
     },
     /**
-     * Whether a token was handed out under another agreement than the server's present one. `look` queries the agreement of
-     * a token that may be made up.
+     * Returns true if a token was issued under another agreement than the server's current one. `look` charges the
+     * query for a token that may be made up.
      */
     isOutdated(server: AgreedServer, token: string, look: Lookup): MaybePromise<boolean> {
-      // Any process may hand out a token for a view at any time, so nothing that was read before says that there is none.
+      // Any process may issue a token for a view at any time, so no earlier read shows that there is none.
       if (server.views?.length) return isOlder(server, token, look);
       const { id: serverId, workspaceId: owner, agreement } = server;
       const key = `${serverId} ${agreement ?? ''}`;
@@ -206,7 +215,7 @@ export function createHandedOutTokens(db: Db, freshness: Freshness, source: { ra
         }))
         .then((found) => found?.hasOlder !== false && isOlder(server, token, look));
     },
-    /** Removes the cache entries of a changed server, or of one token by its key. */
+    /** Invalidates the cache entries of a changed server, or of one token by its key. */
     invalidate: known.invalidate,
     clear: known.clear,
   };

@@ -21,12 +21,15 @@ import { type LoginServer, type OAuthParts, type ProviderTokens, spans } from '.
 import { charactersOf, openTokens, sealTokens, unwrapKey } from './provider.ts';
 
 export const mostGrantsRemembered = 10_000;
-/** Most characters of the remembered logins: with tokens as long as a provider may give them, fewer are remembered. */
+/**
+ * Maximum total characters of the cached logins. Fewer logins are cached if their tokens are as long as a provider may
+ * issue them.
+ */
 const maxCharacters = 30_000_000;
-/** A token that expires within this time is refreshed before it is used. */
+/** Remaining lifetime below which a token is refreshed before use, in ms. */
 const marginMs = 20_000;
 
-/** Finds and refreshes the provider's tokens behind our access tokens. */
+/** Finds and refreshes the provider tokens behind our access tokens. */
 export type GrantUse = ReturnType<typeof createGrantUse>;
 
 export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
@@ -45,14 +48,14 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
     return unsaved ? { ...open, tokens: unsaved } : open;
   }
 
-  /** Runs one refresh per grant in this process; the claim in the database ensures it across processes. */
+  /** Runs one refresh per grant in this process. The claim in the database ensures the same across processes. */
   function refresh(server: LoginServer, open: OpenGrant): Promise<OpenGrant | undefined> {
     const { id } = open.grant;
     const underWay = refreshing.get(id);
     if (underWay) return underWay;
     const started = refreshAtProvider(server, open, parts).finally(() => {
       refreshing.delete(id);
-      // Tokens that could not be stored belong to the cached version of the grant, which must then stay.
+      // Tokens that could not be stored belong to the cached version of the grant, which must then remain cached.
       if (!parts.unsaved.find(open.grant)) remembered.invalidate(id);
     });
     refreshing.set(id, started);
@@ -60,7 +63,10 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
   }
 
   return {
-    /** Undefined for anything that is not a live token of this server. @throws AppError unavailable when the provider is down */
+    /**
+     * Finds the grant of a token. Returns undefined for anything that is not a live token of this server. @throws
+     * AppError unavailable if the provider is down
+     */
     async open(server: LoginServer, bearer: string, look?: Lookup): Promise<OpenGrant | undefined> {
       const open = await find(server, bearer, look);
       if (!open) return undefined;
@@ -75,12 +81,12 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
       });
     },
     /**
-     * After the upstream refused a token: a newer one, or undefined when there is none for now or for good. `isSent` is
-     * whether the caller sends it now.
+     * Returns a newer token after the upstream refused one, or undefined if there is none for now or permanently.
+     * `isSent` is true if the caller sends it now.
      */
     async renew(server: LoginServer, bearer: string, refused: string, isSent: boolean): Promise<string | undefined> {
       const open = await find(server, bearer);
-      // Another call may have refreshed the token meanwhile.
+      // Another call may have refreshed the token in the meantime.
       if (open?.tokens.accessToken !== refused) return open?.tokens.accessToken;
       const renewed = await refresh(server, open).catch((error: unknown) => {
         if (isUnavailable(error)) return undefined;
@@ -90,7 +96,10 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
       return renewed?.tokens.accessToken;
     },
     onTaken: unsent.onTaken,
-    /** Breaks the grant after the upstream refused the renewed token too, so that the agent must log in again. */
+    /**
+     * Marks the grant as broken after the upstream has also refused the renewed token, so that the agent must log in
+     * again.
+     */
     async giveUp(server: LoginServer, bearer: string, refused: string): Promise<void> {
       const open = await find(server, bearer);
       if (open?.tokens.accessToken === refused) await breakOff(open, parts);
@@ -101,10 +110,10 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
   };
 }
 
-/** How long a renewed token counts as never sent: about the life of one. */
+/** Time for which a renewed token counts as never sent, in ms. It is about the lifetime of a token. */
 const unsentMs = 60 * 60_000;
 
-/** Tokens that were renewed after a refusal and that the upstream has not taken yet, by their grant. */
+/** Tokens, by grant, that were renewed after a refusal and that the upstream has not accepted yet. */
 function createUnsentTokens() {
   const unsent = createOwnedMemory<{ token: string; workspaceId: string }>({
     max: mostGrantsRemembered,
@@ -114,7 +123,10 @@ function createUnsentTokens() {
     add({ grant: { id, workspace_id: workspaceId }, tokens: { accessToken: token } }: OpenGrant): void {
       unsent.set(id, { token, workspaceId }, unsentMs);
     },
-    /** A function to call once the upstream has taken the token of a grant; undefined where that is not awaited. */
+    /**
+     * Returns a function to call once the upstream has accepted the grant's token. Undefined if the token is not in
+     * this list.
+     */
     onTaken({ grant: { id }, tokens }: OpenGrant): (() => void) | undefined {
       return unsent.peek(id)?.token === tokens.accessToken ? () => unsent.delete(id) : undefined;
     },
@@ -137,7 +149,7 @@ function sizeOf({ grant, tokens }: OpenGrant): number {
   return lengths.reduce((sum, length) => sum + length, charactersOf(tokens));
 }
 
-/** `look` counts the query for a token that may be made up. */
+/** Loads the grant of a bearer token. `look` charges the query, because the token may be made up. */
 async function load(
   bearer: string,
   hash: string,
@@ -151,7 +163,7 @@ async function load(
   if (!isAlive(found)) return undefined;
   const grantKey = unwrapKey(token.wrapped_key, bearer, found.id);
   const tokens = openTokens(parts.keyring, found, grantKey);
-  // The sealed tokens are longer than the open ones.
+  // The sealed tokens are dropped, because they are longer than the opened ones.
   const { sealed_tokens: _, ...grant } = found;
   return { value: { grant, grantKey, tokens, accessExpiresAt: token.expires_at } };
 }
@@ -164,9 +176,11 @@ type OpenGrant = {
   accessExpiresAt: number;
 };
 
-/** How long a claim to refresh lasts: longer than the provider may take, and a dead replica blocks a login only for seconds. */
+/**
+ * Duration of a refresh claim. It exceeds the provider timeout, and a crashed replica blocks a login only for seconds.
+ */
 const claimMs = spans.askProvider + 2000;
-/** How long to wait for another replica, whose provider may be slow. */
+/** Time to wait for another replica, whose provider may be slow, in ms. */
 const waitMs = 15_000;
 const pollMs = 100;
 
@@ -175,8 +189,8 @@ function isAlive(grant: Grant | undefined): grant is Grant {
 }
 
 /**
- * Refreshes at the provider, or waits for the replica that does. Undefined when the grant is broken.
- * @throws AppError unavailable when the provider or the database is down
+ * Refreshes at the provider, or waits for the replica that does. Returns undefined if the grant is broken.
+ * @throws AppError unavailable if the provider or the database is down
  */
 export async function refreshAtProvider(
   server: LoginServer,
@@ -196,7 +210,7 @@ export async function refreshAtProvider(
   try {
     const fresh = await server.provider.refresh(refreshToken);
     parts.onEvent('refreshed');
-    // What an answer to a refresh leaves out is as before (RFC 6749, 6).
+    // Values that a refresh response omits are unchanged (RFC 6749, 6).
     const scope = fresh.scope ?? open.tokens.scope;
     return await save(open, { ...fresh, refreshToken: fresh.refreshToken ?? refreshToken, scope }, parts);
   } catch (thrown) {
@@ -208,7 +222,7 @@ export async function refreshAtProvider(
     });
     if (error.code === 'invalid_grant') return breakOff(open, parts);
     await releaseRefresh(parts.db, grant.id, until);
-    throw new AppError('unavailable', 'the login could not be refreshed at its provider; try again in a moment', {
+    throw new AppError('unavailable', 'the login could not be refreshed at its provider; retry in a few seconds', {
       retryAfterS: 5,
     });
   }
@@ -216,7 +230,7 @@ export async function refreshAtProvider(
 
 /**
  * Stores the provider's new tokens, unless the grant has ended or another replica was faster. While the database is
- * unavailable they are kept in memory: the provider has ended the old ones, so this is the only valid copy.
+ * unavailable, they stay in memory. The provider has invalidated the old ones, so this is the only valid copy.
  */
 async function save(open: OpenGrant, tokens: ProviderTokens, parts: OAuthParts): Promise<OpenGrant | undefined> {
   const { id, tokens_version } = open.grant;
@@ -239,7 +253,7 @@ async function breakOff(open: OpenGrant, parts: OAuthParts): Promise<OpenGrant |
   return isBroken ? undefined : asStored(open, parts);
 }
 
-/** Changes a grant in every replica. */
+/** Changes a grant in all replicas. */
 async function changeGrant(id: string, change: (db: Db) => Promise<boolean>, parts: OAuthParts): Promise<boolean> {
   const isChanged = await transact(parts.db, async (db) => {
     if (!(await change(db))) return false;
@@ -266,7 +280,7 @@ async function waitForOther(server: LoginServer, open: OpenGrant, parts: OAuthPa
     if ((current.grant.refreshing_until ?? 0) < parts.now()) return refreshAtProvider(server, current, parts);
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
-  throw new AppError('unavailable', 'the login is being refreshed; try again in a moment', { retryAfterS: 5 });
+  throw new AppError('unavailable', 'the login is being refreshed; retry in a few seconds', { retryAfterS: 5 });
 }
 
 /** Tokens of a login at a server of this workspace. */
@@ -277,8 +291,9 @@ type Unsaved = Owned & { version: number; store: () => Promise<boolean> };
 const retryMs = 100;
 
 /**
- * Above this many logins in one outage, or characters of their tokens, the oldest are dropped, and their people must log in
- * again: those of the tenant that has more than half, if there is one. One tenant can fill three fourths of it.
+ * Limits for unsaved tokens: the number of logins in one outage, and the characters of their tokens. Above them, the
+ * oldest entries are dropped, and their people must log in again. If one tenant has more than half, its entries are
+ * dropped first. One tenant can use three quarters of the space.
  */
 const most = {
   max: 13_500,
@@ -287,7 +302,10 @@ const most = {
   ownerOf: ({ workspaceId }: Owned) => workspaceId,
 };
 
-/** New provider tokens that the database could not store. This is their only copy, so they are kept until it can. */
+/**
+ * New provider tokens that the database could not store. This is their only copy, so they are retained until they can
+ * be stored.
+ */
 export type UnsavedTokens = ReturnType<typeof createUnsavedTokens>;
 
 export function createUnsavedTokens(log: (message: string, fields: { [key: string]: unknown }) => void) {
@@ -296,7 +314,10 @@ export function createUnsavedTokens(log: (message: string, fields: { [key: strin
   let storing: Promise<unknown> | undefined;
   const answers = createOwnedMemory<Owned>(most);
 
-  /** Stores entries until none is left or the database is unavailable. Gives the number of those that can never be stored. */
+  /**
+   * Stores entries until none remains or the database is unavailable. Returns the number of entries that can never be
+   * stored.
+   */
   async function storeAll(): Promise<number> {
     let stored = 0;
     let lost = 0;
@@ -313,7 +334,7 @@ export function createUnsavedTokens(log: (message: string, fields: { [key: strin
       }
       if (kept.peek(id) === unsaved) kept.delete(id);
     }
-    if (stored > 0) log('refreshed tokens that waited for the database are stored', { logins: stored });
+    if (stored > 0) log('refreshed tokens that waited for the database have been stored', { logins: stored });
     return lost;
   }
 
@@ -329,35 +350,37 @@ export function createUnsavedTokens(log: (message: string, fields: { [key: strin
 
   return {
     /**
-     * Answers of providers to refresh tokens that agents hold themselves, by the hash of the refresh token. They are kept
-     * until they can be passed on, when the agent retries with the old refresh token.
+     * Responses of providers to refresh tokens that agents hold themselves, by the hash of the refresh token. They are
+     * retained until they can be delivered, when the agent retries with the old refresh token.
      */
     answers,
-    /** The unsaved tokens that replace those of a grant at its `tokens_version`. */
+    /** Returns the unsaved tokens that replace those of a grant at its `tokens_version`. */
     find({ id, tokens_version }: Pick<Grant, 'id' | 'tokens_version'>): ProviderTokens | undefined {
       if (kept.size() === 0) return undefined;
       const unsaved = kept.peek(id);
       return unsaved?.version === tokens_version ? unsaved.tokens : undefined;
     },
-    /** Keeps tokens and retries `store`, which returns false when another replica was faster. */
+    /** Retains tokens and retries `store`, which returns false if another replica was faster. */
     keep(
       { id, tokens_version: version, workspace_id: workspaceId }: KeptOf,
       unsaved: Pick<Unsaved, 'tokens' | 'store'>,
     ) {
-      if (kept.size() === 0) log('refreshed tokens wait for the database', {});
+      if (kept.size() === 0) log('refreshed tokens are waiting for the database', {});
       kept.set(id, { version, workspaceId, ...unsaved });
       tryLater();
     },
-    /** Tries to store once more, and then drops everything. False when some were lost, which is logged. */
+    /**
+     * Tries to store everything once more, and then drops it. Returns false if some tokens were lost, which is logged.
+     */
     async close(): Promise<boolean> {
       clearTimeout(timer);
       await storing;
       clearTimeout(timer);
       const never = kept.size() > 0 ? await storeAll() : 0;
-      // Answers cannot be stored: only the agents that come for them know the keys that would seal them.
-      // Those whose life is over count as long as nobody removes them, so the keys of the others are counted.
+      // Pending responses cannot be stored, because only the agents that retry know the keys that would seal them. The
+      // keys are counted, because expired entries still count until they are removed.
       const logins = kept.size() + [...answers.keys()].length;
-      if (logins > 0) log('refreshed tokens of logins are lost: their people must log in again', { logins });
+      if (logins > 0) log('refreshed tokens of logins were lost; their users must log in again', { logins });
       kept.clear();
       answers.clear();
       return logins + never === 0;

@@ -25,7 +25,7 @@ export type ProviderOptions = {
   now: () => number;
 };
 
-/** The OAuth provider of a hosted server (spec 2.3, 4.4). */
+/** Creates the OAuth provider of a hosted server (spec 2.3, 4.4). */
 export function hostedProvider(options: ProviderOptions): Provider {
   const { oauth } = options;
   const request = async (form: Record<string, string>): Promise<Read> => {
@@ -79,7 +79,7 @@ function authorizationUrl(
   return url;
 }
 
-/** @throws OAuthError where there is no answer */
+/** Sends a token request. @throws OAuthError if there is no response */
 async function ask({ oauth, clientSecret, workspaceId, ...by }: ProviderOptions, form: URLSearchParams) {
   const client = { clientId: oauth.client_id, clientSecret, clientAuth: oauth.client_auth ?? 'body' };
   try {
@@ -89,24 +89,25 @@ async function ask({ oauth, clientSecret, workspaceId, ...by }: ProviderOptions,
     );
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
-    // A refresh token in the form of ours can never be sent, so the login is over and not to be tried again.
+    // A refresh token in the format of our own can never be sent, so the login is over and must not be retried.
     const isOver = holdsPlainCredential(form.get('refresh_token') ?? '');
     if (error.reason === 'own_credential')
       throw new OAuthError(
         isOver ? 'invalid_grant' : 'server_error',
-        `the token endpoint of the provider was not asked: ${error.message}`,
+        `the provider's token endpoint was not called: ${error.message}`,
       );
     throw new OAuthError(
       'temporarily_unavailable',
-      'the token endpoint of the provider could not be reached',
+      "the provider's token endpoint could not be reached",
       error.message,
     );
   }
 }
 
 /**
- * Reads JSON, or the form encoding that some providers use. Some providers answer errors with status 200. Passthrough
- * requires all three fields, because the agent gets them (spec 4.4). Otherwise a missing type means bearer.
+ * Parses a token response, which is JSON, or the form encoding that some providers use. Some providers send errors with
+ * status 200. Passthrough requires all three fields, because the agent receives them (spec 4.4). Otherwise a missing
+ * type means bearer.
  */
 function readTokens(answer: Answer, { oauth, secrets, isRefresh, now }: Reading): Read {
   const whole = readFields(answer);
@@ -117,8 +118,8 @@ function readTokens(answer: Answer, { oauth, secrets, isRefresh, now }: Reading)
   if (!isToken(accessToken)) throw incomplete('access_token');
   const expiresInMs = spanOf(fields.expires_in);
   const isPassthrough = oauth.token_mode === 'passthrough';
-  // The gateway would refuse such a token, and the agent would log in again and again. One that callers do not present is
-  // refused only when a request with it is sent.
+  // The gateway would refuse such a token, and the agent would log in again and again. A token that callers do not
+  // present is refused only when a request with it is sent.
   if (isPassthrough ? holdsOurCredential(accessToken) : holdsPlainCredential(accessToken)) throw lookalike();
   if (isPassthrough) {
     if (typeof tokenType !== 'string' || tokenType === '') throw incomplete('token_type');
@@ -137,7 +138,10 @@ function readTokens(answer: Answer, { oauth, secrets, isRefresh, now }: Reading)
 
 const longestIdToken = 64 * 1024;
 
-/** Who logged in, by an id token. Its signature is not checked: it is shown, and decides nothing. */
+/**
+ * Returns the name of the person in an id token. The signature is not verified, because the name is only displayed and
+ * decides nothing.
+ */
 function personIn(idToken: unknown, secrets: readonly string[]): string | undefined {
   if (typeof idToken !== 'string' || idToken.length > longestIdToken) return undefined;
   try {
@@ -146,29 +150,33 @@ function personIn(idToken: unknown, secrets: readonly string[]): string | undefi
     const { email, preferred_username, name } = claims as { [name: string]: unknown };
     return shownPerson([email, preferred_username, name], secrets);
   } catch {
-    // Not a JWT. The login works all the same.
+    // Not a JWT. The login works without it.
     return undefined;
   }
 }
 
 const longestPerson = 100;
 
-/** The first name of a person that can be shown and holds none of `secrets`, which a provider could repeat there. */
+/**
+ * Returns the first name of a person that can be shown and contains none of `secrets`, which a provider could repeat
+ * there.
+ */
 export function shownPerson(names: readonly unknown[], secrets: readonly string[]): string | undefined {
   return names
     .flatMap((name) => (typeof name === 'string' && name.length <= longestPerson ? [onOneLine(name)] : []))
     .find((name) => name !== '' && !name.includes('\ufffd') && !holdsAny(name, secrets));
 }
 
-/** The fields of an answer. */
+/** The fields of a response. */
 type Fields = { [name: string]: unknown };
 type Asked = { oauth: OAuth; secrets: readonly string[]; isRefresh: boolean };
 type Reading = Asked & { now: number };
 type Read = { tokens: ProviderTokens; person: string | undefined };
 
 /**
- * The fields beside the token at a path of an answer: of the object there, or of the object that holds the token there. A
- * refresh may answer without the path, because its refresh token belongs to one access token (Slack).
+ * Returns the fields next to the token at a path of a response: those of the object at the path, or of the object that
+ * contains the token at the path. A refresh response may lack the path, because its refresh token belongs to one access
+ * token (Slack).
  */
 function fieldsAt(whole: { [name: string]: unknown }, path: string | undefined, isRefresh: boolean) {
   if (path === undefined) return whole;
@@ -183,25 +191,25 @@ function fieldsAt(whole: { [name: string]: unknown }, path: string | undefined, 
 function lookalike(): OAuthError {
   return new OAuthError(
     'server_error',
-    'the token that the provider gave has the form of a credential of this service, so it cannot be passed on',
+    'the provider returned a token in the format of a credential of this service, which cannot be forwarded',
   );
 }
 
 const aboutClient = new Set(['invalid_client', 'unauthorized_client']);
 
-/** Codes that our own sentence already states. */
+/** Codes that our own message already states. */
 const statedCodes = new Set([...aboutClient, 'temporarily_unavailable']);
 
-/** Codes that do not end the login: it may work again once the provider or its settings do. */
+/** Codes that do not end the login, because it may work again once the provider or its settings do. */
 const passing = new Set([...statedCodes, 'server_error', 'slow_down']);
 
-/** The codes of RFC 6749 (5.2) that say nothing about a refresh token. */
+/** Codes of RFC 6749 (5.2) that say nothing about a refresh token. */
 const aboutRefresh = new Set([...passing, 'invalid_request', 'invalid_scope', 'unsupported_grant_type']);
 
-/** The codes that say that a refresh token is over: the one of RFC 6749 (5.2), that of GitHub, and that of Slack. */
+/** Codes that mean that a refresh token is no longer valid, as sent by RFC 6749 (5.2), GitHub, and Slack. */
 const endsLogin = new Set(['invalid_grant', 'bad_refresh_token', 'invalid_refresh_token']);
 
-/** A refused refresh without a reason that OAuth knows. A single one does not end the login. */
+/** A refused refresh without a reason defined by OAuth. A single one does not end the login. */
 export class UnexplainedRefusal extends OAuthError {
   constructor(message: string, detail: string, said: string | undefined) {
     super('temporarily_unavailable', message, detail, said);
@@ -209,18 +217,18 @@ export class UnexplainedRefusal extends OAuthError {
   }
 }
 
-/** Clients see only the provider's error code. */
+/** Creates the error for a refused request. Clients see only the provider's error code. */
 function refusal({ status }: Answer, fields: Fields, { oauth, secrets, isRefresh }: Asked): OAuthError {
   const { error, error_description } = fields;
   const said = shownSentence(error_description, secrets);
   const code = typeof error === 'string' ? error : '';
   const shown = shownCode(code, secrets);
-  const suffix = shown === undefined || statedCodes.has(shown) ? '' : ` and says ${shown}`;
-  const detail = `status ${status} ${shown ?? 'of an unusual form'}`;
+  const suffix = shown === undefined || statedCodes.has(shown) ? '' : ` and returned the error ${shown}`;
+  const detail = `status ${status} ${shown ?? 'in an unusual format'}`;
   if (status >= 500 || status === 429 || status === 408 || code === 'temporarily_unavailable') {
     return new OAuthError(
       'temporarily_unavailable',
-      `the token endpoint of the provider is not available${suffix}`,
+      `the provider's token endpoint is unavailable${suffix}`,
       detail,
       said,
     );
@@ -231,19 +239,21 @@ function refusal({ status }: Answer, fields: Fields, { oauth, secrets, isRefresh
   const isUnknown = code !== '' && status <= 401 && !aboutRefresh.has(code);
   if (isRefresh && (isBare || isUnknown))
     return new UnexplainedRefusal(
-      `the token endpoint refused to renew the login with status ${status}${suffix}`,
+      `the token endpoint refused to refresh the login with status ${status}${suffix}`,
       detail,
       said,
     );
-  const what = aboutClient.has(code) ? 'the client id or the client secret of this server' : 'the request';
-  // Both ways are common, and an endpoint that wants the other one says only this.
+  const what = aboutClient.has(code) ? "this server's client id or client secret" : 'the request';
+  // Both methods are common, and an endpoint that requires the other one says no more than this.
   const advice =
-    code === 'invalid_client' && oauth.client_auth === undefined ? '; it may want "client_auth": "basic" in oauth' : '';
+    code === 'invalid_client' && oauth.client_auth === undefined
+      ? '; it may require "client_auth": "basic" in oauth'
+      : '';
   const message = `the token endpoint refused ${what} with status ${status}${suffix}${advice}`;
   return new OAuthError('server_error', message, detail, said);
 }
 
-/** A client at a token endpoint. `none` is a public client, which has no secret. */
+/** A client of a token endpoint. `none` is a public client, which has no secret. */
 type TokenClient = { clientId: string; clientSecret: string; clientAuth: 'basic' | 'body' | 'none' };
 
 type Question = {
@@ -257,7 +267,7 @@ type Question = {
 const limitBytes = 256 * 1024;
 const formHeaders = ['Content-Type', 'application/x-www-form-urlencoded', 'Accept', 'application/json'];
 
-/** One POST without a retry: a code can be used only once. @throws OutboundError */
+/** Sends one POST without a retry, because a code can be used only once. @throws OutboundError */
 export async function askTokenEndpoint(
   { workspaceId, tokenUrl, client, form, timeoutMs }: Question,
   { http, userAgent }: { http: HttpClient; userAgent: string },
@@ -267,7 +277,8 @@ export async function askTokenEndpoint(
   return http.send({
     workspaceId,
     origin: url.origin,
-    // A connection of its own: an answer with tokens must not arrive on a connection that another caller used.
+    // Undefined, so that the request gets a separate connection. A response with tokens must not arrive on a connection
+    // that another caller used.
     credentialHash: undefined,
     path: url.pathname + url.search,
     method: 'POST',
@@ -279,8 +290,8 @@ export async function askTokenEndpoint(
 }
 
 /**
- * How a client authenticates at a token endpoint (RFC 6749, 2.3): with the headers that are returned, or with fields that
- * are added to the form.
+ * Authenticates a client at a token endpoint (RFC 6749, 2.3), with the returned headers or with fields that are added
+ * to the form.
  * @throws OutboundError own_credential
  */
 function authenticateClient({ clientId, clientSecret, clientAuth }: TokenClient, form: URLSearchParams): string[] {
@@ -290,24 +301,30 @@ function authenticateClient({ clientId, clientSecret, clientAuth }: TokenClient,
   return [];
 }
 
-/** RFC 6749, 2.3.1: id and secret are form-encoded before they are joined. */
+/** Formats Basic credentials. The id and the secret are form-encoded before they are joined (RFC 6749, 2.3.1). */
 function basic(clientId: string, clientSecret: string): string {
-  // The search of the finished request does not read Base64.
+  // The search of the rendered request does not decode base64.
   if (holdsPlainCredential(`${clientId}:${clientSecret}`)) throw new OutboundError('own_credential', ownInBasic);
   return `Basic ${Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret)}`).toString('base64')}`;
 }
 
 const ownInBasic =
-  'the client id or the client secret holds an API key or a token of this service, which is never sent to an upstream; store the one that the token endpoint gave';
+  'the client id or client secret contains an API key or token of this service, which is never sent to an upstream; store the value that the provider issued';
 
 function formEncoded(text: string): string {
   return new URLSearchParams({ x: text }).toString().slice('x='.length);
 }
 
-/** Types of tokens that need a proof of possession, which we cannot make (RFC 9449; the drafts of mac and pop). */
+/**
+ * Token types that require a proof of possession, which this service cannot create (RFC 9449; the drafts of mac and
+ * pop).
+ */
 const proofTypes = new Set(['mac', 'dpop', 'pop']);
 
-/** Providers have many names for a token that is sent as bearer, so only the types above are refused (RFC 6749, 7.1). */
+/**
+ * Rejects token types that cannot be sent as bearer tokens. Providers have many names for bearer tokens, so only the
+ * types above are rejected (RFC 6749, 7.1).
+ */
 export function checkTokenType(tokenType: unknown): void {
   if (tokenType === undefined || tokenType === null || tokenType === '') return;
   if (typeof tokenType !== 'string') throw incomplete('token_type');
@@ -315,21 +332,21 @@ export function checkTokenType(tokenType: unknown): void {
   if (!proofTypes.has(type.toLowerCase())) return;
   throw new OAuthError(
     'server_error',
-    `the token endpoint gave a token of the type ${type} and only bearer tokens can be sent on`,
+    `the token endpoint returned a token of the type ${type}, but only bearer tokens can be forwarded`,
   );
 }
 
 /**
- * Whether a header can carry the value: with its characters, and with as many of them. A longer token would be good for no
- * request, but searched and kept all the same.
+ * Returns true if a header can carry the value: its characters and its length. A longer token would be usable in no
+ * request, but would still be searched and stored.
  */
 export function isToken(value: unknown): value is string {
   return typeof value === 'string' && value.length <= mostHeaderLength && /^[\x21-\x7e]+$/.test(value);
 }
 
 /**
- * A text that is kept beside a token, and is no longer than one, also as JSON, in which it is kept: a control character takes
- * six there. Undefined for no text.
+ * Returns a text that is stored next to a token. Like a token, it is limited in length, including as JSON, in which it
+ * is stored and a control character takes six bytes. Undefined if the field is not a string.
  * @throws OAuthError server_error
  */
 function textBesideToken(fields: { [name: string]: unknown }, name: 'refresh_token' | 'scope') {
@@ -343,8 +360,8 @@ function textBesideToken(fields: { [name: string]: unknown }, name: 'refresh_tok
 const maxSpanS = 10 * 365 * 24 * 60 * 60;
 
 /**
- * `expires_in` in whole ms, as times are stored, given as a number or as digits in a string. Undefined for 0 and anything
- * else.
+ * Converts `expires_in` to whole ms, the unit in which times are stored. It may be a number or a string of digits.
+ * Returns undefined for 0 and anything else.
  */
 export function spanOf(seconds: unknown): number | undefined {
   const isDigits = typeof seconds === 'string' && /^\d{1,12}$/.test(seconds);
@@ -353,10 +370,10 @@ export function spanOf(seconds: unknown): number | undefined {
 }
 
 export function incomplete(field: string): OAuthError {
-  return new OAuthError('server_error', `the token endpoint answered without a usable ${field}`);
+  return new OAuthError('server_error', `the token endpoint responded without a usable ${field}`);
 }
 
-/** The fields of an answer of a token endpoint. @throws OAuthError server_error */
+/** Parses the fields of a token endpoint's response. @throws OAuthError server_error */
 export function readFields(answer: Answer): { [name: string]: unknown } {
   const text = answer.body.toString('utf8');
   if (/^application\/x-www-form-urlencoded\b|^text\/plain\b/i.test(String(answer.headers['content-type']))) {
@@ -367,39 +384,45 @@ export function readFields(answer: Answer): { [name: string]: unknown } {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value as { [name: string]: unknown };
   } catch {
-    // Not JSON: reported below.
+    // Not JSON; reported below.
   }
-  // The status of an error page suffices.
+  // The status of an error page is sufficient.
   if (answer.status >= 400) return {};
   throw new OAuthError(
     'server_error',
-    'the token endpoint answered with something that is neither JSON nor a form',
+    'the token endpoint returned a response that is neither JSON nor a form',
     `status ${answer.status}`,
   );
 }
 
-/** Narrower than RFC 6749, 5.2, so that a code can hold neither markup nor a sentence. */
+/**
+ * Format of an error code. It is narrower than in RFC 6749, 5.2, so that a code can contain neither markup nor a
+ * sentence.
+ */
 const codePattern = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /**
- * The error code of a provider, such as redirect_uri_mismatch, or undefined when clients and people may not see it. It
- * must be one word, and hold none of `secrets`, which a careless or hostile provider could repeat there.
+ * Returns a provider's error code, such as redirect_uri_mismatch, or undefined if clients and people must not see it.
+ * It must be a single word, and contain none of `secrets`, which a careless or malicious provider could repeat there.
  */
 export function shownCode(error: string, secrets: readonly string[]): string | undefined {
-  // The length first: two long texts that the provider has chosen are not searched in each other.
+  // Checks the length first, so that two long texts from the provider are not searched in each other.
   if (!codePattern.test(error)) return undefined;
   const isPartOfSecret = secrets.some((secret) => secret.includes(error));
   return !isPartOfSecret && !holdsAny(error, secrets) ? error : undefined;
 }
 
 const longestSentence = 300;
-/** Maximum length that is read, so that a credential at the end of a shown sentence is found whole. */
+/** Maximum length that is processed, so that a credential at the end of a shown message is found completely. */
 const longestRead = 4000;
 
-/** Long words with a digit: codes, tokens and keys, also those that this service does not know. */
+/** Long words with a digit: codes, tokens, and keys, including those that this service does not know. */
 const maybeSecret = /(?=[\w+/=.~%-]*\d)[\w+/=.~%-]{16,}/g;
 
-/** The sentence with which a provider explains an error, on one line and without credentials; undefined for none. */
+/**
+ * Returns the message with which a provider explains an error, on one line and without credentials, or undefined if
+ * there is none.
+ */
 export function shownSentence(description: unknown, secrets: readonly string[]): string | undefined {
   if (typeof description !== 'string') return undefined;
   const known = secrets.filter((secret) => secret !== '');
@@ -413,14 +436,14 @@ function holdsAny(text: string, secrets: readonly string[]): boolean {
   return secrets.some((secret) => secret !== '' && text.includes(secret)) || redact(text, secrets) !== text;
 }
 
-/** The PKCE challenge of a verifier (RFC 7636, 4.2, S256). */
+/** Returns the PKCE challenge of a verifier (RFC 7636, 4.2, S256). */
 export function challengeOf(verifier: string): string {
   return createHash('sha256').update(verifier).digest('base64url');
 }
 
 /**
  * Wraps the key of a grant so that only the bearer of `secret` can unwrap it. A stolen database therefore reveals no
- * provider token, even with the master key.
+ * provider token, even together with the master key.
  */
 export function wrapKey(grantKey: Buffer, secret: string, grantId: string): string {
   return createKeyring([Buffer.from(secret)]).seal(grantKey.toString('base64'), `grant key|${grantId}`);
@@ -430,7 +453,7 @@ export function unwrapKey(wrapped: string, secret: string, grantId: string): Buf
   return Buffer.from(createKeyring([Buffer.from(secret)]).open(wrapped, `grant key|${grantId}`), 'base64');
 }
 
-/** Characters of a provider's tokens, by which their number in memory is limited. */
+/** Counts the characters of a provider's tokens, which limit the number of tokens in memory. */
 export function charactersOf({ accessToken, refreshToken = '', scope = '' }: ProviderTokens): number {
   return accessToken.length + refreshToken.length + scope.length;
 }

@@ -5,25 +5,28 @@ import { UnexplainedRefusal } from './provider.ts';
 /** Unexplained refusals in a row, and the time of the first one. */
 type Refusals = { count: number; firstAt: number; workspaceId: string };
 
-/** This many refusals in a row, over at least this time, end a login. */
+/** Number of refusals in a row, and the minimum time in ms between the first and the last, that end a login. */
 export const refusalsToEnd = 3;
 export const refusedToEndMs = 60_000;
 
-/** How long a refusal is remembered: an agent may call once a day. */
+/** Time for which a refusal is remembered, in ms. An agent may call only once a day. */
 const rememberedMs = 7 * 24 * 60 * 60_000;
-/** Above this many, the oldest are forgotten, and their logins take longer to end. */
+/**
+ * Maximum number of remembered logins. Above it, the oldest are dropped, and it takes longer for those logins to end.
+ */
 const maxRemembered = 10_000;
 
 /** Decides which failed refresh ends a login. */
 export type RefreshRefusals = ReturnType<typeof createRefreshRefusals>;
 
-/** `now` is in epoch ms. */
+/** Creates the list of refusals. `now` returns epoch ms. */
 export function createRefreshRefusals(now: () => number) {
   const remembered = createOwnedMemory<Refusals>({ max: maxRemembered, ownerOf: ({ workspaceId }) => workspaceId });
   return {
     /**
-     * The error of a failed refresh of the token that `key` names: invalid_grant where the login is over. A token endpoint
-     * that refuses without a reason may be mistaken for a moment, so one such refusal fails only the call that needed it.
+     * Returns the error of a failed refresh of the token identified by `key`: invalid_grant if the login is over. A
+     * token endpoint that refuses without a reason may be wrong temporarily, so a single refusal fails only the call
+     * that needed the token.
      */
     judge(error: OAuthError, key: string, workspaceId: string): OAuthError {
       if (!(error instanceof UnexplainedRefusal)) {

@@ -27,24 +27,27 @@ type Env = { Bindings: HttpBindings };
 
 export type OAuthRouterParts = OAuthParts &
   FaultReport & {
-    /** Rate limit of the open endpoints: whether the sender may make one more request in this minute. */
+    /** Returns true if the sender may make another request in this minute. Rate limit of the public endpoints. */
     mayAsk: (request: HttpBindings['incoming']) => boolean;
-    /** What a query of the store for a slug, which the sender may have made up, is counted with. */
+    /** Returns the charge for a query about a slug, which the sender may have made up. */
     lookFor: (request: HttpBindings['incoming']) => Lookup;
-    /** Limits how often the sender has the provider of a server asked; `failed` is called when it refused a code. */
+    /**
+     * Limits how often a sender can cause requests to a server's provider. Call `failed` if the provider refused a
+     * code.
+     */
     returns: <Result>(
       request: HttpBindings['incoming'],
       serverId: string,
       work: (failed: () => void) => Promise<Result>,
     ) => Promise<Result>;
     memory: MemoryBudget;
-    /** The address of a request, as limits count it. */
+    /** Returns the network of a request, as used by limits. */
     networkOf: (request: HttpBindings['incoming']) => string;
   };
 
 export const mostLoginBodyBytes = 64 * 1024;
 
-/** Routes of the authorization server. Errors become pages for people and JSON for clients. */
+/** Creates the routes of the authorization server. Errors become pages for people and JSON for clients. */
 export function createOAuthRouter(parts: OAuthRouterParts): Hono<Env> {
   const http = new Hono<Env>();
   addDiscovery(http, parts);
@@ -57,9 +60,12 @@ function requestIdOf(c: Context<Env>): string {
   return String(c.env.outgoing.getHeader('x-request-id'));
 }
 
-/** A server with a login. @throws AppError notFound; tooMany for an address that asked for many that do not exist */
+/**
+ * Finds a server with a login. @throws AppError notFound; tooMany for an address that has requested many unknown
+ * servers
+ */
 async function serverOf(c: Context<Env>, parts: OAuthRouterParts): Promise<LoginServer> {
-  // A check of this service itself has no sender.
+  // Internal checks of this service have no sender.
   const sender = (c.env as HttpBindings | undefined)?.incoming;
   const look = sender && parts.lookFor(sender);
   const server = await parts.findServer(c.req.param('slug') ?? '', look);
@@ -67,7 +73,7 @@ async function serverOf(c: Context<Env>, parts: OAuthRouterParts): Promise<Login
   return atHost(server, c.req.header('host'), parts);
 }
 
-/** A server as it is under the host that was asked. In local mode all names of this machine are addresses of it. */
+/** Returns a server as seen under the requested host. In local mode, all names of this machine lead to it. */
 function atHost(server: LoginServer, host: string | undefined, { ownHosts, baseUrl }: OAuthRouterParts): LoginServer {
   if (ownHosts.names.size === 1) return server;
   const below = server.issuer.slice(baseUrl.length);
@@ -76,8 +82,8 @@ function atHost(server: LoginServer, host: string | undefined, { ownHosts, baseU
 }
 
 /**
- * The address that a callback belongs to: the provider leads to the host of BASE_URL, and the state names the one where the
- * login began. Undefined where that is this one, or no name of this machine.
+ * Returns the URL to which a callback belongs. The provider redirects to the host of BASE_URL, and the state names the
+ * host where the login started. Returns undefined if that is this host, or not a name of this machine.
  */
 function startOf(c: Context<Env>, { ownHosts }: OAuthRouterParts): string | undefined {
   const host = hostOfState(c.req.query('state'));
@@ -86,7 +92,7 @@ function startOf(c: Context<Env>, { ownHosts }: OAuthRouterParts): string | unde
   return ownHosts.baseUrlAt(host) + pathname + search;
 }
 
-const notFound = () => new AppError('notFound', 'there is no login at this address');
+const notFound = () => new AppError('notFound', 'there is no login at this URL');
 
 function addDiscovery(http: Hono<Env>, parts: OAuthRouterParts): void {
   const document = (describe: (server: LoginServer, c: Context<Env>) => object) => async (c: Context<Env>) => {
@@ -111,13 +117,13 @@ function addDiscovery(http: Hono<Env>, parts: OAuthRouterParts): void {
   for (const route of [routes.serverMetadata, routes.serverMetadataBelow]) http.get(route, ofServer);
 }
 
-/** The address of a server on the host that was asked. */
+/** Returns the URL of a server on the requested host. */
 function addressAt({ issuer, ownAddress }: LoginServer, c: Context<Env>): string {
   const host = c.req.header('host')?.toLowerCase();
   return ownAddress !== undefined && new URL(ownAddress).host === host ? ownAddress : issuer;
 }
 
-/** Pages for people. No page redirects before the target is verified. */
+/** Adds the pages for people. No page redirects before the target is verified. */
 function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
   const shown =
     (answerTo: (c: Context<Env>, server: LoginServer) => Promise<OAuthAnswer>) => async (c: Context<Env>) => {
@@ -158,7 +164,7 @@ function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
   );
 }
 
-/** Endpoints that client software calls. */
+/** Adds the endpoints for client software. */
 function addClientEndpoints(http: Hono<Env>, parts: OAuthRouterParts): void {
   const json = (answerTo: (c: Context<Env>, server: LoginServer) => Promise<Response>) => async (c: Context<Env>) => {
     c.header('Access-Control-Allow-Origin', '*');
@@ -241,15 +247,16 @@ function send(c: Context<Env>, { status, html, location, cookies = [] }: OAuthAn
   return c.html(html, status as 200);
 }
 
-/** What is answered to something that was thrown. The headers of an error of ours are set, and `refused` is logged. */
+/**
+ * Converts a caught error to the error of the response. Sets the headers of an AppError. `refused` is the log message.
+ */
 function answered(c: Context<Env>, thrown: unknown, refused: string, parts: OAuthRouterParts) {
   if (thrown instanceof AppError) {
     for (const [name, value] of Object.entries(thrown.headers)) c.header(name, value);
     return { error: new OAuthError(oauthCodeOf(thrown), thrown.message), status: thrown.status };
   }
   if (!(thrown instanceof OAuthError)) parts.onUnexpected(thrown, requestIdOf(c));
-  const error =
-    thrown instanceof OAuthError ? thrown : new OAuthError('server_error', 'something went wrong inside the service');
+  const error = thrown instanceof OAuthError ? thrown : new OAuthError('server_error', 'an internal error occurred');
   const { code, message, detail } = error;
   if (detail !== undefined) parts.log(refused, { error: code, message, detail });
   return { error, status: oauthErrorStatus[code] };
@@ -257,7 +264,8 @@ function answered(c: Context<Env>, thrown: unknown, refused: string, parts: OAut
 
 function sendErrorPage(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts): Response {
   const { error, status } = answered(c, thrown, 'a login was refused', parts);
-  // 400 for an unknown client, 403 for a form or login of another browser: 401 would make browsers ask for a password.
+  // Uses 400 for an unknown client, and 403 for a form or login of another browser. A 401 would make browsers ask for a
+  // password.
   const shown = error.code === 'access_denied' ? 403 : status === 401 ? 400 : status;
   return c.html(errorPage(error, requestIdOf(c)), shown as 400);
 }
@@ -265,7 +273,7 @@ function sendErrorPage(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts
 function sendErrorJson(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts): Response {
   const { error, status } = answered(c, thrown, 'a client was refused', parts);
   if (error.code === 'slow_down') c.header('Retry-After', '60');
-  // The scheme that the client used (RFC 6749, 5.2). Any other client must not make a browser ask for a password.
+  // Names the scheme that the client used (RFC 6749, 5.2). Any other client must not make a browser ask for a password.
   if (error.code === 'invalid_client')
     c.header('WWW-Authenticate', usesBasic(c.req.header('authorization')) ? 'Basic realm="Toolhost"' : 'Bearer');
   return c.json({ error: error.code, error_description: errorDescription(error.message) }, status as 400);
@@ -274,8 +282,8 @@ function sendErrorJson(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts
 type Described = Pick<LoginServer, 'issuer' | 'slug' | 'name' | 'scopes'>;
 
 /**
- * Protected resource metadata (RFC 9728, 2) of a server or of a view, whose title is `name`. `resource` is exactly the
- * URL that people configure. The authorization server is that of the server in both cases.
+ * Returns the protected resource metadata (RFC 9728, 2) of a server or a view, whose title is `name`. `resource` is
+ * exactly the URL that people configure. The authorization server is the server's in both cases.
  */
 export function resourceMetadata(server: Described, resource: string, name = server.name): object {
   return {
@@ -287,7 +295,7 @@ export function resourceMetadata(server: Described, resource: string, name = ser
   };
 }
 
-/** Authorization server metadata (RFC 8414, 2; RFC 9207, 3; CIMD draft). */
+/** Returns the authorization server metadata (RFC 8414, 2; RFC 9207, 3; CIMD draft). */
 function serverMetadata(
   server: Described & Pick<LoginServer, 'mode'>,
   { baseUrl, takesDocuments }: Pick<OAuthParts, 'baseUrl' | 'takesDocuments'>,
@@ -314,7 +322,7 @@ function serverMetadata(
   };
 }
 
-/** Omits an empty list (RFC 8414, 3.2; RFC 9728, 3.2). */
+/** Returns the advertised scopes. Omits an empty list (RFC 8414, 3.2; RFC 9728, 3.2). */
 function advertisedScopes(scopes: readonly string[]): { scopes_supported?: string[] } {
   const advertised = scopes.filter((scope) => scope !== offlineScope);
   return advertised.length > 0 ? { scopes_supported: advertised } : {};

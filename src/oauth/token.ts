@@ -35,7 +35,7 @@ import { openRefreshToken, passOn, refreshHeld } from './passthrough.ts';
 import { challengeOf, openTokens, unwrapKey, wrapKey } from './provider.ts';
 import { refreshAtProvider } from './provider-tokens.ts';
 
-/** `POST /mcp/{slug}/token`. @throws OAuthError, which the router renders per RFC 6749, 5.2 */
+/** Handles `POST /mcp/{slug}/token`. @throws OAuthError, which the router renders according to RFC 6749, 5.2 */
 export async function redeem(server: LoginServer, request: ClientRequest, parts: RequestParts): Promise<TokenAnswer> {
   const { form } = request;
   rejectDuplicates(form);
@@ -55,9 +55,9 @@ export async function redeem(server: LoginServer, request: ClientRequest, parts:
   }
 }
 
-/** A request to the token endpoint. `target` is what `resource` names; undefined when it is absent. */
+/** A request to the token endpoint. `target` is the one that `resource` names. Undefined if it is absent. */
 type TokenRequest = { clientId: string; form: URLSearchParams; target: Target | undefined };
-/** The server, or a view of it. */
+/** The server, or one of its views. */
 type Target = { view: string | undefined };
 
 function targetOf(server: LoginServer, form: URLSearchParams): Target | undefined {
@@ -66,12 +66,12 @@ function targetOf(server: LoginServer, form: URLSearchParams): Target | undefine
   return resources.length === 0 ? undefined : { view };
 }
 
-/** A token is for what the person agreed to, so a request cannot name anything else (RFC 8707, 2.2). */
+/** Rejects a request that names another target than the person agreed to (RFC 8707, 2.2). */
 function checkTarget(server: LoginServer, target: Target | undefined, view: string | undefined): void {
   if (!target || target.view === view) return;
   throw new OAuthError(
     'invalid_target',
-    `resource names ${resourceOf(server, target.view)}; it must be ${resourceOf(server, view)}, which the login was for`,
+    `resource names ${resourceOf(server, target.view)}; it must be ${resourceOf(server, view)}, the resource of the login`,
   );
 }
 
@@ -92,7 +92,8 @@ async function redeemCode(
   checkAlive(server, grant);
   const grantKey = unwrapKey(code.wrapped_key, secret, grant.id);
   const tokens = openTokens(parts.keyring, grant, grantKey);
-  // The code is spent together with what it gives, so after a fault of the database the client can send it again.
+  // The code is consumed in the same transaction in which its tokens are stored, so that the client can send it again
+  // after a database failure.
   if (server.mode === 'passthrough') {
     const answer = await passOn(server, { clientId, tokens, view: viewOfAgreement(grant.agreement) }, parts);
     const isFirst = await transact(parts.db, async (db) => {
@@ -113,7 +114,10 @@ async function redeemCode(
   return answer;
 }
 
-/** A code that comes again may have been stolen, so it ends what it gave. */
+/**
+ * Creates the error for a code that was already used or has expired. A reused code may have been stolen, so its grant
+ * is revoked.
+ */
 async function refusedCode(code: Code, parts: OAuthParts): Promise<OAuthError> {
   if (code.expires_at > parts.now() || code.used_at !== null) await endGrant(code.grant_id, parts);
   return refused('code used before or expired');
@@ -122,7 +126,7 @@ async function refusedCode(code: Code, parts: OAuthParts): Promise<OAuthError> {
 /** Checks everything that the code was bound to when it was issued. */
 function checkCode(code: Code, clientId: string, form: URLSearchParams): void {
   if (code.client_id !== clientId) throw refused('code of another client');
-  // It may be left out, as PKCE binds the code to the client that asked for it (OAuth 2.1, 10.2).
+  // The redirect URI may be omitted, because PKCE binds the code to the client that requested it (OAuth 2.1, 10.2).
   if (code.redirect_uri !== (form.get('redirect_uri') || code.redirect_uri)) throw refused('another redirect_uri');
   const verifier = form.get('code_verifier') ?? '';
   if (!/^[A-Za-z0-9\-._~]{43,128}$/.test(verifier) || challengeOf(verifier) !== code.code_challenge)
@@ -133,11 +137,11 @@ function checkAlive(server: LoginServer, grant: Grant): void {
   if (grant.revoked_at !== null) throw refused('grant revoked');
   if (grant.broken_at !== null) throw refused('grant broken');
   const view = viewOfAgreement(grant.agreement);
-  if (!isAgreed(grant.agreement, { ...server, view })) throw refused('the server changed what was agreed to');
-  if (view !== undefined && !server.views.includes(view)) throw refused('the view is gone');
+  if (!isAgreed(grant.agreement, { ...server, view })) throw refused('the server changed after the person agreed');
+  if (view !== undefined && !server.views.includes(view)) throw refused('the view no longer exists');
 }
 
-/** Ends a grant in every replica. `note` writes that down, in the same transaction, where the grant had not ended before. */
+/** Ends a grant in all replicas. `note` records that in the same transaction, unless the grant had already ended. */
 async function endGrant(id: string, parts: OAuthParts, note?: (db: Db) => Promise<void>): Promise<void> {
   await transact(parts.db, async (db) => {
     if (await endGrantWithin(db, id, parts)) await note?.(db);
@@ -151,7 +155,7 @@ async function endGrantWithin(db: Db, id: string, parts: OAuthParts): Promise<bo
   return found;
 }
 
-/** Writes an event of a login down, in the transaction of what it is about. */
+/** Records a login event, in the transaction of the change itself. */
 export function noteEvent(db: Db, event: LoginRecord, { random, now }: OAuthParts): Promise<void> {
   const { server, workspaceId, name, detail, requestId } = event;
   return insertLoginEvent(db, server.id, {
@@ -169,12 +173,16 @@ export function noteEvent(db: Db, event: LoginRecord, { random, now }: OAuthPart
 
 /** Number of rotations after which an old refresh token is deleted, and then refused like any unknown token. */
 const rememberedRotations = 100;
-/** Most access tokens, and most refresh tokens, of one grant: about twice what the remembered rotations give. */
+/**
+ * Maximum number of access tokens, and of refresh tokens, of one grant: about twice the number that the retained
+ * rotations produce.
+ */
 const rememberedTokens = 200;
 
 /**
- * Rotation (OAuth 2.1, 4.3.1): each refresh token can be used once. Because answers get lost, the previous token is
- * accepted for `spans.grace` as long as its successor was not used. Use of an older token is theft and ends the grant.
+ * Redeems a refresh token, with rotation (OAuth 2.1, 4.3.1): each refresh token can be used once. Because responses get
+ * lost, the previous token is accepted for `spans.grace` as long as its successor was not used. Use of an older token
+ * is treated as theft and ends the grant.
  */
 async function redeemRefreshToken(
   server: LoginServer,
@@ -216,12 +224,12 @@ async function redeemRefreshToken(
   });
   if (answer) return answer;
   await endGrant(grant.id, parts);
-  throw refused('refresh token used again after its time');
+  throw refused('refresh token reused after the grace period');
 }
 
 /**
- * The provider's tokens, refreshed when they have expired. If the person must log in again, the agent learns it here,
- * where OAuth defines how to react, and not at its next call.
+ * Returns the provider's tokens, refreshed if they have expired. If the person must log in again, the agent learns it
+ * here, where OAuth defines how to react, and not at its next call.
  */
 async function liveTokens(
   server: LoginServer,
@@ -232,7 +240,7 @@ async function liveTokens(
   const tokens = openTokens(parts.keyring, grant, grantKey);
   if (tokens.expiresAt === undefined || tokens.expiresAt > parts.now()) return tokens;
   const renewed = await refreshAtProvider(server, { grant, grantKey, tokens, accessExpiresAt: 0 }, parts);
-  if (!renewed) throw refused('the provider no longer honours the login');
+  if (!renewed) throw refused('the provider no longer accepts the login');
   return renewed.tokens;
 }
 
@@ -242,10 +250,10 @@ function isDirectPredecessor(grant: Grant, generation: number, parts: OAuthParts
   );
 }
 
-/** Input for issuing new tokens of ours. */
+/** Input for issuing tokens. */
 type Issued = { grant: Grant; generation: number; grantKey: Buffer; tokens: ProviderTokens };
 
-/** Issues new tokens. Without a refresh token of the provider they expire with its access token. */
+/** Issues new tokens. Without a refresh token from the provider, they expire together with its access token. */
 async function issue({ grant, generation, grantKey, tokens }: Issued, parts: OAuthParts, db: Db): Promise<TokenAnswer> {
   const now = parts.now();
   const endsWithProvider = tokens.expiresAt !== undefined && tokens.refreshToken === undefined;
@@ -274,14 +282,14 @@ async function issue({ grant, generation, grantKey, tokens }: Issued, parts: OAu
 }
 
 /**
- * Fewer scopes than were asked for, where the provider names those (RFC 6749, 5.1); otherwise what was asked for. Providers
- * may call a scope by another name in their answer, and clients end a login with scopes that they do not know. Offline
- * access is left out: it is not advertised, so no client asks for it.
+ * Returns the granted scopes if the provider names fewer than were requested (RFC 6749, 5.1), otherwise the requested
+ * ones. Providers may return a scope under another name, and clients end a login with scopes that they do not know.
+ * Offline access is omitted, because it is not advertised and no client requests it.
  */
 function scopeOf(grant: Grant, tokens: ProviderTokens): { scope?: string } {
   const asked = shown(grant.scope.split(' '));
   const text = tokens.scope?.trim() ?? '';
-  // Some providers separate scopes by commas, which a scope itself may contain.
+  // Some providers separate scopes with commas, which a scope itself may contain.
   const granted = shown(text.split(/\s/.test(text) ? /\s+/ : ','));
   const isNarrower = granted.length > 0 && granted.every((scope) => asked.includes(scope));
   const scope = (isNarrower ? granted : asked).join(' ');
@@ -293,8 +301,8 @@ function shown(scopes: readonly string[]): string[] {
 }
 
 /**
- * `POST /mcp/{slug}/revoke` (RFC 7009): either token ends the whole grant. Unknown tokens are no error (2.2).
- * A token of the provider cannot be ended here, and the answer says so instead of claiming it (2.2.1).
+ * Handles `POST /mcp/{slug}/revoke` (RFC 7009). Either token ends the whole grant. Unknown tokens are not an error
+ * (2.2). A token of the provider cannot be revoked here, and the response says so instead of claiming success (2.2.1).
  * @throws OAuthError invalid_client, invalid_request, unsupported_token_type
  */
 export async function revoke(
@@ -320,7 +328,10 @@ export async function revoke(
   await endGrant(grant.id, parts, (db) => noteEvent(db, event, parts));
 }
 
-/** Whether a token may be one that passthrough hands out: the provider's access token, or its sealed refresh token. */
+/**
+ * Returns true if a token may have been issued by passthrough: the provider's access token, or its sealed refresh
+ * token.
+ */
 function isOfProvider(token: string, { mode }: LoginServer): boolean {
   return token.startsWith('thp_') || (mode === 'passthrough' && !/^th[ar]_/.test(token));
 }

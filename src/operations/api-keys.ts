@@ -60,26 +60,25 @@ const keyRecord = z.object({
     .array(z.string())
     .max(100)
     .optional()
-    .describe('Slugs that it is limited to; absent when it is good for every server, or has views only.'),
-  views: z.array(z.string()).max(100).optional().describe('Views that it is limited to, each as slug/view.'),
+    .describe(
+      'Slugs of the servers that the key is limited to; absent if it is valid for every server or is limited to views only.',
+    ),
+  views: z.array(z.string()).max(100).optional().describe('Views that the key is limited to, each as slug/view.'),
   created_at: time,
   created_by: z.string(),
   created_by_name: actorName,
   creator_left: z
     .literal(true)
     .optional()
-    .describe('The person who made it, themselves or with a key of theirs, is no longer a member.'),
+    .describe('True if the person who created the key, directly or with another key, is no longer a member.'),
   expires_at: time.optional(),
   last_used_at: time.optional(),
   revoked_at: time.optional(),
-  limits: z
-    .object(keyLimitInputs)
-    .optional()
-    .describe('What the key is limited to; absent where it has no limit of its own.'),
+  limits: z.object(keyLimitInputs).optional().describe('Limits of the key; absent if it has none.'),
 });
 nameSchema('Key', keyRecord);
 
-/** Names of the makers of keys, as of now. */
+/** Current names of the creators of keys, and the IDs of keys whose creator is no longer a member. */
 type Makers = { names: ReadonlyMap<string, string>; leftIds: ReadonlySet<string> };
 
 function toRecord(key: ApiKey, makers: Makers): z.input<typeof keyRecord> {
@@ -101,51 +100,56 @@ function toRecord(key: ApiKey, makers: Makers): z.input<typeof keyRecord> {
   };
 }
 
-/** Characters of a slug and a view with a slash, and most views of a key, whose servers are read when it is made. */
+/**
+ * Maximum length of a view as slug/view, and maximum number of views of a key, whose servers are read when it is
+ * created.
+ */
 const longestView = 104;
 const mostViewsOfKey = 50;
 
-/** A little over ten years. */
+/** Maximum lifetime of a key in seconds: a little over ten years. */
 const longestS = 3660 * 24 * 60 * 60;
 
 const createApiKey = operation({
   name: 'createApiKey',
-  summary: 'Make an API key; the key itself is shown this once',
+  summary: 'Create an API key; the key itself is returned only once',
   description:
-    'A key that is made with a key has its expiry and its limits, or less, and is revoked with it. Its calls also count in the limits of that key. A person and the operator have no such bounds.',
+    'A key that is created with another key inherits its expiry and its limits as upper bounds, and is revoked with it. Its calls also count toward the limits of that key. Keys created by a person or the operator have no such bounds.',
   scope: 'manage:write',
   effect: 'write',
   makesCredential: true,
   isTool: false,
   input: z.strictObject({
-    name: singleLineText(100).describe('What the key is for.'),
+    name: singleLineText(100).describe('Purpose of the key.'),
     scopes: z
       .array(z.enum(keyScopes))
       .min(1)
       .max(keyScopes.length)
-      .describe('manage (or its halves manage:read, manage:write) and call.'),
+      .describe('Scopes of the key: manage (or only manage:read or manage:write), and call.'),
     servers: z
       .array(z.string().max(63))
       .min(1)
       .max(100)
       .optional()
-      .describe('Slugs of servers of the workspace to limit the key to.'),
+      .describe('Slugs of the servers to limit the key to.'),
     views: z
       .array(z.string().max(longestView))
       .min(1)
       .max(mostViewsOfKey)
       .optional()
-      .describe('Views to limit the key to, each as slug/view, besides servers. Such a key has only the scope call.'),
-    expires_at: z.iso.datetime().optional().describe('When the key stops working; never when absent.'),
+      .describe(
+        'Views to limit the key to, each as slug/view, in addition to servers. Such a key can only have the scope call.',
+      ),
+    expires_at: z.iso.datetime().optional().describe('Time when the key expires; if absent, it never expires.'),
     expires_in: z
       .int()
       .min(1)
       .max(longestS)
       .optional()
-      .describe('Seconds until the key stops working, by the clock of the service; instead of expires_at.'),
+      .describe('Seconds until the key expires, by the clock of the service. Use instead of expires_at.'),
     ...keyLimitInputs,
   }),
-  output: keyRecord.extend({ key: z.string().describe('The key. It cannot be shown again.') }),
+  output: keyRecord.extend({ key: z.string().describe('The key itself. It cannot be shown again.') }),
   async run(context, input) {
     refuseMoreThanOwn(context, input.scopes);
     if (input.servers) await refuseUnknownServers(context, input.servers);
@@ -155,7 +159,7 @@ const createApiKey = operation({
     refuseLongChain(bounds);
     const field = input.expires_in === undefined ? 'expires_at' : 'expires_in';
     const expiresAt = boundedExpiry(expiryOf(input, createdAt), field, bounds);
-    refuseLimitsAboveOwn(input, bounds, 'The key was not made');
+    refuseLimitsAboveOwn(input, bounds, 'The key was not created');
     const limits = keyLimitsFrom({ ...fieldsOf(bounds.limits), ...input });
     const { id, key } = formatApiKey(context.random(9), context.random(32));
     const stored: ApiKey = {
@@ -183,33 +187,39 @@ const createApiKey = operation({
   }),
 });
 
-/** A span needs no clock at the caller that agrees with ours. @throws AppError invalid */
+/**
+ * Computes the expiry. A lifetime in seconds works even if the caller's clock differs from ours.
+ * @throws AppError invalid
+ */
 function expiryOf(input: { expires_at?: string | undefined; expires_in?: number | undefined }, now: number) {
   const { expires_at: at, expires_in: seconds } = input;
   if (at !== undefined && seconds !== undefined) {
-    throw invalid([{ path: 'expires_in', message: 'comes with expires_at; allowed: one of the two' }]);
+    throw invalid([{ path: 'expires_in', message: 'cannot be combined with expires_at; allowed: one of the two' }]);
   }
   if (seconds !== undefined) return now + seconds * 1000;
   if (at === undefined) return undefined;
   const expiresAt = Date.parse(at);
   if (expiresAt > now) return expiresAt;
-  throw invalid([{ path: 'expires_at', message: 'is in the past; allowed: a time to come' }]);
+  throw invalid([{ path: 'expires_at', message: 'is in the past; allowed: a future time' }]);
 }
 
-/** Refuses to create a key with more rights than the credential of the actor. */
+/** Refuses to create a key with more scopes than the credential of the actor has. */
 function refuseMoreThanOwn(context: Context, wanted: readonly (typeof keyScopes)[number][]): void {
   const { scopes } = context.actor;
   for (const scope of wanted) {
     const isOwn = scope === 'manage' ? scopes.includes('manage') : covers(scopes, scope);
     if (!isOwn)
-      throw new AppError('forbidden', `a key with the scope ${scope} can only be made by a credential that has it`);
+      throw new AppError(
+        'forbidden',
+        `a key with the scope ${scope} can only be created with a credential that has this scope`,
+      );
   }
 }
 
-/** Number of unknown slugs that get a hint. */
+/** Maximum number of unknown slugs that get a hint. */
 const mostHints = 5;
 
-/** Refuses a key for an unknown server. A key whose server is deleted later stays. */
+/** Refuses a key for an unknown server. A key stays valid if its server is deleted later. */
 async function refuseUnknownServers(context: Context, slugs: readonly string[]): Promise<void> {
   const page = { limit: slugs.length, after: undefined };
   const { rows } = await listSlugs(context.db, context.actor.workspaceId, slugs, page);
@@ -225,10 +235,10 @@ async function refuseUnknownServers(context: Context, slugs: readonly string[]):
       message: `there is no server ${JSON.stringify(slug)} in this workspace${instead}`,
     });
   }
-  throw invalid(problems, 'The key was not made');
+  throw invalid(problems, 'The key was not created');
 }
 
-/** @throws AppError invalid for a view that is not in the workspace, and for another scope than `call` */
+/** Refuses views that do not exist, and scopes other than `call`. @throws AppError invalid */
 async function refuseUnknownViews(
   context: Context,
   views: readonly string[],
@@ -236,8 +246,8 @@ async function refuseUnknownViews(
 ): Promise<void> {
   const wrong = scopes.find((scope) => scope !== 'call');
   if (wrong !== undefined) {
-    const message = `a key that is limited to views only calls tools; found ${wrong}, allowed: call`;
-    throw invalid([{ path: 'scopes', message }], 'The key was not made');
+    const message = `a key that is limited to views can only call tools; found ${wrong}; allowed: call`;
+    throw invalid([{ path: 'scopes', message }], 'The key was not created');
   }
   const named = new Map<string, ReadonlySet<string>>();
   const problems: Problem[] = [];
@@ -258,7 +268,7 @@ async function refuseUnknownViews(
       message: `there is no view ${JSON.stringify(wanted)} in this workspace; allowed: slug/view${near}`,
     });
   }
-  if (problems.length > 0) throw invalid(problems, 'The key was not made');
+  if (problems.length > 0) throw invalid(problems, 'The key was not created');
 }
 
 async function viewsOf({ db, actor }: Context, slug: string): Promise<ReadonlySet<string>> {
@@ -278,8 +288,8 @@ const listApiKeys = operation({
       .string()
       .max(100)
       .optional()
-      .describe('Id of a member: only keys that they made, themselves or with a key of theirs, and that still work.'),
-    query: queryInput.optional().describe('Words in the name, or the id. Not together with made_by.'),
+      .describe('ID of a member. Returns only active keys that the member created, directly or with another key.'),
+    query: queryInput.optional().describe('Words in the name, or the ID of a key. Cannot be combined with made_by.'),
     ...pageInputs,
   }),
   output: z.object({ keys: z.array(keyRecord), next_cursor: nextCursor }),
@@ -306,10 +316,10 @@ async function makersOf(context: Context, keys: readonly ApiKey[]): Promise<Make
   return { names, leftIds: new Set(left.map(([id]) => id)) };
 }
 
-/** Keys that are named; a count counts all. */
+/** Maximum number of revoked keys that a response lists; the count includes all. */
 const mostNamed = 100;
 
-/** Revokes many keys, some in each statement. */
+/** Revokes many keys, a batch per statement. */
 export async function revokeKeys(context: Context, all: readonly string[], at: number): Promise<void> {
   const { db, actor } = context;
   for (const ids of inPieces(all)) {
@@ -320,27 +330,30 @@ export async function revokeKeys(context: Context, all: readonly string[], at: n
 
 const revokeApiKey = operation({
   name: 'revokeApiKey',
-  summary: 'Revoke an API key, and the keys that were made with it; they stop working everywhere within two seconds',
+  summary: 'Revoke an API key and the keys that were created with it; they stop working everywhere within two seconds',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
   isTool: false,
-  input: z.strictObject({ id: z.string().max(100).describe('Id of the key, key_…') }),
+  input: z.strictObject({ id: z.string().max(100).describe('ID of the key (key_…).') }),
   output: z.object({
     revoked: z.string(),
     revoked_keys: z
       .array(z.string())
       .max(mostNamed)
       .optional()
-      .describe(`Ids of the keys that were made with it and are revoked too; at most ${mostNamed}.`),
-    revoked_key_count: z.int().optional().describe('How many such keys there were; absent where there were none.'),
+      .describe(`IDs of the keys that were created with this key and are revoked with it; at most ${mostNamed}.`),
+    revoked_key_count: z
+      .int()
+      .optional()
+      .describe('Number of keys that were revoked with this key; absent if there were none.'),
   }),
   async run(context, { id }) {
     const { db, actor } = context;
     const at = context.now();
     const made = (await workingKeysMadeBy(db, actor.workspaceId, id, at)).map((key) => key.id);
     if (!(await revoke(db, actor.workspaceId, id, at))) {
-      throw new AppError('notFound', 'there is no such key in this workspace, or it is revoked already');
+      throw new AppError('notFound', 'there is no such key in this workspace, or it is already revoked');
     }
     await recordChange(db, context, 'key', id);
     await revokeKeys(context, made, at);
@@ -350,11 +363,11 @@ const revokeApiKey = operation({
   audit: ({ id }, { revoked: _, ...also }) => ({ target: id, detail: also }),
 });
 
-/** What a key bounds in the keys that are made and changed with it; nothing where the actor is no key. */
+/** Upper bounds of a key for the keys that are created and changed with it; empty if the actor is not a key. */
 type KeyBounds = {
   expiresAt: number | undefined;
   limits: KeyLimits;
-  /** Number of keys that led to the new one. */
+  /** Number of keys in the chain of creators of the new key. */
   chain: number;
 };
 
@@ -371,18 +384,18 @@ function refuseLongChain({ chain }: KeyBounds): void {
   if (chain <= maxMakers) return;
   throw new AppError(
     'forbidden',
-    `this key ends a chain of ${maxMakers} keys, each made with the one before; create the key with an earlier one`,
+    `this key is the last of a chain of ${maxMakers} keys, each created with the previous one; create the key with an earlier one`,
   );
 }
 
-/** The end of a key that is made: at the latest that of the key that makes it. @throws AppError invalid */
+/** Returns the expiry of a new key, at the latest that of the key that creates it. @throws AppError invalid */
 function boundedExpiry(wanted: number | undefined, field: string, { expiresAt }: KeyBounds): number | undefined {
   if (wanted === undefined || expiresAt === undefined || wanted <= expiresAt) return wanted ?? expiresAt;
-  const message = `is after the end of the key that makes it; allowed: until ${isoTime(expiresAt)}, which is also what counts when it is absent`;
-  throw invalid([{ path: field, message }], 'The key was not made');
+  const message = `is after the expiry of the key that you use; allowed: until ${isoTime(expiresAt)}, which is also the default`;
+  throw invalid([{ path: field, message }], 'The key was not created');
 }
 
-/** Refuses a limit above that of the actor, and to remove one that the actor has. @throws AppError invalid */
+/** Refuses limits above those of the actor, and the removal of limits that the actor has. @throws AppError invalid */
 function refuseLimitsAboveOwn(input: LimitInputs, { limits }: KeyBounds, outcome: string): void {
   const problems: Problem[] = [];
   for (const field of keyFieldNames) {
@@ -407,14 +420,14 @@ const { calls_per_second, calls_per_minute, calls_per_day } = limitInputs;
 
 const setKeyLimits = operation({
   name: 'setKeyLimits',
-  summary: 'Set or remove what an API key is limited to',
+  summary: 'Set or remove the limits of an API key',
   description:
-    'What is absent stays; null removes a limit. Keys that were made with it, and with these, get at most the same. A key changes neither its own limits nor those of another key above its own. It counts in every process within two seconds.',
+    'Absent limits stay as they are, and null removes a limit. Limits of keys that were created with this key, directly or indirectly, are lowered to the new limits. A key cannot change its own limits, and cannot raise limits of other keys above its own. The change takes effect in every process within two seconds.',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
   input: z.strictObject({
-    id: z.string().max(100).describe('Id of the key, key_…'),
+    id: z.string().max(100).describe('ID of the key (key_…).'),
     calls_per_second,
     calls_per_minute,
     calls_per_day,
@@ -436,7 +449,7 @@ const setKeyLimits = operation({
   isUnchanged,
 });
 
-/** The limits, by key, of those that were made with a key, and with these, and that have more than it has now. */
+/** Returns the lowered limits of all keys that were created with a key, even indirectly, and exceed its limits. */
 async function loweredBelow({ db, actor, now }: Context, id: string, most: KeyLimits): Promise<[string, KeyLimits][]> {
   const made = await workingKeysMadeBy(db, actor.workspaceId, id, now());
   return made.flatMap(({ id: key, limits = {} }): [string, KeyLimits][] => {
@@ -445,7 +458,7 @@ async function loweredBelow({ db, actor, now }: Context, id: string, most: KeyLi
   });
 }
 
-/** Stores the limits of keys, those of thousands in few statements. */
+/** Stores the limits of keys. Keys with equal limits share statements, so thousands need only a few. */
 async function storeAll(context: Context, limitsByKey: ReadonlyMap<string, KeyLimits>): Promise<void> {
   const { db, actor } = context;
   const groups = Map.groupBy(limitsByKey.keys(), (id) => JSON.stringify(limitsByKey.get(id)));
@@ -457,7 +470,7 @@ async function storeAll(context: Context, limitsByKey: ReadonlyMap<string, KeyLi
   }
 }
 
-/** Of each limit the lower one; absent is none. */
+/** Returns the lower of each limit; an absent limit is unlimited. */
 function lowest(a: KeyLimits, b: KeyLimits): KeyLimits {
   const names = new Set([...Object.keys(a), ...Object.keys(b)] as (keyof KeyLimits)[]);
   return Object.fromEntries([...names].map((name) => [name, Math.min(a[name] ?? Infinity, b[name] ?? Infinity)]));

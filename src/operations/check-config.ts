@@ -11,16 +11,16 @@ import { AppError, invalid, JobError, type Problem } from '../errors.ts';
 import type { StoredServer } from '../store/servers/servers.ts';
 import { type Context, type RuleSource, rulesOf } from './operation.ts';
 
-/** Problems and warnings of a configuration. `config` is set when it is valid, with defaults filled in. */
+/** Problems and warnings of a configuration. `config` is set if the configuration is valid, with defaults applied. */
 export type CheckedConfig = {
   config?: ServerConfig;
   problems: readonly Problem[];
   warnings: readonly Warning[];
-  /** What the tool is, when it is a document of another program. */
+  /** Set if the tool is a document of another program: a description of what it is. */
   foreign?: string | undefined;
 };
 
-/** Facts about a valid configuration. `ofSecrets` is what decides where its secrets go, with a tool for each host. */
+/** Facts about a valid configuration. `ofSecrets` decides where its secrets are sent, with one tool for each host. */
 type ConfigFacts = { tools: number; access: Access; ofSecrets: OfSecrets };
 
 /** Checks a configuration on a thread. @throws JobError */
@@ -29,20 +29,23 @@ export type CheckConfigOnThread = (
   workspaceId: string,
 ) => Promise<ConfigurationJob['output']>;
 
-/** The check of a large configuration, made before its transaction, and the version of the server that it is based on. */
+/** Check of a large configuration, made before its transaction, with the version of the server that it is based on. */
 export type Precheck = CheckedConfig & { version: number | undefined };
 
-/** Thrown in a transaction when the server was changed after its new configuration was checked; it is repeated once. */
+/**
+ * Thrown in a transaction if the server was changed after its new configuration was checked; the check is repeated
+ * once.
+ */
 export class StalePrecheck extends AppError {
   constructor() {
-    super('conflict', 'the server was changed again and again meanwhile; repeat your change');
+    super('conflict', 'the server was changed several times while this change was checked; repeat your change');
   }
 }
 
 /**
- * Check of a configuration on a thread. Configurations are transferred as JSON text, a valid one also back when `purpose`
- * is to store it, or a tool of it. For a stored configuration, which is valid, only the warnings are computed. `stored`
- * are the names of the secrets that have a value.
+ * Job that checks a configuration on a thread. Configurations are transferred as JSON text; a valid one is also
+ * returned if `purpose` is to store it or one of its tools. For a stored configuration, which is valid, only the
+ * warnings are computed. `stored` contains the names of the secrets that have a value.
  */
 export type ConfigurationJob = {
   input: {
@@ -60,17 +63,20 @@ function isLarge(raw: unknown): boolean {
   return hasVariables && hasMorePlaceholders(raw, mostParsed.characters / mostVariableLength);
 }
 
-/** `stored` are the names of the secrets that have a value. */
+/** Checks a configuration on this thread. `stored` contains the names of the secrets that have a value. */
 function checkDirectly(raw: unknown, rules: ConfigRules, stored: readonly string[]): CheckedConfig {
   const { config, problems } = checkServerConfig(raw, rules);
   return config ? { config, problems, warnings: warningsOf(config, new Set(stored)) } : { problems, warnings: [] };
 }
 
-/** What a configuration is checked for: the server that it changes, names of secrets with a value, whether one tool is meant. */
+/**
+ * Purpose of a check: the server that the configuration changes, names of secrets with a value, and true if only one
+ * tool is checked.
+ */
 type CheckOf = { current?: StoredServer | undefined; stored?: readonly string[]; isTool?: boolean };
 
 /**
- * Checks a configuration. A large one is checked by a thread before its transaction, and in it the result is used.
+ * Checks a configuration. A thread checks a large one before its transaction, which then uses the result.
  * @throws AppError tooLarge, tooMany, and in a transaction StalePrecheck
  */
 export async function checkConfig(context: Context, raw: unknown, of: CheckOf): Promise<CheckedConfig> {
@@ -84,13 +90,19 @@ export async function checkConfig(context: Context, raw: unknown, of: CheckOf): 
   return config === undefined ? found : { ...found, config: (await parseStored(config)) as ServerConfig };
 }
 
-/** Checks a large configuration before the transaction that stores it, which must not wait for a thread. */
+/**
+ * Checks a large configuration before the transaction that stores it, because the transaction must not wait for a
+ * thread.
+ */
 export async function precheck(context: Context, raw: unknown, of: CheckOf): Promise<Precheck | undefined> {
   if (!context.checkConfigOnThread || !isLarge(raw)) return undefined;
   return { ...(await checkConfig(context, raw, of)), version: of.current?.version };
 }
 
-/** The same for an answer that only reports: a large configuration stays on the thread. @throws AppError tooLarge, tooMany */
+/**
+ * Checks a configuration only to report on it, so a large configuration stays on the thread.
+ * @throws AppError tooLarge, tooMany
+ */
 export async function reportOn(
   context: Context,
   raw: unknown,
@@ -108,7 +120,7 @@ export function factsOf(config: ServerConfig): ConfigFacts {
   return { tools: tools.length, access: accessOf(config), ofSecrets };
 }
 
-/** A large value as JSON, in a turn of its own. */
+/** Serializes a large value to JSON, without blocking the event loop for other work. */
 async function textOf(value: unknown): Promise<string> {
   await nextTurn();
   const text = jsonWithLong(value);
@@ -116,21 +128,21 @@ async function textOf(value: unknown): Promise<string> {
   return text;
 }
 
-/** The warnings of a valid configuration. @throws AppError tooLarge, tooMany */
+/** Returns the warnings of a valid configuration. @throws AppError tooLarge, tooMany */
 export async function warningsOfStored(
   context: Context,
   config: ServerConfig,
   stored: readonly string[],
 ): Promise<readonly Warning[]> {
   const checked = context.precheck;
-  // Masking the secrets of a configuration leaves its tools as they are.
+  // Masking the secrets of a configuration does not change its tools.
   if (checked?.config?.tools === config.tools) return checked.warnings;
   if (!isLarge(config) || !context.checkConfigOnThread) return warningsOf(config, new Set(stored));
   const { warnings } = await onThread(context, { config: await textOf(config), stored, purpose: 'warnings' });
   return warnings;
 }
 
-/** @throws AppError invalid with all problems */
+/** Returns the valid configuration with its defaults. @throws AppError invalid with all problems */
 export async function validConfig(context: Context, raw: unknown, current?: StoredServer): Promise<ServerConfig> {
   const { config, problems } = await checkConfig(context, raw, { current });
   if (!config) throw invalid(problems, 'The server was not stored; its configuration is not valid');
@@ -147,8 +159,8 @@ async function onThread(
     if (!(error instanceof JobError) || error.reason === 'failed') throw error;
     const message = `the configuration was not checked: ${error.message}`;
     if (error.reason === 'refused')
-      throw new AppError('tooMany', `${message}; try again with fewer at once`, { retryAfterS: 5 });
-    throw new AppError('tooLarge', `${message}; make it smaller, for example as several servers`);
+      throw new AppError('tooMany', `${message}; retry with fewer parallel requests`, { retryAfterS: 5 });
+    throw new AppError('tooLarge', `${message}; make it smaller, for example by splitting it into several servers`);
   }
 }
 

@@ -18,8 +18,8 @@ export function outputSchemaOf(op: Operation): JsonObject {
 }
 
 /**
- * Converts a schema for the OpenAPI document, and adds the named schemas that it refers to to `components`.
- * @throws Error when two different schemas have one name
+ * Converts a schema for the OpenAPI document, and adds the named schemas that it references to `components`.
+ * @throws Error if two different schemas have the same name
  */
 export function componentSchemaOf(schema: z.ZodType, io: 'input' | 'output', components: JsonObject): JsonObject {
   const made = z.toJSONSchema(schema, { io, unrepresentable: 'any', metadata: schemaNames, override: boundTuple });
@@ -33,14 +33,14 @@ export function componentSchemaOf(schema: z.ZodType, io: 'input' | 'output', com
   return rest;
 }
 
-/** Ends a tuple with its length, because generators of clients do not know `false` as a schema. */
+/** Bounds a tuple by its length, because client generators do not understand `false` as a schema. */
 function boundTuple({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   if (jsonSchema.items !== false || !jsonSchema.prefixItems) return;
   delete jsonSchema.items;
   jsonSchema.maxItems = jsonSchema.prefixItems.length;
 }
 
-/** The published schema of a configuration file, for completion in editors. */
+/** Returns the published schema of a configuration file, for completion in editors. */
 export function serverConfigJsonSchema(id: string): JsonObject {
   const { $defs, ...field } = jsonSchemaOf(fieldSchema, 'input');
   const schema = z.toJSONSchema(serverConfigSchema, { io: 'input' }) as unknown as JsonObject & {
@@ -58,8 +58,8 @@ export function serverConfigJsonSchema(id: string): JsonObject {
   return { ...schema, $id: id, title: 'Toolhost server configuration', $defs };
 }
 
-/** A published schema for files, which may name it as `$schema`. */
+/** Allows `$schema` in a published schema for files. */
 export function schemaForFiles(schema: JsonObject): JsonObject {
-  const $schema = { type: 'string', description: 'Address of this schema, for editors; never stored.' };
+  const $schema = { type: 'string', description: 'URL of this schema, for editors. It is not stored.' };
   return { ...schema, properties: { $schema, ...Object(schema.properties) } };
 }

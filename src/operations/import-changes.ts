@@ -1,15 +1,15 @@
-/** What importing again would change, in numbers. `server` counts the fields of the server itself. */
+/** Number of changes that a re-import would make. `server` counts changed fields of the server itself. */
 type Counts = { changed: number; conflicts: number; new: number; gone: number; server: number };
 
 const words: readonly (readonly [keyof Counts, string, string])[] = [
-  ['server', 'field of the server changes', 'fields of the server change'],
+  ['server', 'server field changes', 'server fields change'],
   ['changed', 'tool changes', 'tools change'],
   ['conflicts', 'conflict', 'conflicts'],
   ['new', 'new operation', 'new operations'],
-  ['gone', 'operation is gone', 'operations are gone'],
+  ['gone', 'operation was removed', 'operations were removed'],
 ];
 
-/** What importing again would change, in words; the dashboard uses it too. */
+/** Formats the changes that a re-import would make. The dashboard uses this function too. */
 export function changesText(counts: Counts): string {
   return words
     .filter(([name]) => counts[name] > 0)

@@ -30,7 +30,7 @@ import { secretOperations } from './servers/secrets.ts';
 import { serverOperations } from './servers/servers.ts';
 import { toolOperations } from './servers/tools.ts';
 
-/** All operations by name. REST, OpenAPI, the management server and the reference pages are derived from them. */
+/** All operations by name. REST, OpenAPI, the management server, and the reference pages are derived from them. */
 export const operations = {
   search,
   ...serverOperations,
@@ -62,10 +62,10 @@ export const operations = {
   ...remainsOperations,
 } satisfies { [Name in OperationName]: Operation<Name> };
 
-/** The same as a list, in the order of the reference pages. */
+/** All operations as a list, in the order of the reference pages. */
 export const operationList: readonly Operation[] = Object.values(operations);
 
-/** Operations of the operator at the machine, which no network interface offers. */
+/** Operations for the operator at the machine. No network interface offers them. */
 export const operatorOperations = { setWorkspaceLimits, setWorkspaceQuotas };
 
 type Operations = typeof operations & typeof operatorOperations;
@@ -78,7 +78,10 @@ export type Input<Name extends keyof Operations> = OfJson<z.input<Operations[Nam
 /** Output type of an operation, as parsed from JSON. */
 export type Output<Name extends keyof Operations> = OfJson<z.input<Operations[Name]['output']>>;
 
-/** JSON has no `undefined`: a field is present or absent. A field that takes any JSON is left as it is. */
+/**
+ * JSON form of a type: JSON has no `undefined`, so a field is present or absent. A field that takes any JSON stays as
+ * it is.
+ */
 type OfJson<T> = [z.core.util.JSONType] extends [T]
   ? T
   : T extends object

@@ -23,12 +23,12 @@ import { nameSchema } from './schema-names.ts';
 import { noteChange } from './servers/store-server.ts';
 import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from './shapes.ts';
 
-/** The public names of the limits, in display order. */
+/** Public names of the limits, in display order. */
 export const limitFields = {
-  calls_per_second: { name: 'callsPerSecond', most: mostLimit, meaning: 'Calls a second' },
-  concurrent_calls: { name: 'concurrentCalls', most: mostLimit, meaning: 'Calls at once' },
-  calls_per_minute: { name: 'callsPerMinute', most: mostCallQuota, meaning: 'Calls a minute (UTC)' },
-  calls_per_day: { name: 'callsPerDay', most: mostCallQuota, meaning: 'Calls a day (UTC)' },
+  calls_per_second: { name: 'callsPerSecond', most: mostLimit, meaning: 'Calls per second' },
+  concurrent_calls: { name: 'concurrentCalls', most: mostLimit, meaning: 'Concurrent calls' },
+  calls_per_minute: { name: 'callsPerMinute', most: mostCallQuota, meaning: 'Calls per minute (UTC)' },
+  calls_per_day: { name: 'callsPerDay', most: mostCallQuota, meaning: 'Calls per day (UTC)' },
 } as const satisfies Record<string, { name: LimitName; most: number; meaning: string }>;
 
 export type LimitField = keyof typeof limitFields;
@@ -43,7 +43,7 @@ const bounded = (field: LimitField) => z.int().min(1).max(limitFields[field].mos
 
 const settable = (field: LimitField) => {
   const without =
-    field.startsWith('calls_per_') && field !== 'calls_per_second' ? 'is no quota' : 'goes back to the default';
+    field.startsWith('calls_per_') && field !== 'calls_per_second' ? 'removes the quota' : 'resets it to the default';
   return bounded(field).nullable().optional().describe(`${limitFields[field].meaning}; null ${without}.`);
 };
 
@@ -63,7 +63,7 @@ export const keyLimitInputs = {
   calls_per_day: ofKey('calls_per_day'),
 };
 
-/** Converts public fields to stored limits, without those that are null or absent. */
+/** Converts public fields to stored limits, without null and absent fields. */
 export function limitsFrom(input: LimitInputs): SetLimits {
   const limits: SetLimits = {};
   for (const field of limitFieldNames) {
@@ -83,7 +83,7 @@ export function fieldsOf(limits: SetLimits): { [Field in LimitField]?: number } 
   return fields;
 }
 
-/** The limits after a change: a number replaces a limit, null removes it. */
+/** Applies a change to limits: a number replaces a limit, null removes it. */
 export function changedLimits(before: SetLimits, input: LimitInputs): SetLimits {
   return limitsFrom({
     ...fieldsOf(before),
@@ -95,49 +95,53 @@ export function isSameLimits(a: SetLimits, b: SetLimits): boolean {
   return limitFieldNames.every((field) => a[limitFields[field].name] === b[limitFields[field].name]);
 }
 
-/** The limits of a key, or undefined when it has none. */
+/** Returns the limits of a key, or undefined if it has none. */
 export function keyLimitsFrom(input: LimitInputs): KeyLimits | undefined {
   const { concurrentCalls: _, ...limits } = limitsFrom(input);
   return Object.keys(limits).length > 0 ? limits : undefined;
 }
 
 const limitRecord = z.object({
-  limit: z.number().optional().describe('What counts; absent when there is no limit.'),
-  from: z.enum(limitSources).describe('Where it comes from; workspace is the limit of all its servers together.'),
-  set: z.number().optional().describe('What was set here; absent when nothing was.'),
+  limit: z.number().optional().describe('Limit in effect; absent if there is no limit.'),
+  from: z
+    .enum(limitSources)
+    .describe('Origin of the limit. With workspace, the limit for all servers of the workspace together applies.'),
+  set: z.number().optional().describe('Limit that was set here; absent if none was set.'),
 });
 nameSchema('Limit', limitRecord);
 const useRecord = z
   .object({
     running: z.int(),
     waiting: z.int(),
-    refused: z.int().describe('Calls refused in the last minute.'),
+    refused: z.int().describe('Calls that were refused in the last minute.'),
   })
-  .describe('Of the process that answers; absent where no calls are served.');
+  .describe('Current usage in the process that responds; absent if it serves no calls.');
 const limitsRecord = z.object({
   calls_per_second: limitRecord,
   concurrent_calls: limitRecord,
-  calls_per_minute: limitRecord.optional().describe('Absent where there is no quota.'),
-  calls_per_day: limitRecord.optional().describe('Absent where there is no quota.'),
+  calls_per_minute: limitRecord.optional().describe('Absent if there is no quota.'),
+  calls_per_day: limitRecord.optional().describe('Absent if there is no quota.'),
   use: useRecord.optional(),
 });
 nameSchema('Limits', limitsRecord);
 const serverLimits = limitsRecord.extend({
   slug: z.string(),
-  concurrent_calls_per_key: z.number().optional().describe('Calls at once with one key or login.'),
-  workspace: limitsRecord.describe('All servers of the workspace together.'),
+  concurrent_calls_per_key: z.number().optional().describe('Concurrent calls with one key or login.'),
+  workspace: limitsRecord.describe('Limits for all servers of the workspace together.'),
   upstreams: z
     .array(
       z.object({
         origin: z.string(),
-        state: z.enum(circuitStates).describe('open: it fails too often, so nothing is sent until the next attempt.'),
-        calls: z.int().describe('In the last half minute.'),
-        failures: z.int().describe('Of these.'),
+        state: z
+          .enum(circuitStates)
+          .describe('With open, the upstream fails too often, so no requests are sent until the next attempt.'),
+        calls: z.int().describe('Calls in the last 30 seconds.'),
+        failures: z.int().describe('Failures among these calls.'),
         next_attempt_at: time.optional(),
       }),
     )
     .max(mostTools)
-    .describe('What the process that answers knows of the upstreams.'),
+    .describe('State of the upstreams in the process that responds.'),
 });
 nameSchema('ServerLimits', serverLimits);
 
@@ -149,7 +153,7 @@ const recordOf = ({ value, from }: SourcedLimit, set: number | undefined): z.inp
 
 const quotaFields = ['calls_per_minute', 'calls_per_day'] as const;
 
-/** The quotas that have a limit. */
+/** Returns the records of the quotas that have a limit. */
 function quotas(
   recordFor: (
     name: 'callsPerMinute' | 'callsPerDay',
@@ -204,26 +208,26 @@ const limitText = ({ limit, from }: z.input<typeof limitRecord>) =>
 
 function sentences(output: z.input<typeof serverLimits>): string {
   const lines = [
-    `The server ${output.slug} takes ${limitText(output.calls_per_second)} calls a second and runs ${limitText(output.concurrent_calls)} at once.`,
+    `The server ${output.slug} accepts ${limitText(output.calls_per_second)} calls per second and runs ${limitText(output.concurrent_calls)} concurrently.`,
   ];
   for (const [span, quota] of [
     ['minute', output.calls_per_minute],
     ['day', output.calls_per_day],
   ] as const) {
-    if (quota) lines.push(`It takes ${limitText(quota)} calls a ${span}.`);
+    if (quota) lines.push(`It accepts ${limitText(quota)} calls per ${span}.`);
   }
   const { use } = output;
   if (use)
     lines.push(`Now: ${use.running} running, ${use.waiting} waiting, ${use.refused} refused in the last minute.`);
   for (const { origin, state, next_attempt_at } of output.upstreams) {
-    if (state !== 'closed') lines.push(`${origin} fails: nothing is sent to it until ${next_attempt_at}.`);
+    if (state !== 'closed') lines.push(`${origin} is failing: no requests are sent to it until ${next_attempt_at}.`);
   }
   return lines.join('\n');
 }
 
 const getServerLimits = operation({
   name: 'getServerLimits',
-  summary: 'Get the limits of the calls of a hosted server, and their present use',
+  summary: 'Get the call limits of a hosted server and their current usage',
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
@@ -235,8 +239,8 @@ const getServerLimits = operation({
 
 const setServerLimits = operation({
   name: 'setServerLimits',
-  summary: 'Set or reset the limits of the calls of a hosted server',
-  description: 'What is absent stays. The limits of the workspace, which the operator sets, cap these.',
+  summary: 'Set or reset the call limits of a hosted server',
+  description: 'Absent limits stay as they are. The workspace limits, which the operator sets, cap them.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -258,8 +262,8 @@ const setServerLimits = operation({
 
 const getWorkspaceLimits = operation({
   name: 'getWorkspaceLimits',
-  summary: 'Get the limits of the calls of all servers of the workspace together, and their present use',
-  description: `Where the operator set none, they are ${workspaceShare} times the defaults of one server.`,
+  summary: 'Get the call limits for all servers of the workspace together and their current usage',
+  description: `By default, they are ${workspaceShare} times those of one server.`,
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
@@ -270,7 +274,7 @@ const getWorkspaceLimits = operation({
 
 export const setWorkspaceLimits = operation({
   name: 'setWorkspaceLimits',
-  summary: 'Set or reset the limits of the calls of all servers of a workspace together',
+  summary: 'Set or reset the call limits for all servers of a workspace together',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,

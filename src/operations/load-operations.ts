@@ -1,6 +1,6 @@
 import { loadInTurns } from '../domain/work/next-turn.ts';
 
-/** The modules of the catalogue. Evaluated together, their declarations would hold the event loop for 40 ms. */
+/** Modules of the operation catalog. Evaluated together, their declarations would block the event loop for 40 ms. */
 const parts: readonly (() => Promise<unknown>)[] = [
   () => import('./api-keys.ts'),
   () => import('./applying/apply-server.ts'),

@@ -15,21 +15,21 @@ import { isoTime, nextCursor, pageFrom, pageInputs, slugInput, time } from './sh
 
 const grantRecord = z.object({
   id: z.string(),
-  server: z.string().describe('Slug.'),
+  server: z.string().describe('Slug of the server.'),
   view: z
     .string()
     .max(40)
     .optional()
-    .describe('The view that it is limited to; absent when it is for the whole server.'),
+    .describe('View that the login is limited to; absent if it covers the whole server.'),
   client: z.string().describe('Name that the client gave itself.'),
   person: z
     .string()
     .optional()
     .describe(
-      'Who logged in, as the provider named them, for people in the dashboard; absent where it did not, and once the login has ended.',
+      'Name of the person who logged in, as given by the provider. Only shown to people in the dashboard. Absent if the provider gave none or the login has ended.',
     ),
   scope: z.string(),
-  status: z.enum(['active', 'broken', 'revoked']).describe('broken: the provider no longer honours it.'),
+  status: z.enum(['active', 'broken', 'revoked']).describe('With broken, the provider no longer accepts the login.'),
   created_at: time,
   last_used_at: time.optional(),
 });
@@ -56,7 +56,7 @@ function hasEnded({ revoked_at, is_of_deleted }: ListedGrant): boolean {
 
 const listGrants = operation({
   name: 'listGrants',
-  summary: 'List the logins of people at the hosted servers, newest first',
+  summary: 'List the logins of people at hosted servers, newest first',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -74,18 +74,18 @@ const listGrants = operation({
 
 const revokeGrant = operation({
   name: 'revokeGrant',
-  summary: 'End a login: its agent has to ask the person again',
+  summary: 'Revoke a login; its agent has to ask the person again',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
   isTool: true,
-  input: z.strictObject({ id: z.string().max(100).describe('Id of the grant, grt_…') }),
+  input: z.strictObject({ id: z.string().max(100).describe('ID of the grant (grt_…).') }),
   output: z.object({ revoked: z.string() }),
   async run(context, { id }) {
     const grant = await findGrant(context.db, id);
     const isOwn = grant?.workspace_id === context.actor.workspaceId;
     if (!isOwn || !(await endGrant(context.db, id, context.now()))) {
-      throw new AppError('notFound', 'there is no such grant in this workspace, or it is revoked already');
+      throw new AppError('notFound', 'there is no such grant in this workspace, or it is already revoked');
     }
     await recordChange(context.db, context, 'grant', id);
     return { revoked: id };

@@ -3,26 +3,29 @@ import { holdsNul, parseLongJson } from '../domain/json/json.ts';
 import type { BodyLimits } from '../domain/json/json-scan.ts';
 import { AppError, type ErrorKind, invalid, type Problem } from '../errors.ts';
 
-/** The fields of an input as received. */
+/** Fields of an input as received. */
 type Fields = { [field: string]: unknown };
 
-/** PostgreSQL cannot store U+0000 in a text. */
-export const nulFault: Problem = { path: '', message: 'a text holds the character U+0000; leave it out' };
+/** Problem of a text that contains U+0000, which PostgreSQL cannot store. */
+export const nulFault: Problem = { path: '', message: 'a text contains the character U+0000; remove it' };
 
-/** Reads a long body on a thread; its long members, or those of the arguments in it, are `LongValue`s. @throws AppError */
+/**
+ * Parses a long body on a thread. Its long members, or those of the arguments in it, become `LongValue`s.
+ * @throws AppError
+ */
 export type ReadLongBody = (
   body: Buffer,
   actor: { workspaceId: string; id: string },
   of: Omit<ReadBodyJob['input'], 'body'>,
 ) => Promise<unknown>;
 
-/** A field that may be a text of megabytes, and how many characters that may have. */
+/** Field that may be a text of several megabytes, and its maximum number of characters. */
 type LongText = { field: string; characters: number };
 
 /**
- * Reading the body of a request for an operation, or of a message of MCP with its arguments. `rest` is JSON text of it, with
- * null for each long member: of the body, or of the arguments of the message at `index`. A refusal is an output, because
- * errors lose their class between threads.
+ * Job that parses the body of an operation request, or an MCP message with its arguments. `remainder` is its JSON text with
+ * null in place of each long member, either of the body or of the arguments of the message at `index`. A refusal is
+ * part of the output, because errors lose their class between threads.
  */
 export type ReadBodyJob = {
   input: { body: Uint8Array; limits: BodyLimits; isMessage: boolean; longText?: LongText | undefined };
@@ -32,9 +35,12 @@ export type ReadBodyJob = {
 type LongMember = { index: number; name: string; bytes: Uint8Array<ArrayBuffer>; isText: boolean };
 type Refused = { refused: { kind: ErrorKind; message: string; problems: readonly Problem[] } };
 
-/** A longer member stays JSON text, in characters. */
+/** Maximum length of a member that stays JSON text, in characters. */
 const mostOfMember = 1000;
-/** No operation takes so many members. Others are left out, because the input is refused for those that are passed on. */
+/**
+ * Maximum number of members that are passed on. No operation accepts more, so the input is rejected anyway and the
+ * others can be omitted.
+ */
 const mostMembers = 500;
 
 export async function readLongBody(
@@ -73,7 +79,10 @@ async function partsOf({ body, limits, isMessage, longText }: ReadBodyJob['input
   }
   const rest = JSON.stringify(read);
   if (Buffer.byteLength(rest) > bodyLimits.bytes)
-    throw new AppError('tooLarge', `the body without its long fields is larger than ${bodyLimits.bytes} bytes`);
+    throw new AppError(
+      'tooLarge',
+      `the body without its long fields is larger than ${bodyLimits.bytes} bytes; send less`,
+    );
   return { rest, long };
 }
 

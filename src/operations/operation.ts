@@ -35,67 +35,67 @@ export type Actor = {
   scopes: readonly KeyScope[];
   /** Slugs of the servers that the actor is limited to, or undefined for the whole workspace. */
   servers: readonly string[] | undefined;
-  /** An API key and those it was made with, as far as their calls have limits. */
+  /** Limits of the API key that makes the calls, and of the keys that it was created with. */
   callLimits?: readonly LimitedKey[] | undefined;
-  /** Role and session hash of a person in the dashboard. */
+  /** Role and session hash of a person who is signed in to the dashboard. */
   role?: Role;
   sessionHash?: string;
-  /** The login of a person at the management server. */
+  /** Login of a person at the management server. */
   grantId?: string;
 };
 
-/** Result of a trial call as the agent would see it, with its record and request. */
+/** Result of a trial call as the agent would see it, with its call record and its request. */
 type TriedCall = {
   is_error: boolean;
   content: ContentBlock[];
   structured_content?: unknown;
   estimated_tokens: number;
-  /** Description of the missing part of a long result. */
+  /** Description of the part of a long result that is missing here. */
   left_out?: string;
   record: CallRow | undefined;
-  /** The request with masked credentials; undefined when none could be built from the arguments. */
+  /** The request with masked credentials; undefined if the arguments do not produce one. */
   request: UpstreamRequest | undefined;
-  /** The answer of the upstream without credentials; undefined when there was none. */
+  /** The upstream response without credentials; undefined if there was none. */
   response: CapturedResponse | undefined;
 };
 
-/** Present use of the limits in this process. */
+/** Current usage of the limits in this process. */
 export type PresentUse = {
   ofServer: (serverId: string) => LimitUse;
   ofWorkspace: (workspaceId: string) => LimitUse;
   circuitOf: (workspaceId: string, origin: string) => CircuitState;
 };
 
-/** The operator at the machine itself, who may do everything in a workspace. */
+/** Returns the actor for the operator at the machine, who may do everything in a workspace. */
 export function operatorOf(workspaceId: string): Actor {
   return { kind: 'operator', id: 'operator', workspaceId, scopes: ['manage', 'call'], servers: undefined };
 }
 
-/** Tells a webhook or a person. Gives why it did not arrive, or undefined. */
+/** Notifies webhooks and people. Each method returns why the notification did not arrive, or undefined. */
 export type Telling = {
   webhook(target: WebhookTarget, message: WebhookMessage): Promise<string | undefined>;
-  /** Undefined where the operator has set no mail server. */
+  /** Undefined if the operator has configured no mail server. */
   mail: ((message: { to: string; subject: string; text: string }) => Promise<string | undefined>) | undefined;
 };
 
-/** Abilities of a process that serves calls. */
+/** Services that only a process that serves calls has. */
 export type Serving = {
   presentUse: PresentUse;
-  /** Calls a tool with a real request. */
+  /** Calls a tool with a real upstream request. */
   callTool: (call: TryOutCall) => Promise<TriedCall>;
   offeredTools: (served: Served) => Promise<OfferedTools>;
-  /** Asks a model once, within the limits of calls, and records the question. */
+  /** Sends one request to a model, within the call limits, and records it as a call. */
   askModel: (asked: AskedModel) => Promise<ModelAnswer>;
-  /** Builds a call's request with its credentials masked and sends nothing; says why the call would be refused. */
+  /** Builds the request of a call with masked credentials without sending it. Returns why the call would be refused. */
   previewCall: (
     of: { slug: string; view: string | undefined; tool: string },
     args: Arguments,
   ) => Promise<{ request: UpstreamRequest; refused: string | undefined }>;
-  /** Repeats the first steps of a client at a hosted server, or at a view of it. */
+  /** Repeats the first steps of a client at a hosted server or at one of its views. */
   probeConnection: (slug: string, view: string | undefined) => Promise<ConnectionProbe>;
   /** Redeems a trial login, and ends it. */
   finishLogin: (attempt: LoginAttempt) => Promise<GivenLogin>;
-  /** Writes the waiting call records, so that a list shows them. */
+  /** Writes the pending call records, so that a list includes them. */
   flushCalls: () => Promise<void>;
   telling: Telling;
 };
@@ -106,18 +106,18 @@ export type Parts = {
   rules: ConfigRules;
   baseUrl: string;
   serverUrl: (slug: string) => string;
-  /** The address of a server on a host of its own, where the operator has such hosts. */
+  /** Returns the URL of a server on its own host, or undefined if the operator has configured no such hosts. */
   ownAddress: (slug: string) => string | undefined;
   callbackUrl: (slug: string) => string;
   callRetentionDays: number;
   auditRetentionDays: number;
   now: () => number;
   random: Random;
-  /** Limits where none were set, and the limit of one credential. 0 means no limit. */
+  /** Limits that apply where none were set, and the limit per credential. 0 means no limit. */
   defaultLimits: CallLimits & { concurrentPerKey: number };
-  /** Quotas where none were set. */
+  /** Quotas that apply where none were set. */
   defaultQuotas: Quotas;
-  /** Undefined in the command line, which may block while it checks a configuration itself. */
+  /** Undefined in the command line, which checks a configuration itself because it may block. */
   checkConfigOnThread: CheckConfigOnThread | undefined;
   /** Reads and plans API descriptions. */
   importing: Importing;
@@ -125,34 +125,37 @@ export type Parts = {
   serving: Serving | undefined;
 };
 
-/** A caller who waits: the signal is aborted when they leave, and `tell` is for who reads the answer as it is made. */
+/**
+ * Connection to a waiting caller. The signal aborts when the caller disconnects. `onProgress` reports progress to a caller
+ * that reads the response while it is generated.
+ */
 export type Stream = { tell?: (progress: ModelProgress) => void; signal: AbortSignal };
 
 export type Context = {
   db: Db;
   actor: Actor;
   requestId: string;
-  /** The result of `precheck`. */
+  /** Result of `precheck`. */
   precheck?: Precheck | undefined;
-  /** The result of `prepare`. */
+  /** Result of `prepare`. */
   prepared?: unknown;
-  /** Waits, before its transaction, until there is memory for a configuration of so many bytes. @throws AppError tooMany */
+  /** Waits, before the transaction, until there is memory for a configuration of this size. @throws AppError tooMany */
   room: (bytes: number) => Promise<void>;
-  /** Present where the caller reads the answer while it comes. */
+  /** Present if the caller reads the response while it is generated. */
   stream?: Stream | undefined;
-  /** The quotas of the workspace in an operation with the effect `write`; the defaults in any other. */
+  /** Quotas of the workspace in an operation with the effect `write`; the default quotas in any other. */
   quotas: Quotas;
 } & Parts;
 
-/** @throws AppError unavailable in the command line, which serves no calls */
+/** Returns the services of a process that serves calls. @throws AppError unavailable in the command line */
 export function servingOf({ serving }: Pick<Parts, 'serving'>): Serving {
   if (serving) return serving;
-  throw new AppError('unavailable', 'this needs the running service');
+  throw new AppError('unavailable', 'this operation needs a running service; use it over the REST API or MCP');
 }
 
 /**
- * Details of an operation for the audit log, of the actor's workspace or another; never a secret. Addresses of people
- * stand in `people`, which only people see.
+ * Audit log details of an operation, for the actor's workspace or another one. They never contain a secret. Email
+ * addresses and names of people are in `people`, which only people can see.
  */
 type AuditEntry = {
   workspaceId?: string;
@@ -162,7 +165,7 @@ type AuditEntry = {
 };
 
 /**
- * An operation of the system. REST, OpenAPI, the management MCP server, the command line and the reference pages are
+ * An operation of the system. REST, OpenAPI, the management MCP server, the command line, and the reference pages are
  * derived from it, and `runOperation` applies the same checks for all of them.
  */
 export type Operation<
@@ -171,56 +174,64 @@ export type Operation<
   Output extends z.ZodObject = z.ZodObject,
 > = Declaration<Name, Input, Output> & {
   route: Route;
-  /** The JSON Schema of its input, made when it is first needed. */
+  /** Returns the JSON Schema of the input, which is created on first use. */
   inputSchema(): JsonSchema;
 };
 
 /** Output type of an operation. */
 export type OutputOf<Op extends Operation> = z.input<Op['output']>;
 
-/** An operation as its file declares it. `run` and the others are methods, so that operations of all types fit one list. */
+/**
+ * An operation as its file declares it. `run` and the other functions are methods, so that operations of all types fit
+ * into one list.
+ */
 type Declaration<Name extends string, Input extends z.ZodObject, Output extends z.ZodObject> = {
   name: Name;
   summary: string;
-  /** Further text for agents and for the reference pages. */
+  /** More text for agents and for the reference pages. */
   description?: string;
   scope: Scope;
-  /** `write` runs in a transaction and is audited, `call` reaches an upstream. */
+  /** `write` runs in a transaction and is audited; `call` sends a request to an upstream. */
   effect: 'read' | 'write' | 'call';
-  /** Waits for a model, of which few may be asked at once; tells the caller its words meanwhile. */
+  /** Waits for a model. Few such requests run simultaneously, and each can stream the model's output to the caller. */
   asksModel?: boolean;
-  /** Reads many rows, and therefore runs beside all others, for a share of the time. */
+  /** Reads many rows, and therefore runs separately from all other operations, for a share of the time. */
   isReport?: boolean;
   destructive?: boolean;
-  /** Restricts the operation to people in the dashboard, and with `owner` to owners of the workspace. */
+  /** Restricts the operation to people in the dashboard; `owner` restricts it to owners of the workspace. */
   people?: 'any' | 'owner';
-  /** Makes a credential, which would outlive the login that it was made with. */
+  /** Creates a credential, which would outlive the login that it was created with. */
   makesCredential?: boolean;
-  /** Whether it is a tool of the management server. */
+  /** True if the management server offers the operation as a tool. */
   isTool: boolean;
   input: Input;
-  /** `run` gets the raw input and validates it itself, because it can report more problems at once than the schema. */
+  /**
+   * `run` gets the raw input and validates it itself, because it can report more problems in one pass than the schema.
+   */
   validatesInput?: boolean;
   output: Output;
-  /** A field that may be a `LongValue`; over REST a text of so many characters. With `validatesInput` all fields may be. */
+  /**
+   * Field that may be a `LongValue`. With `characters`, it is a text up to that length over REST. With
+   * `validatesInput`, every field may be a `LongValue`.
+   */
   long?: { field: string; characters?: number };
-  /** Work before the transaction of a `write`; its result becomes `context.prepared`. */
+  /** Work before the transaction of a `write`; the result becomes `context.prepared`. */
   prepare?(context: Context, input: z.output<Input>): Promise<unknown>;
   /** Checks a large configuration before the transaction of a `write`. */
   precheck?(context: Context, input: z.output<Input>): Promise<Precheck | undefined>;
   run(context: Context, input: z.output<Input>): Promise<z.input<Output>>;
-  /** Whether nothing was changed, so that there is nothing to audit. */
+  /** Returns true if nothing was changed, so that there is nothing to audit. */
   isUnchanged?(output: z.input<Output>): boolean;
   audit?(input: z.output<Input>, output: z.input<Output>): AuditEntry;
-  /** The REST API answers with this file instead of JSON. */
+  /** File that the REST API returns instead of JSON. */
   file?: { mediaType: string; name: string; text(output: z.input<Output>): string };
-  /** Text for agents, instead of the JSON. */
+  /** Formats the output as text for agents, instead of JSON. */
   say?(output: z.input<Output>): string;
 };
 
 const routes = { ...operationRoutes, ...operatorRoutes };
 
-/** Declares an operation under a name that has a route. */
+/** Declares an operation. Its name must have a route. */
 export function operation<Name extends keyof typeof routes, Input extends z.ZodObject, Output extends z.ZodObject>(
   declaration: Declaration<Name, Input, Output>,
 ): Operation<Name, Input, Output> {
@@ -232,7 +243,9 @@ export function operation<Name extends keyof typeof routes, Input extends z.ZodO
   return { ...declaration, route: routes[declaration.name], inputSchema };
 }
 
-/** Settings of the deployment that restrict configurations, as plain data. `egressAllow` has the form of EGRESS_ALLOW. */
+/**
+ * Settings of the deployment that restrict configurations, as plain data. `egressAllow` has the format of EGRESS_ALLOW.
+ */
 export type RuleSource = { managementSlug: string; egressAllow: string; own: string };
 
 export function rulesOf({ managementSlug, egressAllow, own }: RuleSource): ConfigRules {
@@ -240,26 +253,26 @@ export function rulesOf({ managementSlug, egressAllow, own }: RuleSource): Confi
   return { managementSlug, urlProblem: (url) => urlProblem(url, allow, own) };
 }
 
-/** Headers for fetching a description, by their names. */
+/** Headers for fetching a description, by name. */
 export type DescriptionHeaders = Readonly<Record<string, string>>;
 
-/** A document to import: its text, or else the address that it is fetched from. */
+/** A document to import: its text, or the URL to fetch it from. */
 export type ImportRequest = {
   text: string | LongValue | undefined;
   url: string | undefined;
-  /** For fetching it. */
+  /** Headers for fetching `url`. */
   headers?: DescriptionHeaders | undefined;
   choices: ImportChoices;
   report: ReportKind;
 };
 
-/** A document to import again into a server. */
+/** A document to re-import into a server. */
 export type AgainRequest = Pick<ImportRequest, 'text' | 'url' | 'headers' | 'choices'> & {
   imported: ImportedServer;
   again: AgainChoices;
 };
 
-/** A document to compare with the last import, and what is known of it. */
+/** A document to compare with the last import, and the state that is known from earlier checks. */
 export type CheckRequest = {
   url: string;
   headers: DescriptionHeaders | undefined;
@@ -270,14 +283,17 @@ export type CheckRequest = {
   signal?: AbortSignal | undefined;
 };
 
-/** `report` is missing for a document that is known, or that is the one of the last import. */
+/** Result of a check. `report` is missing if the document is already known or is the one from the last import. */
 export type CheckedDocument = {
   documentHash: string;
   validators: Validators | undefined;
   report?: AgainReport | undefined;
 };
 
-/** Fetches the document and its files if need be, and reads it on a thread. @throws AppError invalid, tooLarge, tooMany, unavailable */
+/**
+ * Fetches the document and its files if necessary, and parses it on a thread.
+ * @throws AppError invalid, tooLarge, tooMany, unavailable
+ */
 export type Importing = {
   plan(request: ImportRequest, workspaceId: string): Promise<PlannedImport>;
   again(request: AgainRequest, workspaceId: string): Promise<ImportedAgain>;
@@ -286,20 +302,23 @@ export type Importing = {
 
 export type ProbeJson = { [key: string]: unknown };
 
-/** The answers that a client gets when it knows only the address of a server. */
+/** Responses to a client that knows only the URL of a server. */
 export type ConnectionProbe = {
-  /** The answer to a request without a credential; undefined when it was admitted. */
+  /** Response to a request without a credential; undefined if the request was accepted. */
   refusal: { status: number; challenge: string } | undefined;
   /** Metadata of the resource that the challenge names, and of the authorization server that the resource names. */
   resource: ProbeJson | undefined;
   issuer: ProbeJson | undefined;
-  /** JSON-RPC answers to the first requests, of legacy and modern clients. */
+  /** JSON-RPC responses to the first requests of stateful and of stateless clients. */
   answers: { initialize: ProbeJson; discover: ProbeJson; tools: ProbeJson; modernTools: ProbeJson };
-  /** Known clients whose registration is refused, and why. */
+  /** Known clients whose registration is refused, with the reason. */
   refusedClients: { client: string; reason: string }[];
 };
 
-/** A trial login at its return to the client: the code, and the verifier and redirect URI that the client kept. */
+/**
+ * A trial login as it returns to the client: the authorization code, and the verifier and redirect URI that the client
+ * stored.
+ */
 export type LoginAttempt = {
   slug: string;
   clientId: string;
@@ -309,5 +328,5 @@ export type LoginAttempt = {
   requestId: string;
 };
 
-/** Answer of the provider without its tokens. A field is undefined when the provider did not state it. */
+/** Token response of the provider, without its tokens. A field is undefined if the provider did not state it. */
 export type GivenLogin = { scope: string | undefined; expiresInS: number | undefined; isRenewable: boolean };

@@ -1,8 +1,8 @@
 import { AppError } from '../errors.ts';
 
 /**
- * The REST route of each operation, below `/api/v1`. Plain data without imports, so that the dashboard and the command
- * line can use it too. The order is that of the reference pages.
+ * REST route of each operation, below `/api/v1`. Plain data without imports, so that the dashboard and the command line
+ * can use it too. The order is the order of the reference pages.
  */
 export const operationRoutes = {
   search: { method: 'GET', path: '/search' },
@@ -93,25 +93,26 @@ export const operationRoutes = {
 
 export type Route = { method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'; path: string };
 
-/** Operations of the operator at the machine, which no network interface offers. */
+/** Routes of the operations for the operator at the machine. No network interface offers them. */
 export const operatorRoutes = {
   setWorkspaceLimits: { method: 'PATCH', path: '/workspace/limits' },
   setWorkspaceQuotas: { method: 'PATCH', path: '/workspace/quotas' },
 } as const satisfies Record<string, Route>;
 
-/** A request to the REST API: `path` below `/api/v1` with its query, and the fields of its JSON body. */
+/** A request to the REST API: `path` below `/api/v1` including its query, and the fields of its JSON body. */
 export type RestRequest = { method: Route['method']; path: string; body: object | undefined };
 
 /**
- * Builds a request from the input of an operation. Fields named in the path go there, all others into the query of a GET
- * or the body of any other method. @throws AppError notFound for a name that is empty or dots
+ * Builds a request from the input of an operation. Fields named in the path go into the path, all others into the query
+ * of a GET request or the body of any other request.
+ * @throws AppError notFound for a name that is empty or consists of dots
  */
 export function restRequest({ method, path }: Route, input: object): RestRequest {
   const rest = new Map(Object.entries(input).filter(([, value]) => value !== undefined));
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = String(rest.get(name));
     rest.delete(name);
-    // URLs have no form for them: `..` would lead to another route.
+    // URLs cannot express these names: `..` would lead to another route.
     if (/^\.{0,2}$/.test(value)) throw new AppError('notFound', `there is no ${name} ${JSON.stringify(value)}`);
     return encodeURIComponent(value);
   });

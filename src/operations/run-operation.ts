@@ -33,26 +33,27 @@ export type Runner = {
   /** Runs the transactions of operations that write; see `Database`. */
   transactions: Kysely<Tables>;
   parts: Parts;
-  /** Runs reports, which take long, beside everything else. */
+  /** Connection for reports, which take long, separate from all other queries. */
   reports: Kysely<Tables>;
   gates: Gates;
   memory: MemoryBudget;
-  /** A decision that counts from now, and is old after half a second. */
+  /** Creates a snapshot of an authorization decision, which is valid from now on and stale after half a second. */
   createAdmission: (decide: () => Promise<void>) => Admission<void>;
-  /** Called after a commit, so that the change takes effect in this process at once. */
+  /** Called after a commit, so that the change takes effect in this process immediately. */
   onCommitted: () => Promise<void>;
 };
 
-/** The same in a service, where long bodies are read by threads. */
+/** A runner of a service, where threads parse long bodies. */
 export type ServingRunner = Runner & { readLong: ReadLongBody };
 
-/** A request for an operation: its actor and its input. */
+/** A request for an operation, with its actor and its input. */
 export type Asked = { actor: Actor; input: unknown; requestId: string; stream?: Stream };
 
 /**
- * Runs an operation: authorises, validates, runs it in a transaction, audits. All interfaces use this function.
+ * Runs an operation: authorizes the actor, validates the input, runs the operation (in a transaction if it writes), and
+ * audits it. All interfaces use this function.
  * @throws AppError forbidden, notFound, invalid, conflict, tooMany
- * @throws Unauthenticated when the credential ended before the change, or while the operation waited for its turn
+ * @throws Unauthenticated if the credential ended before the change, or while the operation was queued
  */
 export async function runOperation<Op extends Operation>(
   runner: Runner,
@@ -66,14 +67,14 @@ export async function runOperation<Op extends Operation>(
   const work = async () => {
     if (admission.isOld()) await admission.again();
     const held = runner.memory.hold(actor.workspaceId);
-    // The credential may end before an operation that takes long needs more memory.
+    // The credential may end while an operation that takes long waits for more memory.
     const take = async (memory: number) => {
       await held.takeUpTo(memory);
       if (admission.isOld()) await admission.again();
     };
     const room = (length: number) => take(length * timesOfConfiguration);
     try {
-      // A document is only passed on.
+      // A document is only passed on, so it needs no memory for parsing.
       await (op.long?.characters === undefined ? room(bytes) : take(bytes));
       const input = await inputOf(op, raw);
       const db = op.isReport ? runner.reports : runner.db;
@@ -87,13 +88,13 @@ export async function runOperation<Op extends Operation>(
   return gates[op.isReport ? 'report' : op.asksModel ? 'model' : op.effect].run(actor, work, bytes);
 }
 
-/** What an operation makes of a configuration takes so many times its bytes: texts, values, and the answer. */
+/** Peak memory of an operation, as a multiple of the configuration's size: texts, values, and the response. */
 const timesOfConfiguration = 8;
 
-/** A transaction must not wait. */
+/** Reserves nothing, because a transaction must not wait for memory. */
 async function noRoom(): Promise<void> {}
 
-/** Runs an operation that writes, with what it prepares, and makes the change known. */
+/** Prepares an operation that writes, runs it, and publishes the change. */
 async function change<Op extends Operation>(
   runner: Runner,
   op: Op,
@@ -115,7 +116,7 @@ async function change<Op extends Operation>(
   return output;
 }
 
-/** Counts the change, makes it and writes it down, in its transaction. */
+/** Counts the change, makes it, and writes the audit event, all in one transaction. */
 async function changeIn<Op extends Operation>(
   runner: Runner,
   op: Op,
@@ -142,7 +143,7 @@ async function changeIn<Op extends Operation>(
   return result;
 }
 
-/** Counts the change. Changes of the operator at the machine have no limit. @throws AppError tooMany */
+/** Counts the change. The operator at the machine may make any number of changes. @throws AppError tooMany */
 async function countedQuotas({ parts }: Runner, actor: Actor, db: Context['db']): Promise<Quotas> {
   const now = parts.now();
   const { writes, quotas } = await countWrite(db, actor.workspaceId, now);
@@ -154,7 +155,8 @@ async function countedQuotas({ parts }: Runner, actor: Actor, db: Context['db'])
 type Input = Record<string, unknown>;
 
 /**
- * The input of an operation. Exact numbers become plain ones, but for the arguments of a tool and for configurations.
+ * Parses and validates the input of an operation. Exact numbers become plain numbers, except in tool arguments and
+ * configurations.
  * @throws AppError invalid, tooLarge
  */
 async function inputOf(op: Operation, raw: unknown): Promise<Input> {
@@ -181,8 +183,8 @@ async function inputOf(op: Operation, raw: unknown): Promise<Input> {
 }
 
 /**
- * Coerces the fields that do not fit of an input that the operation validates itself. What is inside lists and objects
- * stays as it is: a configuration is checked to the letter.
+ * Coerces fields that do not match their schema, for an operation that validates its input itself. Values inside lists
+ * and objects stay as they are, because a configuration is checked strictly.
  */
 function coerceFields(op: Operation, given: Input): Input {
   const properties = () => op.inputSchema().properties as { [name: string]: JsonSchema };
@@ -196,12 +198,15 @@ function coerceFields(op: Operation, given: Input): Input {
   );
 }
 
-/** The same fields with all long values parsed but one. @throws AppError tooLarge */
+/** Parses all long values except the one named `exceptName`. @throws AppError tooLarge */
 async function opened(fields: Input, kept: string | undefined): Promise<Input> {
   const bytes = longBytesOf(kept === undefined ? fields : { ...fields, [kept]: undefined });
   if (bytes === 0) return fields;
   if (bytes > bodyLimits.bytes)
-    throw new AppError('tooLarge', `the body without ${kept ?? 'long texts'} is larger than ${bodyLimits.bytes} bytes`);
+    throw new AppError(
+      'tooLarge',
+      `the body without ${kept ?? 'long texts'} is larger than ${bodyLimits.bytes} bytes; send less`,
+    );
   const all = { ...fields };
   for (const [name, value] of Object.entries(fields))
     if (value instanceof LongValue && name !== kept) all[name] = await parseJsonInTurns(value.json);
@@ -213,33 +218,36 @@ export function checkScope(op: Operation, actor: Actor): void {
   if (!covers(actor.scopes, op.scope)) {
     throw new AppError(
       'forbidden',
-      `this needs the scope ${op.scope}; the credential has ${actor.scopes.join(', ') || 'none'}`,
+      `this operation needs the scope ${op.scope}; the credential has ${actor.scopes.join(', ') || 'none'}`,
     );
   }
-  // People in the dashboard have a role; tokens of a login have none.
+  // People in the dashboard have a role; tokens of a login do not.
   if (op.makesCredential && actor.kind === 'user' && actor.role === undefined)
     throw new AppError(
       'forbidden',
-      'a login cannot make API keys, which would outlive it; make one in the dashboard or with an API key',
+      'a login cannot create API keys, because they would outlive it; create the key in the dashboard or with an API key',
     );
   if (op.people && actor.role === undefined)
-    throw new AppError('forbidden', 'this is only possible in the dashboard, signed in');
+    throw new AppError('forbidden', 'this operation is only available to people who are signed in to the dashboard');
   if (op.people === 'owner' && actor.role !== 'owner')
-    throw new AppError('forbidden', 'this is for owners of the workspace');
+    throw new AppError('forbidden', 'only workspace owners can do this; ask an owner');
   if (actor.servers && !('slug' in op.input.shape)) {
     throw new AppError(
       'forbidden',
-      'a key that is limited to some servers cannot do this; use one for the whole workspace',
+      'a key that is limited to some servers cannot do this; use a key for the whole workspace',
     );
   }
 }
 
-/** Whether an operation takes no configuration, arguments, document or conversation, so that its input is never long. */
+/**
+ * Returns true if an operation takes no configuration, arguments, document, or conversation, so its input is never
+ * long.
+ */
 export function takesShortInput(op: Operation): boolean {
   return !op.validatesInput && op.long === undefined && !op.asksModel && !('arguments' in op.input.shape);
 }
 
-/** Limits of the body of a request. Only those who may store a configuration may send a large one. */
+/** Returns the limits of a request body. Only an actor that may store a configuration may send a large body. */
 export function bodyLimitsFor(op: Operation, actor: Actor): BodyLimits {
   if (takesShortInput(op)) return shortLimits;
   if (!covers(actor.scopes, 'manage:write')) return bodyLimits;
@@ -247,13 +255,13 @@ export function bodyLimitsFor(op: Operation, actor: Actor): BodyLimits {
   return 'tools' in op.input.shape ? configurationLimits : bodyLimits;
 }
 
-/** Hides all other servers, and whether they exist, from a key that is limited to some servers. */
+/** Hides all other servers, including their existence, from a key that is limited to some servers. */
 function authorise(op: Operation, actor: Actor, raw: unknown): void {
   checkScope(op, actor);
   if (!actor.servers) return;
   const slug = (raw as { slug?: unknown } | null | undefined)?.slug;
   const isOptional = op.input.shape.slug?.safeParse(undefined).success;
-  // A list leaves other servers out. What makes a server has to say which.
+  // A list omits other servers. An operation that creates a server must name it.
   if (slug === undefined && isOptional && op.effect === 'read') return;
   if (typeof slug !== 'string' || !actor.servers.includes(slug)) {
     throw serverOutsideOf(actor.servers, typeof slug === 'string' ? slug : '');
@@ -261,9 +269,10 @@ function authorise(op: Operation, actor: Actor, raw: unknown): void {
 }
 
 /**
- * An actor as it is now. Between the admission of a request and its change, a body arrives, a description is fetched
- * and others write first; a credential that was revoked meanwhile must change nothing. Within the transaction of the
- * change, after the row of the workspace was updated, revocations come either before or after the change.
+ * Returns the actor with its current rights. Between the authorization of a request and its change, a body arrives, a
+ * description is fetched, and other changes are written first. A credential that was revoked in the meantime must
+ * change nothing. Within the transaction of the change, after the workspace row was updated, a revocation comes either
+ * before or after the change.
  * @throws Unauthenticated
  */
 export async function actorNow(db: Db, actor: Actor, now: number): Promise<Actor> {
@@ -289,5 +298,5 @@ async function isSignedIn(db: Db, { sessionHash, grantId }: Actor, now: number):
 }
 
 function ended(what: string): Unauthenticated {
-  return new Unauthenticated('invalid', `${what} ended while the request was under way; nothing was changed`);
+  return new Unauthenticated('invalid', `${what} ended while the request was in progress; nothing was changed`);
 }

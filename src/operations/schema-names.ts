@@ -4,7 +4,7 @@ import { toolSchema } from '../domain/config/tool.ts';
 import { viewSchema } from '../domain/config/view.ts';
 
 /**
- * Names of the schemas that become types of generated clients. Only the OpenAPI document has them: agents and editors
+ * Names of the schemas that become types of generated clients. Only the OpenAPI document uses them. Agents and editors
  * get schemas without references.
  */
 class SchemaNames extends z.core.$ZodRegistry<z.core.GlobalMeta> {
@@ -16,7 +16,7 @@ class SchemaNames extends z.core.$ZodRegistry<z.core.GlobalMeta> {
 
 export const schemaNames = new SchemaNames();
 
-/** Gives a schema the name that it has in the OpenAPI document. */
+/** Sets the name of a schema in the OpenAPI document. */
 export function nameSchema(id: string, schema: z.ZodType): void {
   schemaNames.add(schema, { id });
 }

@@ -11,27 +11,35 @@ const most = 200;
 
 export const search = operation({
   name: 'search',
-  summary: 'Find servers, tools and API keys by words in their names, and a call by its id',
+  summary: 'Find servers, tools, and API keys by words in their names, or a call by its ID',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
   isTool: false,
   input: z.strictObject({
-    query: queryInput.describe('All of these words, or an id.'),
+    query: queryInput.describe('Words that must all match, or an ID.'),
     slug: slugInput.optional(),
-    limit: z.int().min(1).max(most).default(10).describe('Most of each kind.'),
+    limit: z.int().min(1).max(most).default(10).describe('Maximum number of results of each kind.'),
   }),
   output: z.object({
     servers: z.array(z.object({ slug: z.string(), name: z.string() })).max(most),
     tools: z
-      .array(z.object({ server: z.string().describe('Slug.'), server_name: z.string(), tool: z.string() }))
+      .array(
+        z.object({ server: z.string().describe('Slug of the server.'), server_name: z.string(), tool: z.string() }),
+      )
       .max(most),
     keys: z
       .array(
-        z.object({ id: z.string(), name: z.string(), works: z.boolean().describe('Neither revoked nor expired.') }),
+        z.object({
+          id: z.string(),
+          name: z.string(),
+          works: z.boolean().describe('True if the key is neither revoked nor expired.'),
+        }),
       )
       .max(most)
-      .describe('None for a search in one server, or with a credential that is limited to some.'),
+      .describe(
+        'Matching API keys; empty for a search in one server, or with a credential that is limited to some servers.',
+      ),
     calls: z
       .array(z.object({ id: z.string(), server: z.string(), tool: z.string(), outcome: z.enum(outcomes), at: time }))
       .max(1),

@@ -32,31 +32,31 @@ export const versionInput = z
   .int()
   .min(1)
   .optional()
-  .describe('Version that the change builds on; a newer one is a conflict.');
-export const messageInput = singleLineText(200).optional().describe('What the change is for; shown with the version.');
+  .describe('Version that the change is based on; fails with a conflict if there is a newer one.');
+export const messageInput = singleLineText(200).optional().describe('Reason for the change, shown with the version.');
 export const pageInputs = {
-  limit: z.int().min(1).max(200).default(50).describe('Most entries to return.'),
-  cursor: z.string().max(500).optional().describe('next_cursor of the page before.'),
+  limit: z.int().min(1).max(200).default(50).describe('Maximum number of entries.'),
+  cursor: z.string().max(500).optional().describe('The next_cursor of the previous page.'),
 };
-export const nextCursor = z.string().optional().describe('Pass as cursor for the next page; absent on the last one.');
-export const time = z.iso.datetime().describe('ISO 8601, UTC.');
+export const nextCursor = z.string().optional().describe('Cursor for the next page; absent on the last page.');
+export const time = z.iso.datetime().describe('Time in ISO 8601 format, UTC.');
 
-/** Field of an answer when a change found everything already as requested. */
-export const unchangedShape = z.literal(true).optional().describe('It was like this before, so nothing was stored.');
+/** Response field of a change that found everything already as requested. */
+export const unchangedShape = z.literal(true).optional().describe('True if nothing changed, so nothing was stored.');
 export const isUnchanged = (output: { unchanged?: true | undefined }): boolean => output.unchanged === true;
 
 export const problemShape = z.object({ path: z.string(), message: z.string() });
 nameSchema('FieldProblem', problemShape);
-/** Length of a list, including the line that says how many more there are. */
+/** List of problems, including a last line with the number of omitted ones. */
 export const problemsShape = z.array(problemShape).max(mostProblems + 1);
 
 const mostWarnings = 100;
 export const warningsShape = z
   .array(problemShape)
   .max(mostWarnings)
-  .describe('What is valid but will probably disappoint.');
+  .describe('Settings that are valid but probably do not work as intended.');
 
-/** The first warnings; the last entry gives the number of the others. */
+/** Returns the first warnings; the last entry gives the number of omitted ones. */
 export function firstWarnings(warnings: readonly Problem[]): Problem[] {
   if (warnings.length <= mostWarnings) return warnings.map(shortProblem);
   const shown = warnings.slice(0, mostWarnings - 1).map(shortProblem);
@@ -68,13 +68,19 @@ export const changesShape = z
   .array(
     z.object({
       path: z.string(),
-      text: z.string().describe('What the change means, such as "list_orders: timeout changed".'),
-      before: z.unknown().optional().describe('Absent where the field does not exist; a secret is not shown.'),
-      after: z.unknown().optional().describe('Absent where the field is removed; a secret is not shown.'),
+      text: z.string().describe('Description of the change, such as "list_orders: timeout changed".'),
+      before: z
+        .unknown()
+        .optional()
+        .describe('Value before the change; absent if the field did not exist. Secrets are not shown.'),
+      after: z
+        .unknown()
+        .optional()
+        .describe('Value after the change; absent if the field was removed. Secrets are not shown.'),
     }),
   )
   .max(mostChanges)
-  .describe(`The first ${mostChanges} differences.`);
+  .describe(`Differences; at most ${mostChanges}.`);
 
 export function shownChanges(changes: readonly FieldChange[]): z.input<typeof changesShape> {
   return changes.slice(0, mostChanges).map((change) => ({ ...change, text: changeText(change) }));
@@ -85,12 +91,12 @@ const tagInput = singleLineText(40).regex(/^[^",\\]*$/, 'has a quotation mark, a
 export const tagsInput = z.array(tagInput).max(mostServerTags);
 
 const mostQuery = 100;
-/** A text to search for, as words in lower case. */
+/** Search query; it is split into lowercase words. */
 export const queryInput = z.string().trim().min(1).max(mostQuery);
 
-/** Which servers are listed, and in what order. */
+/** Filter and order of a server list. */
 export const serverFilterInputs = {
-  query: queryInput.optional().describe('In slug, name, tags'),
+  query: queryInput.optional().describe('Words to find in the slug, name, and tags.'),
   sort: z.enum(serverSorts).optional(),
 };
 
@@ -100,26 +106,28 @@ export function serverFilterFrom({ query, ...filter }: z.output<z.ZodObject<type
 
 const count = z.int();
 
-/** Facts about the description that a server was imported from. */
+/** State of the API description that a server was imported from. */
 export const importState = z.object({
-  watch: z.enum(watchings).describe('daily: the service reads the description once a day and compares it.'),
+  watch: z
+    .enum(watchings)
+    .describe('With daily, Toolhost fetches the API description once a day and compares it with the last import.'),
   checked_at: time.optional(),
   next_check_at: time.optional(),
   changed: z
     .boolean()
     .optional()
-    .describe('Whether importing again would change or offer anything; absent before the first check.'),
+    .describe('True if a re-import would change or offer anything; absent before the first check.'),
   counts: z
     .object({
-      changed: count.describe('Tools that would follow the description.'),
+      changed: count.describe('Tools that a re-import would update.'),
       conflicts: count,
-      new: count.describe('Operations that were not there at the last import.'),
+      new: count.describe('Operations that were added since the last import.'),
       gone: count,
-      server: count.describe('Fields of the server that would follow.'),
+      server: count.describe('Server fields that a re-import would update.'),
     })
     .optional()
-    .describe('What importing again would change.'),
-  error: z.string().optional().describe('Why the last check failed; the counts are those of the check before.'),
+    .describe('Number of changes that a re-import would make.'),
+  error: z.string().optional().describe('Reason why the last check failed. The counts are from the check before it.'),
 });
 nameSchema('ImportState', importState);
 
@@ -128,29 +136,33 @@ export const serverRecord = z.object({
   name: z.string(),
   slug: z.string(),
   description: z.string().optional(),
-  url: z.string().describe('Address of the MCP server.'),
+  url: z.string().describe('URL of the MCP server.'),
   host_url: z
     .string()
     .optional()
-    .describe('A second address, on a host of its own; only where the operator has set SERVER_HOSTS.'),
+    .describe('Second URL, on a separate host. Only present if the operator has set SERVER_HOSTS.'),
   access: z
     .enum(accessKinds)
     .describe(
-      'Who may call it: oauth and passthrough by login, api_key with a key of the workspace, caller_token with a token of the upstream.',
+      'How callers authenticate: with a login (oauth, passthrough), with an API key of the workspace (api_key), or with an upstream token (caller_token).',
     ),
   open: z
     .literal(true)
     .optional()
-    .describe('Present for caller_token where the upstream gets no credential; then any token of a caller will do.'),
-  tool_count: z.int().describe('Tools that agents get; disabled ones do not count.'),
-  views: z.array(z.string()).max(mostViews).optional().describe('Names of its views.'),
+    .describe(
+      'True if access is caller_token and the upstream gets no credential, so that any caller token is accepted.',
+    ),
+  tool_count: z.int().describe('Number of tools that agents get. Disabled tools are not counted.'),
+  views: z.array(z.string()).max(mostViews).optional().describe('Names of the views.'),
   version: z.int(),
   created_at: time,
   updated_at: time,
   created_by: z.string(),
-  label: z.string().optional().describe('Set of files that it was applied from (apply --label).'),
-  tags: z.array(z.string()).max(mostServerTags).optional().describe('Words that people sort their servers by.'),
-  imported: importState.optional().describe('Only for imported servers, in a list and by getMcpServer.'),
+  label: z.string().optional().describe('Set of files that the server was applied from (apply --label).'),
+  tags: z.array(z.string()).max(mostServerTags).optional().describe('Tags that people use to organize servers.'),
+  imported: importState
+    .optional()
+    .describe('State of the import. Only present for imported servers, in lists and from getMcpServer.'),
 });
 nameSchema('Server', serverRecord);
 
@@ -158,7 +170,7 @@ export const actorName = z
   .string()
   .optional()
   .describe(
-    'What the API key is called now, the client called itself, or the person is called, which only people in the dashboard see; absent where it has no name.',
+    'Current name of the API key, name that the client gave itself, or name of the person. Only people in the dashboard see names of people. Absent if there is no name.',
   );
 
 export function isoTime(at: number): string {
@@ -196,14 +208,14 @@ export function toRecord(
   };
 }
 
-/** A server of the actor's workspace. @throws AppError notFound, also for a server of another workspace */
+/** Returns a server of the actor's workspace. @throws AppError notFound, also for a server of another workspace */
 export async function getServer(context: Context, slug: string): Promise<StoredServer> {
   const server = await findOwnServer(context, slug);
   if (!server) throw await unknownServer(context, slug);
   return server;
 }
 
-/** A server of the workspace. A long configuration is read when there is memory for it. @throws AppError tooMany */
+/** Finds a server of the workspace. Waits for memory before it reads a long configuration. @throws AppError tooMany */
 export function findOwnServer(
   { db, actor, room }: Pick<Context, 'db' | 'actor' | 'room'>,
   slug: string,
@@ -211,7 +223,7 @@ export function findOwnServer(
   return findServer(db, actor.workspaceId, slug, room);
 }
 
-/** Whether the calls of a server are captured at time `now`. */
+/** Returns true if the calls of a server are captured at time `now`. */
 export function isCaptured(server: StoredServer, now: number): server is StoredServer & { captureUntil: number } {
   return server.captureUntil !== undefined && now < server.captureUntil;
 }
@@ -220,17 +232,20 @@ type Asking = Pick<Context, 'db' | 'actor'>;
 
 const noServer = 'there is no such server in this workspace';
 
-/** The error is the same for a server of another workspace as for a missing one. It names only slugs that the actor may see. */
+/**
+ * Creates the error for an unknown slug, which is identical for a missing server and a server of another workspace. It
+ * names only slugs that the actor may see.
+ */
 async function unknownServer(context: Asking, slug: string): Promise<AppError> {
   return new AppError('notFound', noServer + (await insteadOf(context, slug, newGuesses())));
 }
 
-/** The error for a key that is limited to some servers: for it no others exist. */
+/** Creates the error for a key that is limited to some servers. To that key, no other servers exist. */
 export function serverOutsideOf(limits: readonly string[], slug: string): AppError {
   return new AppError('notFound', noServer + withinLimits(limits, slug, newGuesses()));
 }
 
-/** Advice for an unknown slug: similar slugs, or how to list them. */
+/** Returns advice for an unknown slug: similar slugs, or how to list them. */
 export async function insteadOf({ db, actor }: Asking, slug: string, guesses: Guesses): Promise<string> {
   if (actor.servers) return withinLimits(actor.servers, slug, guesses);
   const around = await slugsAround(db, actor.workspaceId, slug);
@@ -239,7 +254,7 @@ export async function insteadOf({ db, actor }: Asking, slug: string, guesses: Gu
 }
 
 function withinLimits(limits: readonly string[], slug: string, guesses: Guesses): string {
-  if (limits.length === 0) return '; the credential is limited to views, and only calls their tools over MCP';
+  if (limits.length === 0) return '; the credential is limited to views and can only call their tools over MCP';
   const others = limits.filter((own) => own !== slug);
   return nearest(slug, others, guesses, `; the credential is limited to: ${listed(limits)}`);
 }
@@ -255,12 +270,12 @@ export function importStateOf(check: ImportCheck): z.input<typeof importState> {
   };
 }
 
-/** The field `imported` of a server in a list; nothing for a server that was not imported. */
+/** Returns the field `imported` for a server in a list, or nothing if the server was not imported. */
 export function importedField(check: ImportCheck | undefined): { imported?: z.input<typeof importState> } {
   return check ? { imported: importStateOf(check) } : {};
 }
 
-/** The state as text, such as "2 tools change, 1 new operation". */
+/** Formats the state as text, such as "2 tools change, 1 new operation". */
 export function saidOfState({ changed, counts, error, checked_at: checkedAt }: z.input<typeof importState>): string {
   if (error !== undefined) return `The last check failed: ${error}`;
   if (checkedAt === undefined || !counts) return 'Not checked since the last import.';

@@ -11,8 +11,8 @@ const extraIpv6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20', '64:f
 );
 
 /**
- * Whether an address belongs to the public internet. Everything that is not clearly public is refused: private,
- * loopback, link-local, shared, documentation, multicast and reserved ranges, and IPv6 forms that carry an IPv4
+ * Returns true if an address is on the public internet. Everything that is not clearly public is rejected: private,
+ * loopback, link-local, shared, documentation, multicast, and reserved ranges, and IPv6 forms that embed an IPv4
  * address.
  */
 export function isPublicAddress(text: string): boolean {
@@ -25,7 +25,7 @@ export function isPublicAddress(text: string): boolean {
   return v6.match(globalUnicastV6) && v6.range() === 'unicast' && !extraIpv6.some((range) => v6.match(range));
 }
 
-/** Why an address is refused, as metrics name it. */
+/** Reasons for rejecting an address, as metric labels. */
 export const blockedClasses = [
   'loopback',
   'private',
@@ -55,15 +55,15 @@ const classOfRange: Record<string, BlockedClass> = {
   unspecified: 'unspecified',
 };
 
-/** The class of an address that is not public. */
+/** Returns the class of an address that is not public. */
 export function blockedClass(text: string): BlockedClass {
   return (ipaddr.isValid(text) && classOfRange[ipaddr.process(text).range()]) || 'reserved';
 }
 
-/** The address in a URL's host, without the brackets of IPv6, or undefined when the host is a name. */
+/** Returns the IP address in a URL's host, without the brackets of IPv6, or undefined if the host is a name. */
 export function literalAddress(hostname: string): string | undefined {
   const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
-  // For a name the library throws and catches, which takes a tenth of the check of a configuration.
+  // For a name, the library would throw and catch, which takes a tenth of the time of a configuration check.
   const isAddress = /^[\d.]+$/.test(bare) ? ipaddr.IPv4.isValidFourPartDecimal(bare) : ipaddr.IPv6.isValid(bare);
   return isAddress ? bare : undefined;
 }

@@ -6,14 +6,14 @@ import type { Connections, Pool } from './connections.ts';
 import type { Transfer } from './http-client.ts';
 
 /**
- * The two parts of undici that are used. Its main module also loads fetch, caches, test doubles and proxies:
- * 80 files and 8 MB.
+ * The two modules of undici that are used. Its main module also loads fetch, caches, mocks, and proxies: 80 files and 8
+ * MB.
  */
 const require = createRequire(import.meta.url);
 const Client = require('undici/lib/dispatcher/client.js') as typeof undici.Client;
 const buildConnector = require('undici/lib/core/connect.js') as typeof undici.buildConnector;
 
-/** Connects for undici. Returns the socket while it connects, if there is one, so that it can be destroyed. */
+/** Connects for undici. Returns the connecting socket, if there is one, so that it can be destroyed. */
 export type Connect = (
   options: undici.buildConnector.Options,
   callback: undici.buildConnector.Callback,
@@ -21,16 +21,16 @@ export type Connect = (
 
 const connectTimeoutMs = 3000;
 /**
- * Size at which undici ends a connection. A transfer ends it long before that: for each header line beyond its limit
- * undici creates an error, which takes longer than the line itself.
+ * Header size at which undici ends a connection. A transfer ends it long before that: for each header line beyond its
+ * limit, undici creates an error, which takes longer than the line itself.
  */
 const maxHeaderBytes = 512 * 1024;
-/** Undici closes an idle connection after this time; the sweep usually closes it before. */
+/** Idle time after which undici closes a connection. The sweep usually closes it earlier. */
 const keepAliveMs = 10_000;
 
 /**
- * Sockets to upstreams read into this buffer, one after the other, and what they have read is copied at once. Otherwise
- * Node allocates memory for each read, which costs more than the copy and stays until the next collection.
+ * Shared read buffer of all upstream sockets. The bytes are copied immediately. Otherwise Node allocates memory for
+ * each read, which costs more than the copy and lasts until the next garbage collection.
  */
 const readInto = Buffer.allocUnsafeSlow(64 * 1024);
 const onread = {
@@ -42,34 +42,38 @@ const onread = {
   },
 };
 
-/** Undici's connector, which looks names up with `lookup`. */
+/** Creates undici's connector, which resolves names with `lookup`. */
 export function connectorWith(lookup: LookupFunction): Connect {
-  // Undici passes unknown options on to net.connect and tls.connect, and returns its socket; its types omit both.
+  // Undici forwards unknown options to net.connect and tls.connect, and returns its socket. Its types omit both.
   const socketOptions: object = { autoSelectFamily: true, lookup, onread };
   return buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...socketOptions }) as Connect;
 }
 
 /**
- * One connection to an upstream, which carries one request at a time. HTTP/1.1 does not say which request an answer
- * belongs to, so bytes that arrive while no request is sent end the connection before they can be taken for an answer.
+ * A connection to an upstream, which carries one request at a time. HTTP/1.1 does not identify the request of a
+ * response, so bytes that arrive while no request is pending end the connection before they can be mistaken for a
+ * response.
  */
 export class Connection {
   readonly pool: Pool;
-  /** Monotonic ms; meaningful while the connection is idle. */
+  /** Monotonic ms. Meaningful only while the connection is idle. */
   idleSince = 0;
-  /** Number of requests answered on it. */
+  /** Number of requests that it has completed. */
   served = 0;
-  /** The transfer that it is lent to. */
+  /** Transfer that has checked it out. */
   transfer: Transfer | undefined;
-  /** The request of the transfer has been written. */
+  /** True if the request of the transfer was written. */
   isAsked = false;
-  /** The upstream answered before it had the whole request, so it is unknown how it reads the rest. */
+  /**
+   * True if the upstream responded before it had received the whole request. It is then unknown how it reads the
+   * remainder.
+   */
   isSpoilt = false;
   readonly #client: undici.Client;
   #connecting: Socket | undefined;
-  /** Whether the final answer to the request has begun. */
+  /** True if the final response to the request has started. */
   #hasAnswer = false;
-  /** The beginning of what may be an interim answer. */
+  /** Buffered beginning of a possible interim response. */
   #held: Buffer = nothing;
 
   constructor(pool: Pool, connections: Connections) {
@@ -91,14 +95,14 @@ export class Connection {
       allowH2: false,
     });
     this.#client.on('disconnect', (_origin, _targets, error) => {
-      // A request that was not written yet is sent over a new socket, and one that was fails by itself.
+      // A request that was not written yet is sent over a new socket, and one that was written fails by itself.
       if (this.transfer) return;
       if (isUnasked(error)) connections.noteUnasked(pool.upstream);
       connections.endIdle(this);
     });
   }
 
-  /** Sends the request of the transfer that it is lent to, unless that has ended meanwhile. */
+  /** Sends the request of the current transfer, unless that has ended. */
   send(mark: readonly string[]): void {
     const transfer = this.transfer as Transfer;
     if (transfer.isSettled) return;
@@ -108,9 +112,9 @@ export class Connection {
     this.#client.dispatch({ path, method, headers: [...headers, ...mark], body }, transfer);
   }
 
-  /** Closes it; a request that it carries fails. */
+  /** Closes the connection. Its current request fails. */
   end(): Promise<void> {
-    // Undici would let the socket go on connecting although no request waits for it.
+    // Undici would let the socket continue to connect although no request waits for it.
     this.#connecting?.destroy();
     return this.#client.destroy();
   }
@@ -132,12 +136,14 @@ export class Connection {
     });
   }
 
-  /** Takes 100 Continue away, which a client must take without having asked for it (RFC 9110, 15.2), and undici does not. */
+  /**
+   * Removes 100 Continue, which a client must accept without having requested it (RFC 9110, 15.2), but undici does not.
+   */
   #skipContinue(socket: Socket): void {
     const arrived = socket.read() as Buffer;
     const all = this.#held.length > 0 ? Buffer.concat([this.#held, arrived]) : arrived;
     this.#held = nothing;
-    // A final answer, which is nearly every one, is not looked through.
+    // A final response, as nearly every one is, is not searched.
     if (all.length >= startOfInterim.length && all[startOfInterim.length - 1] !== digitOne) {
       this.#hasAnswer = true;
       socket.unshift(all);
@@ -153,14 +159,14 @@ export class Connection {
 }
 
 const nothing = Buffer.alloc(0);
-/** A longer interim answer is left to undici, in bytes. */
+/** Maximum bytes of an interim response that is examined. A longer one is passed to undici. */
 const longestInterim = 4096;
-/** An interim answer, with the last two digits of its status. */
+/** Matches an interim response and captures the last two digits of its status. */
 const interim = /HTTP\/1\.[01] 1(\d\d)\b[^\n]*\n(?:[^\n]+\n)*?\r?\n/y;
 const startOfInterim = 'HTTP/1.1 1';
 const digitOne = 0x31;
 
-/** The interim answers that `bytes` begins with, but for 100 Continue, and what follows them. */
+/** Returns the interim responses at the beginning of `bytes`, except 100 Continue, and the bytes after them. */
 function withoutContinue(bytes: Buffer): { passed: Buffer[]; rest: Buffer } {
   const text = mayBecomeInterim(bytes) ? bytes.toString('latin1') : '';
   const passed: Buffer[] = [];
@@ -173,16 +179,19 @@ function withoutContinue(bytes: Buffer): { passed: Buffer[]; rest: Buffer } {
   return { passed, rest: bytes.subarray(at) };
 }
 
-/** Whether more bytes could make this an interim answer. */
+/** Returns true if more bytes could complete an interim response. */
 function mayBecomeInterim(bytes: Buffer): boolean {
   const start = bytes.toString('latin1', 0, startOfInterim.length).replace('HTTP/1.0', 'HTTP/1.1');
   return startOfInterim.startsWith(start);
 }
 
-/** Some servers announce that a connection was idle for too long before they close it (RFC 9110, 15.5.9). */
+/**
+ * Matches a 408 response. Some servers send one before they close a connection that was idle for too long (RFC 9110,
+ * 15.5.9).
+ */
 const farewell = /^HTTP\/1\.[01] 408 /;
 
-/** Errors of undici for bytes behind an answer, in the same packet. */
+/** Detects undici's errors for bytes after a response in the same packet. */
 function isUnasked(error: Error): boolean {
   return error.message === 'bad response' || error.name === 'HTTPParserError';
 }

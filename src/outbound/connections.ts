@@ -4,40 +4,45 @@ import { type Connect, Connection } from './connection.ts';
 import { guardedConnector } from './connector.ts';
 import type { OutboundOptions, Transfer } from './http-client.ts';
 
-/** Connections of a process; each takes a file descriptor and about 50 KB of memory. */
+/** Maximum connections of a process. Each takes a file descriptor and about 50 KB of memory. */
 export const mostUpstreamConnections = 4096;
 export const mostPerPool = 128;
-/** Idle connections that one tenant keeps for later requests. */
+/** Maximum idle connections of one tenant that are kept for later requests. */
 export const mostIdlePerTenant = 1024;
 export const keepAliveMs = 10_000;
-/** For a connection that has carried one request: most callers are seen once. */
+/** Keep-alive time of a connection that has carried one request. Most callers send only one. */
 export const firstKeepAliveMs = 2000;
 const sweepMs = 1000;
-/** A request with a shorter timeout than this does not wait for a connection to rest. */
+/** Requests with a shorter timeout do not wait for a connection's quiet period. */
 const hurryMs = 1000;
-/** How long a connection rests after an answer, to detect bytes that no request asked for. */
+/** Quiet period of a connection after a response, to detect unsolicited bytes. */
 const restMs = 50;
-/** Number of rests without such bytes after which connections are reused at once. */
+/**
+ * Number of quiet periods without unsolicited bytes after which an upstream is trusted and its connections are reused
+ * immediately.
+ */
 const provenRests = 100;
-/** How long connections to an upstream that sent an unasked byte carry one request each. */
+/** Time for which connections to an upstream that sent unsolicited bytes carry one request each. */
 const distrustMs = 10 * 60_000;
-/** One tenant can fill three fourths of it. */
+/** Number of upstreams to remember. One tenant can use three quarters of it. */
 const rememberedUpstreams = 2700;
 
 /** An origin as used by one workspace. */
 type Upstream = {
   workspaceId: string;
   origin: string;
-  /** The origin as a URL, for undici. */
+  /** Origin as a URL, for undici. */
   url: URL;
   connect: Connect;
-  /** Number of rests in which a connection was quiet. From `provenRests` on connections may be reused at once. */
+  /**
+   * Number of quiet periods without unsolicited bytes. From `provenRests` on, connections may be reused immediately.
+   */
   rests: number;
-  /** Time until which a connection carries one request only, in monotonic ms. */
+  /** Time until which each connection carries only one request, in monotonic ms. */
   distrustedUntil: number;
 };
 
-/** `requests`: those that have a connection. */
+/** A tenant. `requests` counts those that have a connection. */
 type Tenant = { id: string; requests: number; workspaces: number };
 
 type Workspace = {
@@ -45,25 +50,25 @@ type Workspace = {
   tenant: Tenant;
   pools: number;
   /**
-   * Pools for more than one request, by origin and then by digest of the credentials: a single key would have to be joined
-   * for each call.
+   * Pools for more than one request, by origin and then by credential digest. A single key would have to be
+   * concatenated for each call.
    */
   reusable: Map<string, Map<string, Pool>>;
 };
 
-/** Connections that may carry each other's requests: same workspace, origin and credentials. */
+/** Connections that may carry each other's requests: same workspace, origin, and credentials. */
 export type Pool = {
   /** Undefined for the pool of a single request. */
   readonly credentialHash: string | undefined;
   readonly upstream: Upstream;
   readonly workspace: Workspace;
-  /** Ordered by idle time, the longest first. */
+  /** Ordered by idle time, longest first. */
   readonly idle: Connection[];
   /** In order of arrival. */
   readonly waiting: Transfer[];
-  /** How many there are, idle or not. */
+  /** Number of connections, idle or not. */
   connections: number;
-  /** The next looks for a connection for those that wait. */
+  /** Callback that next looks for a connection for the waiting transfers. */
   turn: NodeJS.Immediate | undefined;
   rest: NodeJS.Timeout | undefined;
 };
@@ -71,15 +76,18 @@ export type Pool = {
 type Memory<Value> = { get(key: string): Value | undefined; set(key: string, value: Value): void };
 type MemoryOptions<Value> = { max: number; ownerOf: (value: Value) => string };
 
-/** Makes a memory of so many values, in which those of one owner do not displace those of all others. */
+/** Creates a cache with a maximum size, in which the values of one owner cannot evict those of all others. */
 export type MakeMemory = <Value extends object>(options: MemoryOptions<Value>) => Memory<Value>;
 
-/** All connections of a process: who may use which, how many there may be, and how long they are kept. */
+/**
+ * All upstream connections of a process. Decides who may use which connection, how many there may be, and how long they
+ * are kept.
+ */
 export class Connections {
   readonly #options: OutboundOptions;
   readonly #clock: () => number;
   readonly #most: number;
-  /** The header that marks every request, name and value. */
+  /** Header that marks every request: name and value. */
   readonly #mark: readonly string[];
   readonly #open = new Set<Connection>();
   readonly #pools = new Set<Pool>();
@@ -106,13 +114,13 @@ export class Connections {
   }
 
   /**
-   * Starts a transfer now or once a connection is ready, or fails it.
-   * @throws TypeError when the origin of its exchange is not a URL
+   * Starts a transfer immediately or once a connection is ready, or fails it.
+   * @throws TypeError if the origin of its exchange is not a URL
    */
   begin(transfer: Transfer): void {
     const { workspaceId, origin, credentialHash, timeoutMs } = transfer.exchange;
     const workspace = this.#workspaces.get(workspaceId) ?? this.#newWorkspace(workspaceId);
-    // A tenant may use at most as much as is still free, so another tenant always finds a connection.
+    // A tenant may use at most as many as are still free, so another tenant always finds a connection.
     const isTooMany = workspace.tenant.requests >= this.#most - this.#requests;
     if (this.#isClosed || isTooMany) transfer.fail(this.#isClosed ? stopping() : tooManyRequests(workspace.tenant));
     if (transfer.isSettled) return;
@@ -132,7 +140,7 @@ export class Connections {
     }
   }
 
-  /** Takes a connection back after a whole answer. */
+  /** Returns a connection after a complete response. */
   giveBack(connection: Connection): void {
     const { pool } = connection;
     this.#requests--;
@@ -149,7 +157,7 @@ export class Connections {
     }
   }
 
-  /** Ends a connection after anything else than a whole answer. */
+  /** Closes a connection after anything other than a complete response. */
   discard(connection: Connection): void {
     this.#requests--;
     connection.pool.workspace.tenant.requests--;
@@ -168,8 +176,9 @@ export class Connections {
   }
 
   /**
-   * Until the upstream is proven, a request over a connection that was used before waits for the next turn of the event
-   * loop, and undici writes it a turn later. So bytes that came while this process was too busy to read are read first.
+   * Checks out a connection. Until the upstream is trusted, a request over a reused connection waits for the next turn
+   * of the event loop, and undici writes it one turn later. So bytes that arrived while this process was too busy to
+   * read are read first.
    */
   #lend(connection: Connection, transfer: Transfer): void {
     const { upstream, workspace } = connection.pool;
@@ -181,26 +190,28 @@ export class Connections {
     else setImmediate(() => connection.send(this.#mark));
   }
 
-  /** A rested connection; with a proven upstream any idle one, the longest idle first. */
+  /**
+   * Returns a connection whose quiet period is over. For a trusted upstream, returns any idle one, longest idle first.
+   */
   #ready({ idle, upstream }: Pool): Connection | undefined {
     const first = idle[0];
     if (!first) return undefined;
     const since = this.#clock() - restMs;
     if (first.idleSince > since) return upstream.rests >= provenRests ? idle.shift() : undefined;
     upstream.rests++;
-    // Among rested connections the upstream is least likely to close the one used last.
+    // The upstream is least likely to close the most recently used of these connections.
     let last = idle.length - 1;
     while ((idle[last] as Connection).idleSince > since) last--;
     return idle.splice(last, 1)[0];
   }
 
-  /** A new connection; undefined when there are too many that carry requests. */
+  /** Opens a connection. Returns undefined if too many connections carry requests. */
   #openIn(pool: Pool): Connection | undefined {
     if (pool.connections >= mostPerPool) return undefined;
     const isFull = this.#open.size >= this.#most;
     const longest = isFull ? this.#longestIdle(pool.workspace) : undefined;
     if (isFull && !longest) return undefined;
-    // Counted before the other one ends, which may be of this pool: one without connections is dropped.
+    // Counted before the other connection closes. That may be of this pool, and a pool without connections is dropped.
     pool.connections++;
     if (longest) this.endIdle(longest);
     const connection = new Connection(pool, this);
@@ -209,7 +220,7 @@ export class Connections {
     return connection;
   }
 
-  /** Ends a connection if it is idle. */
+  /** Closes a connection if it is idle. */
   endIdle(connection: Connection): void {
     const { idle } = connection.pool;
     const index = idle.indexOf(connection);
@@ -231,12 +242,12 @@ export class Connections {
     else this.#dropUnused(pool);
   }
 
-  /** Serves waiting transfers after undici has seen any bytes behind the last answer. */
+  /** Serves waiting transfers after undici has seen any bytes after the last response. */
   #giveTurn(pool: Pool): void {
     pool.turn ??= setImmediate(() => this.#serveWaiting(pool));
   }
 
-  /** Serves waiting transfers when the first connection has rested. */
+  /** Serves waiting transfers after the quiet period of the first connection. */
   #awaitRest(pool: Pool): void {
     const first = pool.idle[0];
     if (!first || pool.rest) return;
@@ -266,7 +277,10 @@ export class Connections {
     return { id, tenant, pools: 0, reusable: new Map() };
   }
 
-  /** A pool lives as long as it has connections, or transfers that wait. @throws TypeError when `origin` is not a URL */
+  /**
+   * Adds a pool. It exists as long as it has connections or waiting transfers. @throws TypeError if `origin` is not a
+   * URL
+   */
   #addPool(workspace: Workspace, origin: string, credentialHash: string | undefined): Pool {
     const upstream = this.#upstreamOf(workspace.id, origin);
     const none = { connections: 0, turn: undefined, rest: undefined };
@@ -301,7 +315,7 @@ export class Connections {
     const key = `${workspaceId} ${origin}`;
     const known = this.#upstreams.get(key);
     if (known) return known;
-    // Undici reads the origin of the URL for each request, and computing it takes 2 µs.
+    // Undici reads the URL's origin for each request, and computing it takes 2 µs.
     const url = Object.defineProperty(new URL(origin), 'origin', { value: origin });
     const { allow, proxy, lookupsOf, onBlocked = () => undefined } = this.#options;
     const connect = guardedConnector(url, allow, lookupsOf(workspaceId), onBlocked, proxy);
@@ -310,7 +324,7 @@ export class Connections {
     return upstream;
   }
 
-  /** Distrusts an upstream that sent bytes which no request asked for, as it may do so again. */
+  /** Marks an upstream that sent unsolicited bytes as untrusted, because it may do so again. */
   noteUnasked(upstream: Upstream): void {
     this.#unasked++;
     const now = this.#clock();
@@ -322,7 +336,7 @@ export class Connections {
     }
   }
 
-  /** The connection that has been idle longest, of the tenant itself or, if it has none, of any. */
+  /** Returns the connection that has been idle longest: of the same tenant or, if it has none, of any tenant. */
   #longestIdle({ tenant }: Workspace): Connection | undefined {
     let own: Connection | undefined;
     let any: Connection | undefined;
@@ -335,7 +349,7 @@ export class Connections {
     return own ?? any;
   }
 
-  /** Ends connections that have been idle for too long, and the oldest of tenants that keep too many. */
+  /** Closes connections that have been idle for too long, and the oldest ones of tenants with too many. */
   #sweep(): void {
     const now = this.#clock();
     const kept: Connection[] = [];
@@ -359,6 +373,6 @@ function stopping(): OutboundError {
 function tooManyRequests({ requests }: Tenant): OutboundError {
   return new OutboundError(
     'no_connection',
-    `this workspace and the others of its creator have ${requests} requests to upstreams under way, which is their share of what this process can carry; try again in a moment`,
+    `the workspaces of this owner have ${requests} upstream requests in progress, which is their share of this process's capacity; try again in a moment`,
   );
 }

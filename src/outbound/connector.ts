@@ -6,7 +6,7 @@ import { type Connect, connectorWith } from './connection.ts';
 import { type EgressAllow, isAllowed, mayConnect } from './egress.ts';
 import { connectThrough, type EgressProxy } from './egress-proxy.ts';
 
-/** `dns.lookup` with `all: true`; an argument so that a test can be the name server. */
+/** Resolves a name like `dns.lookup` with `all: true`. Injected so that tests can act as the name server. */
 export type Resolve = (
   hostname: string,
   callback: (error: NodeJS.ErrnoException | null, addresses: dns.LookupAddress[]) => void,
@@ -15,17 +15,17 @@ export type Resolve = (
 export const systemResolve: Resolve = (hostname, callback) => dns.lookup(hostname, { all: true }, callback);
 
 const blocked = () =>
-  new OutboundError('blocked', 'the upstream host does not stand for an address that may be called');
+  new OutboundError('blocked', 'the upstream host does not resolve to an address that may be called');
 
 /**
- * Connects undici to one origin, and only to permitted addresses. Literals are checked here because Node resolves
- * nothing for them. Names are resolved once, all answers must pass, and the socket gets exactly those, so that a second
- * answer of a name server has no effect. The peer is checked once more before use.
- * `onBlocked` gets the class of each refused address.
+ * Creates a connector to one origin that connects only to permitted addresses. Literal addresses are checked here,
+ * because Node does not resolve them. Names are resolved once, all results must be permitted, and the socket gets
+ * exactly those, so that a different second DNS response has no effect. The peer is checked once more before use.
+ * `onBlocked` receives the class of each rejected address.
  *
- * With a proxy, only what the operator excepted is connected to from here: a name, an address, or a name that stands only
- * for such addresses. Any other name that is known here must still stand for permitted addresses; an unknown one is looked
- * up by the proxy, which decides where it leads.
+ * With a proxy, only destinations that the operator excepted are connected to directly: a name, an address, or a name
+ * that resolves only to such addresses. Any other name that resolves locally must still resolve to permitted addresses.
+ * An unknown name is resolved by the proxy, which decides where it leads.
  */
 export function guardedConnector(
   origin: URL,
@@ -67,7 +67,7 @@ export function guardedConnector(
         const isExcepted = addresses.every(({ address }) => isAllowed(allow, hostname, address, port));
         if (error instanceof OutboundError) callback(error, null);
         else if (error || !isExcepted) tunnel(options, callback);
-        // Another answer of the name server would lead past the proxy.
+        // Resolving the name again could return an address that bypasses the proxy.
         else direct(options, callback, connectorWith(toAddresses(addresses)));
       });
       return undefined;
@@ -76,7 +76,7 @@ export function guardedConnector(
   };
 }
 
-/** A look-up that gives these addresses. */
+/** Creates a lookup function that returns these addresses. */
 function toAddresses(addresses: dns.LookupAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     const [{ address, family } = { address: '', family: 0 }] = addresses;

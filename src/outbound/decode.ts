@@ -11,7 +11,7 @@ type Coding = {
 };
 
 const gzip: Coding = { decode: promisify(zlib.gunzip), decodeSync: zlib.gunzipSync };
-/** Raw deflate, without the zlib header, as some servers send it (RFC 9110, 8.4.1.2). */
+/** Raw deflate without the zlib header, as some servers send it (RFC 9110, 8.4.1.2). */
 const rawDeflate = 'raw deflate';
 const codings = new Map<string, Coding>([
   ['gzip', gzip],
@@ -22,15 +22,15 @@ const codings = new Map<string, Coding>([
   ['zstd', { decode: promisify(zlib.zstdDecompress), decodeSync: zlib.zstdDecompressSync }],
 ]);
 
-/** Decoding of a body on a thread. */
+/** Input and output of decoding a body on a thread. */
 export type DecodeJob = {
   input: { body: Uint8Array; coding: string; limitBytes: number };
   output: { body: Uint8Array } | { failure: 'oversize' | 'malformed' };
 };
 
 /**
- * Decodes on a job thread what has more than `shortBytes`, compressed or decompressed. Node's own threads also look up
- * names and read files for everybody, and know no workspaces. @throws JobError
+ * Decodes a body on a job thread if it has more than `shortBytes`, compressed or decompressed. Node's own threads also
+ * resolve names and read files for everyone, without fairness among workspaces. @throws JobError
  */
 export type DecodeOnThread = (
   input: DecodeJob['input'],
@@ -38,15 +38,15 @@ export type DecodeOnThread = (
 ) => Promise<DecodeJob['output']>;
 
 const shortBytes = 64 * 1024;
-/** Bytes that are decoded at once; each piece costs the event loop the same. Node's own 16 KB are many pieces. */
+/** Output chunk size. Each chunk has a fixed cost for the event loop, and Node's default of 16 KB produces many. */
 const pieceBytes = 64 * 1024;
 
 /**
- * Decodes the content coding of an answer's body. We ask for none, but some upstreams compress nevertheless.
- * The header is a list when the upstream named several codings; no honest one does. Some write there what is no coding
- * (`none`, a character set): then the bytes decide.
- * @throws OutboundError oversize when the result exceeds the limit of the exchange, malformed when it does not decode,
- * busy when too many others wait to be decoded
+ * Decodes the content coding of a response body. Requests never ask for one, but some upstreams compress anyway. The
+ * header is a list if the upstream named several codings, which no well-behaved upstream does. Some set a value that is
+ * not a coding (`none`, a character set): then the bytes decide.
+ * @throws OutboundError oversize if the result exceeds the limit of the exchange, malformed if it cannot be decoded,
+ * busy if too many others are waiting
  */
 export async function decodeBody(answer: Answer, exchange: Exchange, onThread: DecodeOnThread): Promise<Buffer> {
   const { body } = answer;
@@ -55,7 +55,7 @@ export async function decodeBody(answer: Answer, exchange: Exchange, onThread: D
   if (noCoding.test(name) || body.length === 0) return body;
   const coding = codings.get(name);
   if (!coding && isUtf8(body)) return body;
-  if (!coding) throw new OutboundError('malformed', 'the upstream answered in a content coding that is not known');
+  if (!coding) throw new OutboundError('malformed', 'the upstream responded with an unknown content coding');
   if (body.length <= shortBytes) {
     try {
       return await coding.decode(body, { maxOutputLength: Math.min(limitBytes, shortBytes), chunkSize: pieceBytes });
@@ -82,7 +82,7 @@ export function runDecodeJob({ body, coding, limitBytes }: DecodeJob['input']): 
   }
 }
 
-/** No coding, and what mail calls the transfer of bytes as they are. */
+/** Names of no coding, including the transfer encodings and character sets of email. */
 const noCoding = /^(identity|none|binary|[78]bit|utf-?8|us-ascii|(iso-8859|windows)-\d+)?$/;
 
 function nameOf(coding: string | readonly string[] | undefined): string {
@@ -91,7 +91,7 @@ function nameOf(coding: string | readonly string[] | undefined): string {
     .toLowerCase();
 }
 
-/** The coding of a body: `deflate` without the header of zlib (RFC 1950, 2.2) is raw. */
+/** Returns the coding of a body. `deflate` without the zlib header (RFC 1950, 2.2) is raw. */
 function codingOf(header: string | readonly string[] | undefined, body: Buffer): string {
   const name = nameOf(header);
   if (name !== 'deflate' || body.length < 2) return name;
@@ -104,17 +104,17 @@ function isTooLong(error: unknown): boolean {
 }
 
 function malformed(): OutboundError {
-  return new OutboundError('malformed', 'the upstream answered with a body that does not decompress');
+  return new OutboundError('malformed', 'the upstream responded with a body that cannot be decompressed');
 }
 
-/** @throws OutboundError busy, oversize, cancelled, instead of JobError */
+/** Converts a JobError. @throws OutboundError busy, oversize, cancelled */
 function refused(error: unknown): never {
   if (!(error instanceof JobError) || error.reason === 'failed') throw error;
-  const message = `the compressed answer of the upstream was not decoded: ${error.message}`;
-  if (error.reason === 'refused') throw new OutboundError('busy', `${message}; make fewer large calls at once`);
+  const message = `the compressed upstream response was not decoded: ${error.message}`;
+  if (error.reason === 'refused') throw new OutboundError('busy', `${message}; make fewer large calls in parallel`);
   throw new OutboundError(error.reason === 'cancelled' ? 'cancelled' : 'oversize', message);
 }
 
 export function oversize(limitBytes: number): OutboundError {
-  return new OutboundError('oversize', `the answer is larger than ${limitBytes} bytes`);
+  return new OutboundError('oversize', `the response is larger than ${limitBytes} bytes`);
 }

@@ -1,20 +1,23 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import type { Connect } from './connection.ts';
 
-/** The operator's proxy for everything that `EGRESS_ALLOW` does not name; `authorization` is a header, if it wants one. */
+/**
+ * Operator's proxy for all destinations that `EGRESS_ALLOW` does not name. `authorization` is a header value, if the
+ * proxy requires one.
+ */
 export type EgressProxy = { host: string; port: number; authorization: string | undefined };
 
 const tunnelMs = 10_000;
 const longestHead = 16 * 1024;
 
-/** The proxy did not make the connection. The code is one of those that `failure.ts` explains. */
+/** Creates an error for a failed proxy connection. `failure.ts` explains the code. */
 function proxyError(message: string): Error {
   return Object.assign(new Error(message), { code: 'EPROXY' });
 }
 
 /**
- * Connects through the proxy: a tunnel to the host and port (CONNECT; RFC 9110, 9.3.6), and TLS with the host within it.
- * The proxy looks the name up, so it decides which addresses can be reached.
+ * Connects through the proxy: a tunnel to the host and port (CONNECT; RFC 9110, 9.3.6), and TLS with the host inside
+ * it. The proxy resolves the name, so it decides which addresses can be reached.
  */
 export function connectThrough(proxy: EgressProxy, hostname: string, port: number, connectTls: Connect): Connect {
   return (options, callback) => {
@@ -32,9 +35,9 @@ export function connectThrough(proxy: EgressProxy, hostname: string, port: numbe
       if (at < 0 && head.length <= longestHead) return;
       socket.off('data', onData).off('error', onError).off('end', onEnd).setTimeout(0).removeAllListeners('timeout');
       const status = /^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1];
-      // Whatever follows the answer would be taken for a part of the TLS connection.
+      // Bytes after the proxy response would be mistaken for part of the TLS connection.
       if (status?.startsWith('2') && at + 4 === head.length) startTls(socket);
-      else end(proxyError(`the proxy answered ${status ?? 'no HTTP'}`));
+      else end(proxyError(`the proxy responded with ${status ?? 'invalid HTTP'}`));
     };
     const startTls = (httpSocket: Socket) => {
       connectTls({ ...options, httpSocket } as typeof options, (...[error, tlsSocket]) => {
@@ -42,7 +45,7 @@ export function connectThrough(proxy: EgressProxy, hostname: string, port: numbe
         else callback(null, tlsSocket);
       });
     };
-    socket.setTimeout(tunnelMs, () => end(proxyError('the proxy did not answer in time')));
+    socket.setTimeout(tunnelMs, () => end(proxyError('the proxy did not respond in time')));
     socket.once('error', onError).once('end', onEnd).on('data', onData);
     const to = `${hostname}:${port}`;
     const authorization = proxy.authorization === undefined ? '' : `Proxy-Authorization: ${proxy.authorization}\r\n`;

@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 import { isPublicAddress, literalAddress } from './address.ts';
 import { hostNameOf } from './host-name.ts';
 
-/** The operator's exceptions to the address guard, from `EGRESS_ALLOW`. No configuration of a user extends them. */
+/** Operator's exceptions to the address guard, from `EGRESS_ALLOW`. No user configuration extends them. */
 export type EgressAllow = readonly { host: string | undefined; range: AddressRange | undefined; port: number }[];
 
 type AddressRange = [ipaddr.IPv4 | ipaddr.IPv6, number];
@@ -27,16 +27,16 @@ function parseEntry(entry: string): EgressAllow[number] {
   const host = range ? undefined : hostNameOf(place);
   if (port >= 1 && port <= 65_535 && (range || host !== undefined)) return { host, range, port };
   throw new Error(
-    `EGRESS_ALLOW: found ${JSON.stringify(entry.replace(/^.*@/, '…@').slice(0, 100))}; allowed: host-or-address-or-cidr:port, such as 10.1.2.3:8080, intranet.example.com:80, 10.1.0.0/16:8080 or [fd00::1]:8080; write no scheme, no path and no *`,
+    `EGRESS_ALLOW: found ${JSON.stringify(entry.replace(/^.*@/, '…@').slice(0, 100))}; allowed: host-or-address-or-cidr:port, such as 10.1.2.3:8080, intranet.example.com:80, 10.1.0.0/16:8080 or [fd00::1]:8080; omit the scheme and path, and do not use *`,
   );
 }
 
-/** The range of an address or a CIDR, in brackets or not; undefined for anything else. */
+/** Parses an address or CIDR range, with or without brackets. Returns undefined for anything else. */
 function rangeOf(place: string): AddressRange | undefined {
   const bare = place.replace(/^\[([^\]]+)\](\/\d+)?$/, '$1$2');
   const [, written = '', digits] = /^([\da-f.:]+)(?:\/(\d{1,3}))?$/i.exec(bare) ?? [];
   if (isIP(written) === 0) return undefined;
-  // An IPv4 address in the form of IPv6 is compared as what it is, and has no range in that form.
+  // An IPv4-mapped IPv6 address is compared as IPv4, and cannot have a prefix length in that form.
   const address = ipaddr.process(written);
   const whole = address.kind() === 'ipv4' ? 32 : 128;
   if (digits === undefined) return [address, whole];
@@ -44,12 +44,15 @@ function rangeOf(place: string): AddressRange | undefined {
   return Number(digits) <= whole && !isMapped ? [address, Number(digits)] : undefined;
 }
 
-/** The exceptions as text that `parseEgressAllow` accepts. */
+/** Formats the exceptions as text that `parseEgressAllow` accepts. */
 export function egressText(allow: EgressAllow): string {
   return allow.map(({ host, range, port }) => `${host ?? `${range?.[0].toString()}/${range?.[1]}`}:${port}`).join(',');
 }
 
-/** Whether the operator permits this address on this port, by the address itself or by the name that resolved to it. */
+/**
+ * Returns true if the operator permits this address on this port, by the address itself or by the name that resolved to
+ * it.
+ */
 export function isAllowed(allow: EgressAllow, hostname: string, address: string, port: number): boolean {
   return allow.some((entry) => {
     if (entry.port !== port) return false;
@@ -61,7 +64,7 @@ export function isAllowed(allow: EgressAllow, hostname: string, address: string,
   });
 }
 
-/** Whether a connection may be made to `address`, an address of `hostname`. */
+/** Returns true if a connection may be made to `address`, an address of `hostname`. */
 export function mayConnect(allow: EgressAllow, hostname: string, address: string, port: number): boolean {
   return isPublicAddress(address) || isAllowed(allow, hostname, address, port);
 }
@@ -70,14 +73,14 @@ const webPorts = (port: number) => [80, 443, 3000, 4443, 5000, 9443].includes(po
 const localNames = /(^|\.)(local|localhost|internal|intranet|lan|home|corp|arpa|invalid|test)$/i;
 
 /**
- * Why a URL of a configuration may not be called, decided without a DNS lookup; undefined when it may.
- * `own` is the host and the path of the service itself: a tool that calls it would call itself in a circle.
- * With `allow` undefined there are no exceptions, and the message mentions none.
+ * Returns why a configured URL may not be called, decided without a DNS lookup; undefined if it may. `own` is the host
+ * and path of this service: a tool that calls it would create a loop. With `allow` undefined there are no exceptions,
+ * and the message mentions none.
  */
 export function urlProblem(url: URL, allow: EgressAllow | undefined, own: string | undefined): string | undefined {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return `found ${url.protocol}//; allowed: https://`;
-  if (url.username || url.password) return 'a URL must not hold a user name or password; use authentication';
-  if (url.hash) return 'a URL of a request has no #fragment';
+  if (url.username || url.password) return 'a URL must not contain a user name or password; use authentication';
+  if (url.hash) return 'a request URL cannot have a #fragment; leave it out';
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
   // A trailing dot names the same host.
   const hostname = url.hostname.replace(/\.$/, '');
@@ -88,10 +91,10 @@ export function urlProblem(url: URL, allow: EgressAllow | undefined, own: string
   if (allow && isAllowed(allow, hostname, address ?? '', port)) return undefined;
   const problem = publicUrlProblem(url.protocol, hostname, address, port);
   if (problem === undefined || !allow) return problem;
-  return `${problem}; the operator of the service can allow it: EGRESS_ALLOW=${hostname}:${port}`;
+  return `${problem}; the operator can allow it with EGRESS_ALLOW=${hostname}:${port}`;
 }
 
-/** Why a URL cannot be called from the public internet. */
+/** Returns why a URL is not callable on the public internet. */
 function publicUrlProblem(
   protocol: string,
   hostname: string,
@@ -99,7 +102,7 @@ function publicUrlProblem(
   port: number,
 ): string | undefined {
   if (protocol === 'http:') return 'found http://; allowed: https://';
-  if (!webPorts(port)) return `found port ${port}; allowed: web ports, which are 443, 8443 and the like`;
+  if (!webPorts(port)) return `found port ${port}; allowed: web ports such as 443 and 8443`;
   if (address !== undefined) {
     return isPublicAddress(address)
       ? undefined

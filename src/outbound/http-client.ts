@@ -14,15 +14,15 @@ import type { LookupsOf } from './lookups.ts';
 
 export type { Answer, Exchange } from './exchange.ts';
 
-/** The only client for upstreams: guarded addresses, no redirects, one deadline, one byte limit, reused connections. */
+/** Only client for upstreams: guarded addresses, no redirects, one deadline, one byte limit, and reused connections. */
 export type HttpClient = {
-  /** Fails only by rejecting. @throws OutboundError */
+  /** Sends a request. Fails only by rejecting. @throws OutboundError */
   send(exchange: Exchange): Promise<Answer>;
-  /** Connection pools in use. */
+  /** Returns the number of connection pools in use. */
   poolCount(): number;
   /**
-   * Totals of all pools: open connections, requests on them, requests that wait for one, and connections ended because
-   * bytes arrived that no request asked for.
+   * Returns totals of all pools: open connections, requests on them, requests that wait for one, and connections that
+   * were closed because of unsolicited bytes.
    */
   load(): { connections: number; running: number; waiting: number; unasked: number };
   close(): Promise<void>;
@@ -30,29 +30,30 @@ export type HttpClient = {
 
 export type OutboundOptions = {
   allow: EgressAllow;
-  /** What `allow` does not name is reached through it, where there is one. */
+  /** Proxy for all destinations that `allow` does not name, if there is one. */
   proxy?: EgressProxy | undefined;
   lookupsOf: LookupsOf;
   decodeOnThread: DecodeOnThread;
   createMemory: MakeMemory;
-  /** Whom the connections of a workspace count for. */
+  /** Returns the tenant that the connections of a workspace are counted for. */
   tenantOf: (workspaceId: string) => string;
   /**
-   * Whether a request must not be sent, because it holds a credential of this service, whatever put it there. Every request
-   * passes here when it is finished, so a place that a rule of arguments or configurations forgets is searched as well.
+   * Returns true if a request must not be sent because it contains a credential of this service, regardless of its
+   * source. Every finished request is checked here, which covers everything that the rules for arguments or
+   * configurations miss.
    */
   isWithheld: (exchange: Exchange) => boolean | Promise<boolean>;
-  /** Name of the header that marks every request, so that one that comes back to this service is refused. */
+  /** Name of the header that marks every request, so that a request that loops back to this service is rejected. */
   hopHeader: string;
-  /** Monotonic ms; decides how long connections are kept. */
+  /** Monotonic ms. Determines how long connections are kept. */
   clock?: () => number;
-  /** Gets the class of each refused address. */
+  /** Receives the class of each rejected address. */
   onBlocked?: (of: BlockedClass) => void;
-  /** Reports an upstream that sent bytes which no request asked for. */
+  /** Reports an upstream that sent unsolicited bytes. */
   onUnasked?: (workspaceId: string, origin: string) => void;
-  /** Memory for answers of exchanges that bring none; not counted when absent. */
+  /** Memory budget for responses of exchanges without a reservation. If absent, they are not counted. */
   memory?: { hold(workspaceId: string): HeldMemory };
-  /** Most connections of the process; a few thousand when absent. */
+  /** Maximum connections of the process. Defaults to a few thousand. */
   mostConnections?: number;
 };
 
@@ -77,9 +78,9 @@ export function createHttpClient(options: OutboundOptions): HttpClient {
 }
 
 const ownCredential =
-  'the request would hold an API key or a token of this service, which is never sent to an upstream; replace it where it comes from: an argument, a stored credential or the token of a login';
+  'the request contains an API key or a token of this service, which is never sent to an upstream; replace it at its source: an argument, a stored credential, or the login token';
 
-/** What all transfers of a client share. */
+/** Dependencies that all transfers of a client share. */
 type TransferParts = {
   connections: Connections;
   deadlines: Deadlines;
@@ -88,32 +89,35 @@ type TransferParts = {
 };
 
 const nothing = Buffer.alloc(0);
-/** So many bytes of an answer are not counted: an ordinary one costs nothing then. */
+/** Bytes of a response that are not counted, so that an ordinary one has no accounting cost. */
 const uncounted = 16 * 1024;
 
 /**
- * A piece of a body costs memory and time however small it is, and so does an interim answer. This many pieces are
- * free; beyond them the average piece must have this many bytes, which is less than a row of any honest stream.
+ * Free body chunks of a response. Each chunk costs memory and time regardless of its size, and so does an interim
+ * response. Beyond this number, chunks must have `pieceBytes` on average, which is less than a row of any regular
+ * stream.
  */
 const freePieces = 10_000;
 const pieceBytes = 100;
 const maxInterimAnswers = 100;
-/** Limit for the header lines of an answer, and for bytes around its body such as trailers and chunk extensions. */
+/**
+ * Maximum bytes of a response's header lines, and of the bytes around its body such as trailers and chunk extensions.
+ */
 const maxHeaderBytes = 64 * 1024;
-/** Allowance for the chunk header of each piece of a body. */
+/** Allowance for the chunk header of each body chunk. */
 const aroundPieceBytes = 16;
 
 /**
- * One request and its answer, as undici reports it, within a deadline and limits. The request is sent once: nobody but its
- * sender knows whether it may be sent again.
+ * A request and its response, as undici reports it, within a deadline and limits. The request is sent only once,
+ * because only its sender knows if it may be repeated.
  */
 export class Transfer implements Dispatcher.DispatchHandler {
   readonly exchange: Exchange;
-  /** The connection that it has, which ends with it if it fails. */
+  /** Connection of the transfer, which is closed if the transfer fails. */
   connection: Connection | undefined;
-  /** The pool that it waits in while it has no connection. */
+  /** Pool that it waits in while it has no connection. */
   waitsIn: Pool | undefined;
-  /** Whether it has ended; possible even before it started. */
+  /** True if it has ended, which is possible even before it starts. */
   isSettled = false;
   readonly #parts: TransferParts;
   readonly #resolve: (answer: Answer | Promise<Answer>) => void;
@@ -123,7 +127,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
   #counted = 0;
   #pieces: Buffer[] = [];
   #pieceCount = 0;
-  /** Takes the pieces, where the sender reads them as they arrive. */
+  /** Receives the chunks if the sender reads them as they arrive. */
   #onPiece: ((piece: Buffer) => void) | undefined;
   #bytes = 0;
   #arrived = 0;
@@ -144,10 +148,13 @@ export class Transfer implements Dispatcher.DispatchHandler {
     this.#resolve = resolve;
     this.#reject = reject;
     this.#deadline = parts.deadlines.add(exchange.timeoutMs, () => this.fail(timedOut(exchange.timeoutMs)));
-    exchange.onGone?.(() => this.fail(new OutboundError('cancelled', 'the caller went away')));
+    exchange.onGone?.(() => this.fail(new OutboundError('cancelled', 'the client disconnected')));
   }
 
-  /** Checks bytes before they are read: a few bytes of header, trailer or chunk cost as much as many of a body. */
+  /**
+   * Checks bytes before they are read, because a few bytes of a header, trailer, or chunk cost as much as many bytes of
+   * a body. Returns false if the transfer has ended.
+   */
   mayArrive(bytes: number): boolean {
     const around = this.#arrived - this.#bytes;
     this.#arrived += bytes;
@@ -168,15 +175,15 @@ export class Transfer implements Dispatcher.DispatchHandler {
     statusText = '',
   ): void {
     if (status < 200) {
-      if (++this.#interimAnswers > maxInterimAnswers) this.fail(tooMany('interim answers'));
+      if (++this.#interimAnswers > maxInterimAnswers) this.fail(tooMany('interim responses'));
       return;
     }
     this.#status = status;
     this.#statusText = statusText;
     this.#headers = headers;
-    if (this.#arrived > maxHeaderBytes && sizeOf(headers) > maxHeaderBytes) this.fail(tooMany('bytes of headers'));
+    if (this.#arrived > maxHeaderBytes && sizeOf(headers) > maxHeaderBytes) this.fail(tooMany('header bytes'));
     const { limitBytes, method } = this.exchange;
-    // In the answer to a HEAD request it is the length of a body that does not come (RFC 9110, 9.3.2).
+    // In the response to a HEAD request, this is the length of a body that is not sent (RFC 9110, 9.3.2).
     if (method !== 'HEAD' && Number(headers['content-length']) > limitBytes) this.fail(oversize(limitBytes));
     if (this.exchange.onHead && headers['content-encoding'] === undefined && !this.isSettled)
       this.#onPiece = this.exchange.onHead({ status, statusText, headers });
@@ -185,17 +192,17 @@ export class Transfer implements Dispatcher.DispatchHandler {
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#bytes += chunk.length;
     this.#pieceCount++;
-    // An empty array that grows makes room for more than the one piece of most bodies.
+    // A growing empty array allocates space for more than the one chunk of most bodies.
     if (this.#onPiece) this.#onPiece(chunk);
     else if (this.#pieces.length > 0) this.#pieces.push(chunk);
     else this.#pieces = [chunk];
     const { limitBytes } = this.exchange;
     if (this.#bytes > limitBytes) this.fail(oversize(limitBytes));
-    else if (this.#pieceCount > freePieces + this.#bytes / pieceBytes) this.fail(tooMany('pieces of a body'));
+    else if (this.#pieceCount > freePieces + this.#bytes / pieceBytes) this.fail(tooMany('body chunks'));
     else if (this.#bytes > uncounted && !this.#hold()) this.fail(noMemory());
   }
 
-  /** Counts the bytes of the body that have arrived. False when there is no memory for them. */
+  /** Reserves memory for the body bytes that have arrived. Returns false if there is not enough. */
   #hold(): boolean {
     const { held, workspaceId } = this.exchange;
     this.#held ??= held ?? this.#parts.memory?.hold(workspaceId);
@@ -211,13 +218,13 @@ export class Transfer implements Dispatcher.DispatchHandler {
     const pieces = this.#pieces;
     const body = pieces.length > 1 ? Buffer.concat(pieces) : (pieces[0] ?? nothing);
     const answer = { status: this.#status, statusText: this.#statusText, headers: this.#headers, body };
-    // Most upstreams follow our request to compress nothing.
+    // Most upstreams do not compress, as requested.
     this.#resolve(this.#headers['content-encoding'] === undefined ? answer : this.#decoded(answer));
   }
 
   async #decoded(answer: Answer): Promise<Answer> {
     const body = await decodeBody(answer, this.exchange, this.#parts.decodeOnThread);
-    // What it takes more than before counts too: 12 KB of gzip can hold 10 MB.
+    // The additional size counts too: 12 KB of gzip can contain 10 MB.
     const more = Math.max(0, body.length - this.#counted);
     if (body.length > uncounted && this.exchange.held?.add(more) === false) throw noMemory();
     return { ...answer, body };
@@ -229,7 +236,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
     else this.fail(failure.reason === 'reset' && this.#arrived > 0 ? truncated() : failure);
   }
 
-  /** Ends the transfer and its connection, which would still carry the rest of an unwanted answer. */
+  /** Ends the transfer and its connection, which would still carry the remainder of an unwanted response. */
   fail(error: OutboundError): void {
     if (!this.#settle()) return;
     const place = this.waitsIn?.waiting.indexOf(this) ?? -1;
@@ -238,12 +245,12 @@ export class Transfer implements Dispatcher.DispatchHandler {
     this.#reject(error);
   }
 
-  /** Whether it has not ended before. */
+  /** Marks the transfer as ended. Returns false if it had ended before. */
   #settle(): boolean {
     if (this.isSettled) return false;
     this.isSettled = true;
     this.#parts.deadlines.remove(this.#deadline);
-    // The memory of the exchange is that of the sender, who knows how long it is needed.
+    // The reservation of the exchange belongs to the sender, which knows how long it is needed.
     if (!this.exchange.held) this.#held?.end();
     return true;
   }
@@ -261,55 +268,58 @@ function wasLost({ reason }: OutboundError): boolean {
   return reason === 'reset' || reason === 'unreachable' || reason === 'truncated';
 }
 
-/** The upstream or the network gave up on a process that was silent. */
+/** Returns the error for a connection that the upstream or the network dropped while this process was paused. */
 function stopped(): OutboundError {
   return new OutboundError(
     'stopped',
-    'this service was stopped for a while during the call, and the connection to the upstream was lost; try again',
+    'this service was paused during the call, and the connection to the upstream was lost; try again',
   );
 }
 
-/** Others needed the memory of the exchange. The request may have been sent and may have had its effect. */
+/**
+ * Returns the error for a transfer that was ended to free memory for others. The request may have been sent and may
+ * have taken effect.
+ */
 function noMemory(): OutboundError {
   return new OutboundError(
     'no_memory',
-    'the call was ended: this service has no memory left for its answer, and this workspace and the others of its creator use their share of it; the upstream may have done what was asked, so check that before you try again, with fewer large calls at a time',
+    'the call was ended, because the service has no memory left for its response and the workspaces of this owner have used their share; the upstream may have executed the request, so check that before you try again with fewer parallel large calls',
   );
 }
 
 function tooMany(what: string): OutboundError {
-  return new OutboundError('malformed', `the upstream answered with too many ${what}`);
+  return new OutboundError('malformed', `the upstream responded with too many ${what}`);
 }
 
-/** The answer had begun, so the upstream had served the request. */
+/** Returns the error for a response that had started, so the upstream had handled the request. */
 function truncated(): OutboundError {
-  return new OutboundError('truncated', 'the upstream closed the connection in the middle of its answer');
+  return new OutboundError('truncated', 'the upstream closed the connection before the end of its response');
 }
 
-/** A function to run when its time is over, unless it is removed before. */
+/** A function that runs when its time is over, unless it is removed first. */
 type Deadline = {
-  /** In ms of `now`. */
+  /** In ms of the deadline clock, which omits pauses. */
   until: number;
   expire: () => void;
-  /** Index in the array of pending deadlines; −1 when it is not pending. */
+  /** Index in the array of pending deadlines; −1 if it is not pending. */
   index: number;
-  /** Total time that the process had been stopped when the deadline was added, in ms. */
+  /** Total time that the process had been paused when the deadline was added, in ms. */
   stoppedMs: number;
 };
 
-/** A passed deadline expires at the second look after it. */
+/** Interval of the deadline timer. A passed deadline expires at the second tick after it. */
 const tickMs = 20;
-/** A delay of the timer beyond this means that the process was stopped. */
+/** Timer delay above which the process counts as paused. */
 const stopMs = 500;
 
 /**
- * Deadlines on one shared timer, which runs only while there are some: a timer for each call costs more than the rest of
- * its bookkeeping. Time in which the process was stopped (SIGSTOP, a machine without processor time, a long garbage
- * collection) does not count: the upstream may have answered, and the process could not read it.
+ * Deadlines on one shared timer, which runs only while there are some. A timer per call costs more than the rest of its
+ * bookkeeping. Time in which the process was paused (SIGSTOP, a machine without CPU time, a long garbage collection)
+ * does not count: the upstream may have responded, but the process could not read it.
  */
 class Deadlines {
   /**
-   * An array, because the tables that a Set discards as it grows still refer to its items and to the next table: nearly
+   * An array, because the tables that a Set discards as it grows still refer to its items and to the next table. Nearly
    * every call would survive into the old generation, and the whole heap would be collected several times as often.
    */
   readonly #pending: Deadline[] = [];
@@ -340,7 +350,7 @@ class Deadlines {
     deadline.index = -1;
   }
 
-  /** Whether the process was stopped for a while since a pending deadline was added. */
+  /** Returns true if the process was paused since a pending deadline was added. */
   wasStoppedSince({ stoppedMs }: Deadline): boolean {
     this.#noteStop(performance.now());
     return this.#stoppedMs > stoppedMs;
@@ -348,13 +358,14 @@ class Deadlines {
 
   #noteStop(at: number): void {
     if (this.#timer === undefined || at - this.#lookedAt <= stopMs) return;
-    // The usual time between two looks counts, so that time goes on where one stop follows the other.
+    // Subtracts a normal tick, so that time advances even if one pause follows another.
     this.#stoppedMs += at - this.#lookedAt - tickMs;
     this.#lookedAt = at;
   }
 
   #look(): void {
-    // One that has passed since the last look waits for the next: what came in time while the process was busy is read first.
+    // A deadline that passed since the last tick waits for the next one, so that bytes that arrived in time while the
+    // process was busy are read first.
     const passed = this.#lookedAt - this.#stoppedMs;
     const at = performance.now();
     this.#noteStop(at);

@@ -1,15 +1,15 @@
 import type { LookupAddress } from 'node:dns';
 import type { Resolve } from './connector.ts';
 
-/** How many names are looked up at once: in all, for one tenant, for all strangers, and for one of their addresses. */
+/** Maximum concurrent lookups: in total, for one tenant, for all unverified callers, and for one of their addresses. */
 export type LookupLimits = { ofAll: number; ofTenant: number; ofStrangers: number; ofAddress: number };
 
-/** Looks up names for one tenant, or for one address of strangers. */
+/** Returns a resolver for one tenant, or for one address of unverified callers. */
 export type LookupsOf = (id: string) => Resolve;
 
 export type Lookups = { ofTenant: LookupsOf; ofStranger: LookupsOf };
 
-/** A tenant, or an address of strangers, and the number of its lookups that run. */
+/** A tenant, or an address of unverified callers, and the number of its running lookups. */
 type Party = { isStranger: boolean; running: number };
 
 type Callback = Parameters<Resolve>[1];
@@ -18,15 +18,16 @@ type Outcome = Parameters<Callback>;
 /** Runs `expire` when the process has run for `ms`. Returns a function that cancels it. */
 type After = (ms: number, expire: () => void) => () => void;
 
-/** A lookup that has not begun by then fails. Its connection would be given up soon after (`connectTimeoutMs`). */
+/** Time after which a queued lookup fails. Its connection would time out soon after (`connectTimeoutMs`). */
 const waitMs = 2500;
-/** Threads of libuv for lookups that are left to the database and the identity provider. */
+/** Number of libuv threads for lookups that are reserved for the database and the identity provider. */
 const leftToOthers = 2;
 const usualThreads = 4;
 
 /**
- * `dns.lookup` waits in a thread of libuv, cannot be cancelled, and takes ten seconds and more where a name server is
- * silent. Libuv gives half of its threads to such work (`UV_THREADPOOL_SIZE`, 4 unless it is set).
+ * Returns the lookup limits for a libuv thread pool size. `dns.lookup` blocks a libuv thread, cannot be canceled, and
+ * takes ten seconds or more if a name server does not respond. Libuv uses half of its threads for such work
+ * (`UV_THREADPOOL_SIZE`, 4 by default).
  */
 export function lookupLimits(threadPoolSize: string | undefined): LookupLimits {
   const threads = Number(threadPoolSize) || usualThreads;
@@ -36,9 +37,9 @@ export function lookupLimits(threadPoolSize: string | undefined): LookupLimits {
 }
 
 /**
- * Shares lookups of names fairly: a tenant, or an address of strangers, whose name servers are silent uses its own
- * share, which is at most half of what is left. Strangers leave half of all lookups to tenants. Further lookups wait for
- * a short time. All who want the same name share one lookup.
+ * Shares name lookups fairly. A tenant, or an address of unverified callers, whose name servers do not respond uses up
+ * only its own share, which is at most half of the free capacity. Unverified callers leave half of all lookups to
+ * tenants. Further lookups wait for a short time. Concurrent requests for the same name share one lookup.
  */
 export function createLookups(resolve: Resolve, most: LookupLimits, after: After): Lookups {
   const running = new Map<string, Callback[]>();
@@ -114,5 +115,5 @@ type Waiting = { key: string; party: Party; hostname: string; settle: Callback }
 
 function tooLate(): Outcome {
   const none: LookupAddress[] = [];
-  return [Object.assign(new Error('the lookup did not begin in time'), { code: 'EAI_AGAIN' }), none];
+  return [Object.assign(new Error('the lookup did not start in time'), { code: 'EAI_AGAIN' }), none];
 }

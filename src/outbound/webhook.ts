@@ -1,27 +1,27 @@
 import { createHmac } from 'node:crypto';
 import type { HttpClient } from './http-client.ts';
 
-/** Where a webhook is sent, and the secret that signs it: `whsec_` and base64. */
+/** URL of a webhook, and the secret that signs it: `whsec_` and base64. */
 export type WebhookTarget = { url: string; secret: string };
 
 export type WebhookMessage = {
   workspaceId: string;
-  /** The same at each attempt, so that a receiver can tell. */
+  /** Same ID for each attempt, so that a receiver can detect repeats. */
   id: string;
   body: string;
   /** Epoch ms. */
   at: number;
 };
 
-/** Prefix of a secret, as Standard Webhooks has it. */
+/** Prefix of a secret, as defined by Standard Webhooks. */
 export const webhookSecretPrefix = 'whsec_';
 
 const timeoutMs = 10_000;
-/** The answer is not read; a longer one fails. */
+/** Maximum response size. The response is not used, and a longer one fails. */
 const limitBytes = 64 * 1024;
 
 /**
- * Sends a webhook, signed as Standard Webhooks 1.0.0 says. Gives the status of the answer.
+ * Sends a webhook, signed according to Standard Webhooks 1.0.0. Returns the response status.
  * @throws OutboundError
  */
 export async function sendWebhook(

@@ -7,7 +7,7 @@ import { createLog } from '../log.ts';
 import { exitDespiteThreads, stopOnSignals } from './signals.ts';
 import { start } from './start.ts';
 
-/** A service for development: local mode, with a database that ends with it. */
+/** Development service: local mode, with a temporary database that is deleted at the end. */
 export type DevService = {
   baseUrl: string;
   servers: DevServers;
@@ -15,7 +15,7 @@ export type DevService = {
   stop(): Promise<boolean>;
 };
 
-/** Settings that a service for development takes from the environment. */
+/** Environment variables that a development service uses. */
 const taken = ['PORT', 'HOST', 'EGRESS_ALLOW', 'LOG_LEVEL', 'MANAGEMENT_SLUG'] as const;
 
 /** @throws ConfigError, AppError conflict */
@@ -42,7 +42,7 @@ export async function startDevService(env: NodeJS.ProcessEnv): Promise<DevServic
   }
 }
 
-/** Ends the process with 0 at a signal, after `close` and the service's running calls. */
+/** Ends the process with exit code 0 on a signal, after `close` and the service's running calls. */
 export function stopDevOnSignals(service: DevService, close: () => Promise<void>): void {
   exitDespiteThreads('warn', service);
   stopOnSignals(createLog('warn'), async () => {

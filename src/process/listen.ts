@@ -5,8 +5,9 @@ import { AppError } from '../errors.ts';
 import { createServer } from '../http/node-http.ts';
 
 /**
- * Linux gives every worker its own accept queue for a shared port (SO_REUSEPORT) and spreads connections over them. The
- * default of `node:cluster`, where the primary accepts and hands over, loses connections in transit to a dying worker.
+ * True if workers can share a port. Linux gives every worker its own accept queue for a shared port (SO_REUSEPORT)
+ * and distributes connections among them. The default of `node:cluster`, where the primary accepts and hands over
+ * connections, loses connections in transit to a dying worker.
  */
 const canSharePort = process.platform === 'linux';
 
@@ -22,8 +23,8 @@ export function listen(server: Server, { port, host }: Config, isWorker: boolean
 }
 
 /**
- * The port to listen on later: that of the configuration, or a free one. Whether it is in use is asked by connecting: to
- * listen for a moment would accept calls that a proxy sends meanwhile, and lose them.
+ * Returns the port to listen on later: the configured port, or a free one. It checks for use by connecting, because
+ * listening for a moment would accept, and lose, calls that a proxy sends in the meantime.
  * @throws AppError conflict
  */
 export async function findPort(config: Config): Promise<number> {
@@ -51,5 +52,5 @@ function answers({ port, host }: Config): Promise<boolean> {
 }
 
 function portInUse(port: number): AppError {
-  return new AppError('conflict', `port ${port} is in use; stop what uses it, or set PORT`);
+  return new AppError('conflict', `port ${port} is in use; stop the process that uses it, or set PORT`);
 }

@@ -13,34 +13,34 @@ import type { Metric } from '../telemetry/metric.ts';
 import { findPort } from './listen.ts';
 import type { FromWorker, ToWorker } from './worker.ts';
 
-/** The workers that serve one port, as the primary process sees them. The primary itself serves no requests. */
+/** Workers that serve one port, as seen by the primary process. The primary itself serves no requests. */
 export type Workers = {
   baseUrl: string;
   /** See `Database`. */
   lost: Promise<string>;
-  /** Resolves when workers die faster than it makes sense to replace them. */
+  /** Resolves when workers die too fast to be replaced. */
   givenUp: Promise<void>;
-  /** Lets running calls finish for at most `ms` milliseconds. False when some had to be cut off. */
+  /** Lets running calls finish for at most `ms` milliseconds. Returns false if some had to be cut off. */
   stop(ms: number): Promise<boolean>;
 };
 
-/** How often the primary process reads the database's clock. */
+/** Interval at which the primary process reads the database clock. */
 const timingMs = 60_000;
 
 /**
- * Does the work that only one process may do: it locks and migrates the database, deletes old rows and runs the parts of
- * local mode. It starts the workers and replaces those that die. Resolves when all workers can serve.
- * @throws AppError conflict for a port or file in use; unavailable when a worker does not start
+ * Does the work that only one process may do: locks and migrates the database, deletes old rows, and runs the
+ * components of local mode. Starts the workers and replaces those that die. Resolves when all workers can serve.
+ * @throws AppError conflict for a port or file in use; unavailable if a worker does not start
  */
 export async function startWorkers(settings: Settings, log: Log): Promise<Workers> {
   const { config } = settings;
   const port = await findPort(config);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
   const database = await openStore(settings, true, log, processClocks);
-  // The workers check the keys too, but only the primary logs the result.
+  // The workers also check the keys, but only the primary logs the result.
   await openKeyring(settings, database, log);
-  // The workers learn the database's time with each poll for changes; the primary does not poll.
-  const outage = outageLog(log, 'could not read the clock of the database', 'the clock of the database is read again');
+  // The workers learn the database time with each poll for changes. The primary does not poll.
+  const outage = outageLog(log, 'could not read the database clock', 'the database clock is read again');
   const timing = setInterval(() => {
     database.time.measure().then(outage.onSuccess, outage.onError);
   }, timingMs).unref();
@@ -58,11 +58,11 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   const handlers: { [Kind in FromWorker['kind']]: (worker: Worker, message: FromWorker & { kind: Kind }) => void } = {
     join(worker) {
       sendToWorker(worker, { kind: 'start', ...(examplePort !== undefined && { examplePort }), providesExample });
-      // Only one worker stores the example; two would conflict over the slug.
+      // Only one worker stores the example, because two would conflict over the slug.
       providesExample = false;
     },
     ready(worker) {
-      log.info({ worker: worker.process.pid }, 'a worker serves');
+      log.info({ worker: worker.process.pid }, 'worker is ready');
       if (++ready === config.workers) allReady.resolve();
     },
     identity: (worker) => void findIdentity(worker),
@@ -99,21 +99,21 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
 }
 
 function refuseStart(): never {
-  throw new AppError('unavailable', 'a worker did not start; its log lines above say why');
+  throw new AppError('unavailable', 'a worker did not start; see its log lines above');
 }
 
-/** Collects the metrics of all workers for the worker that answers a scrape. */
+/** Collects the metrics of all workers for the worker that responds to a scrape. */
 type GatherMetrics = {
   gather(from: Iterable<Worker>): Promise<Metric[][]>;
   take(worker: Worker, metrics: Metric[]): void;
 };
 
-/** After this time a worker that has not answered counts with what it last said. */
+/** Time after which a worker without a reply counts with its last reported metrics. */
 const patienceMs = 1000;
 
 function createGatherMetrics(): GatherMetrics {
   const rounds = new Set<{ missing: Set<Worker>; all: Metric[][]; done: () => void }>();
-  /** What each worker said last. Without it the sums would fall while a worker is late, and rise again. */
+  /** Last reported metrics of each worker. Without them, the sums would fall while a worker is late, and rise again. */
   const latest = new WeakMap<Worker, Metric[]>();
   return {
     async gather(from) {
@@ -142,20 +142,20 @@ function createGatherMetrics(): GatherMetrics {
 type WorkerPool = {
   fork(): void;
   workers(): Worker[];
-  /** Resolves at the first death before `settle`. A failed start is not retried: it would fail again. */
+  /** Resolves at the first death before `settle`. A failed start is not retried, because it would fail again. */
   failed: Promise<void>;
-  /** From now on workers that die are replaced. */
+  /** Replaces workers that die from now on. */
   settle(): void;
   /**
-   * Resolves when workers die faster than it makes sense to replace them. A replacement that does not start, for example
-   * because the database does not answer, is tried again and again while others serve.
+   * Resolves when workers die too fast to be replaced. A replacement that does not start, for example because the
+   * database is unavailable, is retried as long as others serve.
    */
   givenUp: Promise<void>;
-  /** Lets running calls finish for at most `ms` milliseconds. False when some had to be cut off. */
+  /** Lets running calls finish for at most `ms` milliseconds. Returns false if some had to be cut off. */
   stop(ms: number): Promise<boolean>;
 };
 
-/** A worker that serves for less than this may die of something that kills its replacement as well. */
+/** Serving time below which the cause of a worker's death may also kill its replacement. */
 const youngMs = 5000;
 const firstPauseMs = 50;
 const mostYoungDeaths = 8;
@@ -170,9 +170,9 @@ function createWorkerPool(
   let settled = false;
   let stopping = false;
   let youngDeaths = 0;
-  /** Replacements in a row that did not start while others served. */
+  /** Number of consecutive replacements that did not start while others served. */
   let failedStarts = 0;
-  /** The workers that serve, and since when, in monotonic ms. */
+  /** Workers that serve, and the time when each became ready, in monotonic ms. */
   const serving = new Map<Worker, number>();
 
   function fork(): void {
@@ -199,13 +199,13 @@ function createWorkerPool(
     if (readyAt === undefined && serving.size > 0) failedStarts += 1;
     else youngDeaths = servedMs < youngMs ? youngDeaths + 1 : 0;
     if (youngDeaths === mostYoungDeaths) {
-      log.fatal(ended, `${mostYoungDeaths} workers in a row ended within seconds of their start; the service gives up`);
+      log.fatal(ended, `${mostYoungDeaths} consecutive workers ended within seconds; the service is shutting down`);
       givenUp.resolve();
       return;
     }
     const inARow = Math.min(youngDeaths + failedStarts, mostYoungDeaths - 1);
     const pauseMs = inARow === 0 ? 0 : firstPauseMs * 2 ** (inARow - 1);
-    log.error({ ...ended, pauseMs }, 'a worker ended; another one takes its place');
+    log.error({ ...ended, pauseMs }, 'a worker ended; starting a replacement');
     setTimeout(fork, pauseMs);
   }
 
@@ -237,6 +237,6 @@ function createWorkerPool(
 }
 
 function sendToWorker(worker: Worker, message: ToWorker): void {
-  // A worker that has died needs no answer.
+  // A worker that has died needs no reply.
   if (worker.isConnected()) worker.send(message, () => undefined);
 }

@@ -7,9 +7,9 @@ import { commit, version } from '../version.ts';
 import { endWith, exitDespiteThreads, stopOnSignals, stopWhenLost } from './signals.ts';
 import { drainMs, type Running, readText, start, usualSurroundings } from './start.ts';
 
-/** How long calls may still take when the database is lost. */
+/** Maximum time for running calls to finish after the database is lost, in ms. */
 const lostMs = 2000;
-/** How long a worker may take to exit after its calls are drained. */
+/** Maximum time for a worker to exit after its calls are drained, in ms. */
 const graceMs = 3000;
 
 /** `toolhost serve`: runs until a signal. */
@@ -18,7 +18,7 @@ export async function serve(): Promise<void> {
   const { config } = settings;
   const log = createLog(config.logLevel);
   process.on('unhandledRejection', (error) => {
-    log.fatal({ err: error }, 'a failure that nothing handles; the process ends so that it can be started afresh');
+    log.fatal({ err: error }, 'unhandled rejection; the process exits so that it can be restarted');
     process.exit(1);
   });
   if (config.workers === 1) return serveAsOneProcess(config, log);
@@ -30,7 +30,7 @@ export async function serve(): Promise<void> {
 async function serveAsOneProcess(config: Config, log: Log): Promise<void> {
   const running = await start(process.env);
   exitDespiteThreads(config.logLevel, running.app);
-  // Before the ready line: a supervisor that waits for that line may send a signal at once.
+  // Registered before the ready line, because a supervisor that waits for that line may send a signal immediately.
   stopOnSignals(log, () => stopGently(running, config));
   stopWhenLost(log, running.app.lost, () => running.stop(lostMs));
   announceReady(log, config, running.baseUrl);
@@ -61,23 +61,29 @@ async function serveAsWorker(config: Config, log: Log): Promise<void> {
   setImmediate(giveBackMemory);
 }
 
-/** One line says what runs, for whoever reads the log later. */
+/** Logs one line that identifies the running service, for later analysis. */
 function announceReady(log: Log, config: Config, baseUrl: string): void {
   const { mode, engine, workers } = config;
   const migration = newestMigration();
-  log.info({ version, commit, node: process.version, mode, engine, migration, workers, baseUrl }, 'the service serves');
+  log.info(
+    { version, commit, node: process.version, mode, engine, migration, workers, baseUrl },
+    `listening on ${baseUrl}`,
+  );
   process.stderr.write(greeting(config, baseUrl));
   process.stdout.write(`toolhost ready ${baseUrl}\n`);
 }
 
-/** Reports not ready first, and still serves for a while, until load balancers have noticed. */
+/** First reports not ready, and continues to serve until load balancers have noticed. */
 async function stopGently(running: Running, { drainNoticeMs }: Config): Promise<boolean> {
   running.drain();
   await delay(drainNoticeMs);
   return running.stop(drainMs - drainNoticeMs);
 }
 
-/** Collects all garbage of this thread, which V8 would otherwise keep until there is load. `bin/toolhost` exposes `gc`. */
+/**
+ * Collects all garbage of this thread, which V8 would otherwise retain until there is load. `bin/toolhost` exposes
+ * `gc`.
+ */
 function giveBackMemory(): void {
   globalThis.gc?.({ type: 'major', flavor: 'last-resort' });
 }

@@ -1,7 +1,7 @@
 import type { App } from '../app/app.ts';
 import { createLog, type Log } from '../log.ts';
 
-/** Stops at the first signal, and ends at once at the second. */
+/** Stops on the first signal, and exits immediately on the second. */
 export function stopOnSignals(log: Log, stop: () => Promise<boolean>): void {
   let stopping = false;
   const onSignal = (signal: string) => {
@@ -14,7 +14,7 @@ export function stopOnSignals(log: Log, stop: () => Promise<boolean>): void {
   process.on('SIGINT', onSignal);
 }
 
-/** A process whose database is lost ends with 1; what it still answers is not kept. */
+/** Stops and exits with code 1 when the database is lost. Data that the process still writes is not retained. */
 export function stopWhenLost(log: Log, lost: Promise<string>, stop: () => Promise<boolean>): void {
   void lost.then((why) => {
     log.fatal(why);
@@ -25,32 +25,32 @@ export function stopWhenLost(log: Log, lost: Promise<string>, stop: () => Promis
   });
 }
 
-/** Ends the process: with 0 when everything was finished, with 1 when not. */
+/** Exits with code 0 if everything was finished, otherwise with 1. */
 export async function endWith(log: Log, stop: () => Promise<boolean>): Promise<void> {
   try {
     const isComplete = await stop();
-    if (!isComplete) log.error('not everything could be finished in time');
+    if (!isComplete) log.error('some work could not be finished in time');
     process.exit(isComplete ? 0 : 1);
   } catch (error) {
-    log.error({ err: error }, 'did not stop cleanly');
+    log.error({ err: error }, 'the process did not stop cleanly');
     process.exit(1);
   }
 }
 
-/** The log is written by a thread of libuv. This is its time for the last lines, in ms. */
+/** Time for the last log lines, in ms. A libuv thread writes the log. */
 const lastLinesMs = 100;
 
 /**
- * Ends the process with its exit code although threads are in native code of V8, which cannot be interrupted:
- * `process.exit` would wait for them, for hours. Another program in the place of this one ends them all and keeps the
- * exit code. Where a system has no such replacement, the process kills itself.
+ * Exits the process with its exit code even if threads are in native V8 code, which cannot be interrupted:
+ * `process.exit` would wait for them, for hours. Replacing the process with another program ends all threads and
+ * preserves the exit code. On a system without such a replacement, the process kills itself.
  */
 export function exitDespiteThreads(logLevel: string, { threads }: Pick<App, 'threads'>): void {
   process.on('exit', (code) => {
     const { busy, ending } = threads.states();
     if (busy + ending === 0) return;
     const log = createLog(logLevel, { isImmediate: true });
-    log.warn({ busy, ending }, 'the process ends without waiting for threads that are still busy');
+    log.warn({ busy, ending }, 'the process exits without waiting for threads that are still busy');
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lastLinesMs);
     try {
       process.execve?.(process.execPath, [process.execPath, '--eval', `process.exit(${code})`], {});

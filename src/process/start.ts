@@ -23,31 +23,40 @@ export type Running = {
   app: App;
   /** Fails readiness probes and asks clients to close their connections, while requests are still served. */
   drain(): void;
-  /** Lets running requests finish within `ms`. False when some had to be cut off. */
+  /** Lets running requests finish within `ms`. Returns false if some had to be cut off. */
   stop(ms?: number): Promise<boolean>;
 };
 
-/** Time from the signal to the exit: below the 30 seconds that supervisors usually allow. */
+/** Time from the signal to the exit, in ms. Below the 30 s that supervisors usually allow. */
 export const drainMs = 25_000;
-/** How often idle connections are closed during the shutdown. */
+/** Interval at which idle connections are closed during shutdown. */
 const sweepMs = 100;
 
-/** Connections to APIs (`outbound/connections.ts`), and what the database, files and threads need. */
+/**
+ * File descriptors reserved for connections to APIs (`outbound/connections.ts`), and for the database, files, and
+ * threads.
+ */
 const mostForUpstreams = 4096;
 const forOthers = 256;
-/** Where the system does not tell. */
+/** Assumed limit if the system does not report one. */
 const usualDescriptors = 4096;
-/** What 16,384 descriptors leave. An idle connection takes memory, too. */
+/** Maximum number of client connections. It is what 16,384 descriptors leave. An idle connection also takes memory. */
 export const mostForClients = 12_000;
 
-/** How many connections of clients a process may have, so that others find a descriptor: half of them at least are left. */
+/**
+ * Returns the maximum number of client connections, so that other work finds a descriptor: at least half of them are
+ * reserved.
+ */
 function mostClientConnections(): number {
   const all = openFilesLimit() ?? usualDescriptors;
   const left = Math.max(all - mostForUpstreams - forOthers, Math.floor(all / 2));
   return Math.min(left, mostForClients);
 }
 
-/** The most files and sockets that this process may open; undefined where the system does not tell, and without a limit. */
+/**
+ * Returns the maximum number of files and sockets that this process may open; undefined if the system does not report
+ * it, or without a limit.
+ */
 function openFilesLimit(): number | undefined {
   try {
     const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
@@ -76,7 +85,7 @@ export const usualSurroundings: Surroundings = {
 };
 
 /**
- * Starts the service, or one worker of it, and resolves when it can serve.
+ * Starts the service, or one of its workers, and resolves when it can serve.
  * @throws ConfigError, AppError conflict
  */
 export async function start(
@@ -97,17 +106,17 @@ export async function start(
     noDelay: true,
   });
   const serveWith = (handle: App['handle']) => {
-    // An expectation that is not known may be ignored (RFC 9110, 10.1.1). Node would answer it past all limits.
+    // An unknown expectation may be ignored (RFC 9110, 10.1.1). Node would respond to it outside all limits.
     for (const event of ['request', 'checkExpectation']) server.removeAllListeners(event).on(event, handle);
   };
   serveWith((_request, response) => void response.writeHead(503, { 'Retry-After': '1' }).end());
   prolongTimeByStops(server);
   closeSilentConnections(server, surroundings.silentMs);
-  // Behind proxies all connections are theirs.
+  // Behind proxies, all connections are theirs.
   if (config.trustedProxies === 0)
     limitConnections(server, surroundings.mostConnections, (what) => app?.observability.onGivenUp(what));
-  // A process listens once it can serve, so a proxy in front sends it no call before. A free port is known only by
-  // listening, and a port in use is reported before the database is touched.
+  // A process listens only when it can serve, so that a proxy in front sends it no call before. A free port is only
+  // known by listening, and a port in use is reported before the database is touched.
   const isFree = !primary && config.port === 0;
   const port = isFree ? await listen(server, config, false) : primary ? config.port : await findPort(config);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
@@ -150,7 +159,10 @@ export async function start(
 
 export const readText = (path: string) => readFileSync(path, 'utf8');
 
-/** Local mode allows egress to the worked example, which listens on loopback. */
+/**
+ * Adds the values of local mode to a configuration. Local mode allows egress to the worked example, which listens on
+ * loopback.
+ */
 function fullConfig(
   config: Config,
   baseUrl: string,
@@ -162,7 +174,7 @@ function fullConfig(
   return { ...config, baseUrl, identity, siblings, egressAllow: [...config.egressAllow, ...own] };
 }
 
-/** Lets running requests finish within `ms`. False when some had to be cut off. */
+/** Lets running requests finish within `ms`. Returns false if some had to be cut off. */
 async function closeServer(server: Server, ms: number): Promise<boolean> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   let isComplete = true;

@@ -6,7 +6,9 @@ import { identityHost, type LocalParts } from '../local/parts.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
 import type { Metric } from '../telemetry/metric.ts';
 
-/** Messages of a worker to the primary: it has started, it can serve, it needs the identity provider or all metrics. */
+/**
+ * Messages from a worker to the primary: it has started, it can serve, it needs the identity provider or all metrics.
+ */
 export type FromWorker =
   | { kind: 'join' }
   | { kind: 'ready' }
@@ -14,7 +16,7 @@ export type FromWorker =
   | { kind: 'metrics' }
   | { kind: 'report'; metrics: Metric[] };
 
-/** Messages of the primary to a worker: answers, a request for metrics, and the order to stop. */
+/** Messages from the primary to a worker: replies, a request for metrics, and the order to stop. */
 export type ToWorker =
   | { kind: 'start'; examplePort?: number; providesExample: boolean }
   | { kind: 'identity'; options?: IdentityOptions }
@@ -22,20 +24,20 @@ export type ToWorker =
   | { kind: 'report' }
   | { kind: 'stop' };
 
-/** The primary process, as a worker sees it. */
+/** Primary process, as seen by a worker. */
 export type PrimaryProcess = Siblings & {
-  /** Announces the worker and returns the parts of local mode that all workers share. */
+  /** Announces the worker and returns the components of local mode that all workers share. */
   join(oidc: Secrets['oidc']): Promise<LocalParts>;
-  /** Sets the function that reads this worker's metrics when another worker gathers those of all. */
+  /** Sets the function that reads this worker's metrics when another worker gathers those of all workers. */
   onReport(read: () => Metric[]): void;
   reportReady(): void;
   /** Resolves when the worker should stop. */
   stopped: Promise<void>;
 };
 
-/** Starts to receive messages of the primary. When the primary is gone, Node ends the worker. */
+/** Starts to receive messages from the primary. When the primary exits, Node ends the worker. */
 export function connectToPrimary(): PrimaryProcess {
-  // The channel is broken: nothing would replace or stop this worker.
+  // The channel is broken, so nothing would replace or stop this worker.
   cluster.worker?.on('error', () => process.exit(1));
   const waiting = new Map<ToWorker['kind'], ((message: ToWorker) => void)[]>();
   process.on('message', (message: ToWorker) => {
@@ -53,7 +55,7 @@ export function connectToPrimary(): PrimaryProcess {
     const answer = next('identity');
     send({ kind: 'identity' });
     const { options } = await answer;
-    if (!options) throw new AppError('unavailable', 'the sign-in of this machine did not start; try again');
+    if (!options) throw new AppError('unavailable', 'the local sign-in did not start; try again');
     return options;
   };
   return {

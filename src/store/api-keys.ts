@@ -13,16 +13,16 @@ import { isOf, olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
 import { isKeyFor } from './search.ts';
 
-/** An API key without its secret, of which only `secretHash` (SHA-256, hex) is stored. */
+/** An API key without its secret. Only `secretHash` (SHA-256, hex) is stored. */
 export type ApiKey = {
   id: string;
   workspaceId: string;
   name: string;
   secretHash: string;
   scopes: KeyScope[];
-  /** Slugs that the key is limited to, or undefined for every server of the workspace. */
+  /** Slugs of the servers that the key is limited to; undefined allows every server in the workspace. */
   servers: string[] | undefined;
-  /** Views that the key may call besides, as `slug/view`; a key with views only has no servers. */
+  /** Additional views that the key may call, as `slug/view`. A key for views only has no servers. */
   views?: string[];
   createdBy: string;
   createdAt: number;
@@ -32,15 +32,15 @@ export type ApiKey = {
   limits?: KeyLimits;
 };
 
-/** A key that was presented. */
+/** A presented key whose secret was verified. */
 export type VerifiedKey = ApiKey & {
-  /** The keys that it was made with, nearest first. */
+  /** Ids of the keys in its creation chain, nearest first. */
   makers: readonly string[];
-  /** The key and its makers, as far as they have limits. */
+  /** The key and its creators, as far as they have limits. */
   limitedBy: readonly LimitedKey[];
 };
 
-/** Servers and views are in one column; only a view has a slash. */
+/** Splits the stored column, which holds both servers and views. Only a view contains a slash. */
 function reachOf(stored: string | null): Pick<ApiKey, 'servers' | 'views'> {
   if (stored === null) return { servers: undefined };
   const entries = JSON.parse(stored) as string[];
@@ -89,13 +89,13 @@ export async function insertApiKey(db: Db, key: ApiKey): Promise<void> {
     .execute();
 }
 
-/** No workspace: the row of a presented key names it. */
+/** Takes no workspace, because the row of a presented key names it. */
 export async function findApiKey(db: Db, id: string): Promise<ApiKey | undefined> {
   const row = await db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst();
   return row && toApiKey(row);
 }
 
-/** The keys that a key was made with, nearest first. */
+/** Returns the creation chain of a key: the key that created it, the key that created that one, and so on. */
 export async function findMakers(db: Db, { createdBy }: ApiKey): Promise<ApiKey[]> {
   const makers: ApiKey[] = [];
   while (makers.length < maxMakers) {
@@ -117,7 +117,7 @@ export async function keysById(db: Db, workspaceId: string, ids: readonly string
   return rows.map(toApiKey);
 }
 
-/** Newest first; of a query those that have its words in their name, or the one with its id. */
+/** Lists keys, newest first. A query matches words in the key's name, or its exact id. */
 export async function findApiKeys(
   db: Db,
   workspaceId: string,
@@ -136,7 +136,7 @@ export async function findApiKeys(
   return pageOf(rows.map(toApiKey), page.limit, (key) => ({ at: key.createdAt, id: key.id }));
 }
 
-/** Revokes a key. False when there is none, or it was revoked before. */
+/** Revokes a key. Returns false if the key does not exist or was already revoked. */
 export async function endApiKey(db: Db, workspaceId: string, id: string, at: number): Promise<boolean> {
   const result = await db
     .updateTable('api_keys')
@@ -148,7 +148,7 @@ export async function endApiKey(db: Db, workspaceId: string, id: string, at: num
   return result.numUpdatedRows > 0n;
 }
 
-/** Revokes some keys that work, in one statement. */
+/** Revokes the active keys among `ids` in one statement. */
 export async function endApiKeys(db: Db, workspaceId: string, ids: readonly string[], at: number): Promise<void> {
   await db
     .updateTable('api_keys')
@@ -159,7 +159,7 @@ export async function endApiKeys(db: Db, workspaceId: string, ids: readonly stri
     .execute();
 }
 
-/** The limits of a key; undefined when there is no such key or it is revoked. */
+/** Returns the limits of a key; undefined if the key does not exist or is revoked. */
 export async function findKeyLimits(db: Db, workspaceId: string, id: string): Promise<KeyLimits | undefined> {
   const row = await db
     .selectFrom('api_keys')
@@ -171,7 +171,7 @@ export async function findKeyLimits(db: Db, workspaceId: string, id: string): Pr
   return row && ((row.limits === null ? {} : JSON.parse(row.limits)) as KeyLimits);
 }
 
-/** Sets the limits of some keys, in one statement. */
+/** Sets the limits of several keys in one statement. */
 export async function updateKeyLimits(
   db: Db,
   workspaceId: string,
@@ -186,17 +186,20 @@ export async function updateKeyLimits(
     .execute();
 }
 
-/** Maximum length of a chain of keys, each made with the one before: a call counts in the limits of all of them. */
+/**
+ * Maximum length of a key chain, in which each key was created with the previous one. A call counts against the limits
+ * of every key in the chain.
+ */
 export const maxMakers = 20;
-/** Most ids in one statement. */
+/** Maximum number of ids in one statement. */
 const idsAtOnce = 500;
 
-/** Valid keys that a person made, directly or with a key of theirs. */
+/** Returns the valid keys that a person created, directly or with a key created by that person. */
 export async function workingKeysMadeBy(db: Db, workspaceId: string, userId: string, now: number): Promise<ApiKey[]> {
   return (await workingKeys(db, workspaceId, userId, now).selectAll('api_keys').execute()).map(toApiKey);
 }
 
-/** A page of these keys, newest first. */
+/** Lists one page of the keys that `workingKeysMadeBy` returns, newest first. */
 export async function listWorkingKeysMadeBy(
   db: Db,
   { workspaceId, userId, now }: { workspaceId: string; userId: string; now: number },
@@ -215,7 +218,7 @@ export async function listWorkingKeysMadeBy(
   return { rows: ids.flatMap((id) => keys.get(id) ?? []), next };
 }
 
-/** Follows chains of keys: those that a person made, those that were made with one of these, and so on. */
+/** Follows key chains: selects the keys that a person created, the keys created with those, and so on. */
 function workingKeys(db: Db, workspaceId: string, userId: string, now: number) {
   return db
     .withRecursive('made', (made) =>
@@ -241,7 +244,7 @@ function workingKeys(db: Db, workspaceId: string, userId: string, now: number) {
     .where((e) => e.or([e('api_keys.expires_at', 'is', null), e('api_keys.expires_at', '>', now)]));
 }
 
-/** The origin of each key: the person, or else the creator of the first key of the chain. */
+/** Returns the origin of each key: the person, or the creator of the first remaining key in the chain. */
 export async function originsOfKeys(
   db: Db,
   workspaceId: string,
@@ -260,29 +263,29 @@ export async function originsOfKeys(
   return origins;
 }
 
-/** The last use of API keys and logins: noted in memory by each request, and written with the records of calls. */
+/** Last use of API keys and logins. Requests note a use in memory; it is written together with the call records. */
 export type CredentialUses = {
   keyUsed(id: string): void;
   loginUsed(id: string): void;
   /** Number of credentials whose use is not written yet. */
   waiting(): number;
-  /** @throws errors of the database; the uses that it did not take wait for the next write */
+  /** @throws database errors; uses that could not be written stay pending for the next write */
   write(): Promise<void>;
 };
 
 type Used = { table: 'api_keys' | 'grants'; ids: Set<string> };
 
-/** Uses in one statement. */
+/** Maximum number of uses in one statement. */
 const usesAtOnce = 100;
 
-/** `now` is the database's time. */
+/** @param now returns the database time */
 export function createCredentialUses(db: Db, now: () => number): CredentialUses {
   const keys: Used = { table: 'api_keys', ids: new Set() };
   const logins: Used = { table: 'grants', ids: new Set() };
 
   async function writeOf({ table, ids }: Used): Promise<void> {
     for (const some of inPieces([...ids].sort(), usesAtOnce)) {
-      // Removed first, so that a use during the statement is written by the next one.
+      // Removed first, so that the next write includes a use that occurs during this statement.
       for (const id of some) ids.delete(id);
       await touch(db, table, some, now()).catch((error: unknown) => {
         for (const id of some) ids.add(id);
@@ -302,42 +305,43 @@ export function createCredentialUses(db: Db, now: () => number): CredentialUses 
   };
 }
 
-/** No workspace: these credentials were just verified. */
+/** Takes no workspace, because these credentials were just verified. */
 async function touch(db: Db, table: Used['table'], ids: readonly string[], at: number): Promise<void> {
   await db.updateTable(table).set({ last_used_at: at }).where('id', 'in', ids).execute();
 }
 
-/** Identifies presented API keys, both for calls and for management. */
+/** Identifies presented API keys, for both calls and management. */
 type ApiKeyCheck = {
   /**
-   * The key, or undefined for one that is not known. `look` counts the query for a key that was not seen before.
-   * @throws Unauthenticated for a key that has ended: only its holder has the secret, so the message may say when
+   * Returns the key, or undefined if it is unknown. `look` charges the query for a key that was never seen before.
+   * @throws Unauthenticated if the key is revoked or expired. Only its holder has the secret, so the message may say
+   * when.
    */
   verify(presented: string, look?: Lookup): MaybePromise<VerifiedKey | undefined>;
-  /** Drops a key by its id, because it changed. */
+  /** Removes a key from the cache by its id, because it changed. */
   invalidate(id: string): void;
   clear(): void;
-  /** Since the start, for metrics. */
+  /** Counts since the process started, for metrics. */
   counts(): { entries: number; hits: number; misses: number };
 };
 
-/** One tenant can fill three fourths of it. */
+/** Maximum number of cached keys. One tenant can fill three quarters of the cache. */
 export const mostKeysRemembered = 13_500;
 
 type ApiKeyCheckOptions = {
-  /** The database's time, epoch ms. */
+  /** Returns the database time in epoch ms. */
   now: () => number;
   freshness: Freshness;
-  /** Called with the id of each valid key that was presented. */
+  /** Called with the id of each valid key that is presented. */
   onUse: (id: string) => void;
 };
 
 function ended(how: string, at: number): Unauthenticated {
   const time = new Date(at).toISOString().replace(/\.\d+/, '');
-  return new Unauthenticated('invalid', `this API key ${how} at ${time}; use another one`);
+  return new Unauthenticated('invalid', `this API key ${how} at ${time}; use another key`);
 }
 
-/** Remembers keys by their hash. A malformed key fails its checksum, without a query to the database. */
+/** Caches keys by their hash. A malformed key fails its checksum without a database query. */
 export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheckOptions): ApiKeyCheck {
   const remembered = createRemembered<VerifiedKey>({
     max: mostKeysRemembered,

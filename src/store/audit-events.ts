@@ -8,19 +8,22 @@ import { encodeCursor, isOf, olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
 import { periodOf, takeOfQuotas } from './workspaces.ts';
 
-/** Who changed what, when. `detail` is JSON without any secret. */
+/** Records who changed what, and when. `detail` is JSON without any secret. */
 export type AuditEvent = Selectable<Tables['audit_events']>;
 
-/** Longest detail of an event. Texts of an input in it are bounded where they enter; this holds for those that are not. */
+/**
+ * Maximum length of an event's detail. Input texts in it are bounded where they enter; this limit covers all other
+ * texts.
+ */
 export const mostOfDetail = 32 * 1024;
-/** Details that are no longer than this are kept however many there are. */
+/** Details up to this length are always stored, regardless of their number. */
 export const shortDetail = 1000;
-/** Most characters of longer details that a day (UTC) keeps of a tenant. */
+/** Maximum number of characters of longer details that are stored per tenant and day (UTC). */
 export const mostDetailsInDay = 20_000_000;
-/** The detail of an event that has a longer one. */
+/** Stored in place of a detail that is over the limit. */
 const leftOut = '{"left_out":true}';
 
-/** Writes an event down, in the transaction of what it is about. */
+/** Inserts an audit event, in the transaction of the change that it records. */
 export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void> {
   const detail = (await isKept(db, event)) ? event.detail : leftOut;
   await db
@@ -37,14 +40,15 @@ async function isKept(db: Db, { workspace_id: id, at, detail: { length } }: Audi
   return use?.granted === length;
 }
 
-/** Deletes events from before `before`. No workspace: retention is the same for all. */
+/** Deletes events older than `before`. Takes no workspace, because retention is the same for all. */
 export async function pruneAuditEvents(db: Db, before: number, pause?: Pause): Promise<void> {
   await deleteInSteps(db, { table: 'audit_events', key: ['id'], where: sql`at < ${before}` }, pause);
 }
 
 /**
- * Current names of the API keys among these ids, what the clients of logins called themselves, and `withPeople` the names
- * or addresses of users, who are found without a workspace, because a person may have left it since.
+ * Returns display names of actors: the current names of API keys, the names that login clients gave themselves, and,
+ * with `withPeople`, the names or email addresses of users. Users are found without a workspace, because a person may
+ * have left it since.
  */
 export async function namesOfActors(
   db: Db,
@@ -75,7 +79,7 @@ export async function namesOfActors(
   return new Map(named.filter((entry): entry is [string, string] => entry[1] !== null));
 }
 
-/** Most characters of details in one page of events; a page ends early above it. */
+/** Maximum number of detail characters in one page of events. A page ends early above it. */
 const mostOfPage = 500_000;
 
 export type AuditFilter = {
@@ -83,11 +87,11 @@ export type AuditFilter = {
   operation?: string | undefined;
   target?: string | undefined;
   since?: number | undefined;
-  /** Only events before this time. */
+  /** Includes only events before this time. */
   until?: number | undefined;
 };
 
-/** Most events that one page reads to find those of a filter; the next page continues after them. */
+/** Maximum number of events that one page searches for matches of a filter. The next page continues after them. */
 export const eventsSearchedAtOnce = 25_000;
 
 export async function findAuditEvents(
@@ -101,7 +105,7 @@ export async function findAuditEvents(
   if (until !== undefined) candidates = candidates.where('at', '<', until);
   candidates = candidates.where(olderThan('at', page.after));
   const isFiltered = actorId !== undefined || operation !== undefined || target !== undefined;
-  // The details are long, so they are read only of what is shown.
+  // Details are long, so they are read only for the events that are returned.
   const ordered = candidates.orderBy('at', 'desc').orderBy('id', 'desc');
   const searched = ordered.select(['id', 'at', 'actor_id', 'operation', 'target']).limit(eventsSearchedAtOnce);
   let wanted = db.selectFrom(searched.as('searched'));
@@ -135,7 +139,7 @@ export async function findAuditEvents(
   return { ...result, next: last && encodeCursor(last), searchedTo: last?.at };
 }
 
-/** How many of the first rows fit into a page. */
+/** Returns the number of leading rows that fit into a page. */
 function fitting(rows: readonly AuditEvent[]): number {
   let left = mostOfPage;
   const first = rows.findIndex(({ detail }) => {
@@ -146,15 +150,18 @@ function fitting(rows: readonly AuditEvent[]): number {
 }
 
 /**
- * Most events of the logins at one server that a day (UTC) keeps one by one. No quota of the workspace counts them, and
- * strangers may begin and refuse as many logins as they like.
+ * Maximum number of login events per server and day (UTC) that are stored individually. No workspace quota counts them,
+ * and unverified callers may start and deny any number of logins.
  */
 export const mostLoginEventsInDay = { login: 10_000, loginRevoked: 10_000, loginFailed: 500 } as const;
 
-/** An event of a login in the workspace that it belongs to. */
+/** Login event in the workspace that the login belongs to. */
 export type LoginEventRow = AuditEvent & { operation: keyof typeof mostLoginEventsInDay };
 
-/** Writes an event down, in the transaction of what it is about. Those above the most of the day are one row, with their number. */
+/**
+ * Inserts a login event, in the transaction of the change that it records. Events above the daily maximum are combined
+ * into one row with their number.
+ */
 export async function insertLoginEvent(db: Db, serverId: string, event: LoginEventRow): Promise<void> {
   const { workspace_id: workspaceId, operation } = event;
   const day = periodOf(operation, `${workspaceId} ${serverId}`, 'day', event.at);
@@ -163,7 +170,7 @@ export async function insertLoginEvent(db: Db, serverId: string, event: LoginEve
   await countFurther(db, { ...event, id: `aud_${operation}_${workspaceId}_${serverId}_${day.startsAt / dayMs}` });
 }
 
-/** Nobody else counts meanwhile: the row of the quota is locked until the end of the transaction. */
+/** Runs without concurrent counters: the quota row is locked until the end of the transaction. */
 async function countFurther(db: Db, event: AuditEvent): Promise<void> {
   const known = await db
     .selectFrom('audit_events')
@@ -180,10 +187,10 @@ async function countFurther(db: Db, event: AuditEvent): Promise<void> {
     .execute();
 }
 
-/** How many logins of a workspace at one server upkeep has ended, and why. */
+/** Number of logins of a workspace at one server that maintenance has ended, and the reason. */
 export type EndedLogins = { workspaceId: string; slug: string; logins: number; reason: string };
 
-/** Tells a workspace that upkeep has ended logins at a server. */
+/** Records in the workspace's audit log that maintenance has ended logins at a server. */
 export function insertEndedLogins(db: Db, { workspaceId, slug, ...detail }: EndedLogins, at: number): Promise<void> {
   return insertAuditEvent(db, {
     id: newId(randomBytes, 'aud'),

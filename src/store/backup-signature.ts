@@ -2,11 +2,11 @@ import type { Hash } from 'node:crypto';
 import { z } from 'zod';
 import type { Keyring } from './sealing/sealing.ts';
 
-/** Last line of a backup: authenticates all lines before it, with the master key that has this id. */
+/** Last line of a backup. Authenticates all previous lines with the master key that has this id. */
 export const signatureLine = z.strictObject({ mac: z.string(), key: z.string().regex(/^[0-9a-f]{8}$/) });
 export type SignatureLine = z.infer<typeof signatureLine>;
 
-/** `unknown_key`: the master key that signed the backup is not here, so it cannot be verified. */
+/** `unknown_key`: the master key that signed the backup is not configured here, so the backup cannot be verified. */
 export type SignatureState = 'valid' | 'changed' | 'unknown_key' | 'missing';
 
 const purpose = 'backup';

@@ -17,16 +17,19 @@ import type { Tables } from './schema.ts';
 import type { Keyring } from './sealing/sealing.ts';
 
 /**
- * A backup is an export of rows in lines of JSON: a header; for each table a line with its columns and then its rows, as
- * arrays; an end with the number of rows of each table; a signature, since format 2. It has the same form on both engines.
+ * Version of the backup format. A backup is an export of rows as lines of JSON: a header; for each table, a line with
+ * its columns followed by its rows as arrays; an end line with the number of rows per table; since format 2, a
+ * signature. The format is the same for both engines.
  */
 export const formatVersion = 2;
 
-/** Bytes of the longest line: a configuration has 4 MiB, and its text in a line twice as many at most. */
+/**
+ * Maximum length of a line in bytes. A configuration has at most 4 MiB, and its text in a line at most twice as many.
+ */
 export const longestLine = 32 * 1024 * 1024;
-/** A line longer than this is read only when it has no more values than a row or a header can have. */
+/** A longer line is read only if it has no more values than a row or a header can have. */
 export const shortLine = 64 * 1024;
-/** Of such a line. A list of rows in a header is its deepest value. */
+/** Limits for a line longer than `shortLine`. The deepest value is a list of rows in a header. */
 export const mostInLine = { depth: 4, elements: 10_000 };
 
 const migrationRow = z.object({
@@ -39,10 +42,10 @@ const migrationRow = z.object({
 export const headerLine = z.object({
   toolhost_backup: z.number(),
   made_at: z.iso.datetime(),
-  /** The version of the program that made it. */
+  /** Version of Toolhost that created the backup. */
   version: z.string(),
   engine: z.enum(['sqlite', 'postgres']),
-  /** The migrations of the database, which say what form its tables have. */
+  /** Migrations of the database, which define the form of its tables. */
   migrations: z.array(migrationRow).min(1),
 });
 export const tableLine = z.object({ table: z.string(), columns: z.array(z.string()).min(1) });
@@ -51,31 +54,31 @@ export const endLine = z.object({ end: z.record(z.string(), z.number()) });
 
 export type BackupHeader = z.infer<typeof headerLine>;
 export type BackupTable = z.infer<typeof tableLine>;
-/** The migrations have columns of these kinds only. */
+/** Row with the only value types that the migrations use for columns. */
 export type Row = z.infer<typeof rowLine>;
-/** Number of rows of each table. */
+/** Number of rows in each table. */
 export type RowCounts = { [table: string]: number };
 
 /**
- * Tables that belong to the processes of one database: what they tell each other, who does which work, and the rests and
- * files of answers, which live for minutes. A restored database begins without.
+ * Tables that belong to the processes of one database: their messages, their leases, and the continuations and files of
+ * results, which live for minutes. A restored database starts without them.
  */
 const tablesOfProcesses = ['changes', 'processes', 'leases', 'answer_pieces', 'files', 'file_chunks'];
-/** Tables of what was called, which are most of a database. */
+/** Tables of call records, which make up most of a database. */
 const tablesOfRecords = ['calls', 'call_counts', 'usage_counts', 'captures'];
 
 export type BackupOptions = {
   engine: Engine;
   files: readonly MigrationFile[];
-  /** The version of this program. */
+  /** Version of this program. */
   version: string;
   /** Epoch ms. */
   now: () => number;
 };
 
 /**
- * The text of a backup. The returned value counts its rows.
- * @throws AppError notFound for a database without our tables, conflict when another version has changed it
+ * Generates the text of a backup and returns its row counts.
+ * @throws AppError notFound if the database has no Toolhost tables, conflict if another version has changed it
  */
 export async function* exportTables(
   source: TableSource,
@@ -86,7 +89,7 @@ export async function* exportTables(
   if (unknown.length > 0) {
     throw new AppError(
       'conflict',
-      `this version of toolhost, ${version}, does not know the migrations ${unknown.join(', ')} of the database; make the backup with the version that made them`,
+      `this version of toolhost, ${version}, does not know the database migrations ${unknown.join(', ')}; create the backup with the version that applied them`,
     );
   }
   const header: BackupHeader = {
@@ -116,7 +119,7 @@ export async function* exportTables(
   return counts;
 }
 
-/** Adds a signature to the text of a backup, if there is a master key to sign with. */
+/** Appends a signature to the text of a backup, if there is a master key to sign with. */
 export async function* signed(text: AsyncIterable<string>, keyring: Keyring | undefined): AsyncGenerator<string> {
   const hash = createHash('sha256');
   for await (const lines of text) {
@@ -126,22 +129,22 @@ export async function* signed(text: AsyncIterable<string>, keyring: Keyring | un
   if (keyring) yield lineOf(signLines(hash, keyring));
 }
 
-/** Characters of rows that are written together. */
+/** Minimum number of characters of rows per yielded text. */
 const writtenTogether = 100_000;
 
-/** @throws Error for a line that no restore would read */
+/** @throws Error if the line is too long to be restored */
 function lineOf(value: unknown): string {
   const line = `${JSON.stringify(value)}\n`;
   if (line.length > shortLine && Buffer.byteLength(line) > longestLine)
-    throw new Error(`a row is longer than ${longestLine} bytes, which no backup can hold`);
+    throw new Error(`a row is longer than ${longestLine} bytes, so it cannot be backed up`);
   return line;
 }
 
-/** @throws Error for a kind of value that the format does not have; a migration that needs one extends the format */
+/** @throws Error if the format does not support the value type; a migration that needs it must extend the format */
 function cellOf(row: ReadRow, column: string): Row[number] {
   const value = row[column];
   if (value === null || typeof value === 'string' || typeof value === 'number') return value;
-  throw new Error(`the column ${column} has a value of the type ${typeof value}, which backups cannot hold`);
+  throw new Error(`column ${column} has a value of type ${typeof value}, which the backup format does not support`);
 }
 
 async function appliedMigrations(source: TableSource): Promise<BackupHeader['migrations']> {
@@ -151,25 +154,26 @@ async function appliedMigrations(source: TableSource): Promise<BackupHeader['mig
   if (data) return data.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   throw new AppError(
     'notFound',
-    'the database has no tables of toolhost; set DATABASE_URL or DATA_DIR to that of the service',
+    'the database has no toolhost tables; set DATABASE_URL or DATA_DIR to the value that the service uses',
   );
 }
 
-/** The names of migrations that this version does not have: it would not know which tables they have made. */
+/** Returns the names of migrations that this version does not have. It would not know the tables that they created. */
 export function unknownOf(migrations: BackupHeader['migrations'], files: readonly MigrationFile[]): string[] {
   return migrations.map(({ name }) => name).filter((name) => !files.some((file) => file.name === name));
 }
 
 type ReadRow = { [column: string]: unknown };
 
-/** One state of a database, which does not change while it is read, and which nobody waits for. */
+/** Snapshot of a database. It does not change while it is read, and it blocks no writer. */
 type TableSource = {
   tables: readonly string[];
-  /** The rows of one of the tables; their columns are always in the same order. */
+  /** Reads the rows of one table. The column order is always the same. */
   rows(table: string): AsyncIterable<ReadRow> | Iterable<ReadRow>;
   /**
-   * Stores when a backup was made, epoch ms, for `toolhost_work_done_timestamp_seconds`. The rows cannot be read after it.
-   * @throws Error of the database where this reader may not write
+   * Stores the time of the backup in epoch ms, for `toolhost_work_done_timestamp_seconds`. No rows can be read
+   * afterward.
+   * @throws Error from the database if this reader may not write
    */
   noteMade(at: number): Promise<void>;
   close(): Promise<void>;
@@ -178,16 +182,16 @@ type TableSource = {
 const busyMs = 5000;
 
 /**
- * Reads a SQLite file on a connection of its own, within one transaction. In WAL mode writers go on meanwhile; the
- * write-ahead log grows until the transaction ends.
- * @throws AppError conflict, see `refuseLostLog`; unavailable when it cannot be opened
+ * Reads a SQLite file on a separate connection, within one transaction. In WAL mode, writers continue in the meantime,
+ * and the write-ahead log grows until the transaction ends.
+ * @throws AppError conflict, see `refuseLostLog`; unavailable if the file cannot be opened
  */
 export async function openSqliteSource(file: string): Promise<TableSource> {
   try {
     await refuseLostLog(file);
     const database = new DatabaseSync(file, { readOnly: true });
     database.exec(`pragma busy_timeout = ${busyMs}; begin`);
-    // The first read fixes the state that this transaction sees.
+    // The first read fixes the snapshot of this transaction.
     const tables = database.prepare("select name from sqlite_schema where type = 'table'").all();
     return {
       tables: tables.map(({ name }) => name as string),
@@ -210,12 +214,12 @@ export async function openSqliteSource(file: string): Promise<TableSource> {
   }
 }
 
-/** Rows that are fetched together; one of them may have several megabytes. */
+/** Number of rows per fetch. One row may have several megabytes. */
 const fetchedTogether = 100;
 
 /**
- * Reads these tables of PostgreSQL, where they exist, in one transaction that sees one state. A migration waits for its
- * end, because it would change the tables; nothing else does.
+ * Reads the given PostgreSQL tables, as far as they exist, in one transaction with one snapshot. A migration waits for
+ * its end, because it would change the tables. No other work waits.
  */
 export async function openPostgresSource(location: PostgresLocation, wanted: readonly string[]): Promise<TableSource> {
   const db = await openPostgres(location);

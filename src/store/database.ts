@@ -29,60 +29,60 @@ export type Database = {
   engine: Engine;
   db: Kysely<Tables>;
   /**
-   * For the transactions of operations, which may write megabytes and wait for the disk: with SQLite a separate thread
-   * runs them.
+   * Runs the transactions of operations, which may write megabytes and wait for the disk. With SQLite, a separate
+   * thread runs them.
    */
   transactions: Kysely<Tables>;
   /**
-   * For call records and last uses, which are not acknowledged to any client: with SQLite a separate thread writes them,
-   * and its commits do not wait for the disk.
+   * Writes call records and last uses, which are not acknowledged to any client. With SQLite, a separate thread writes
+   * them, and its commits do not wait for the disk.
    */
   records: Kysely<Tables>;
   /** Writes call records through `records`. */
   calls: CallWriter;
   /**
-   * For lists, statistics and exports, which may take long and must not delay a call: a small pool of connections, with
-   * SQLite a thread that only reads.
+   * Runs lists, statistics, and exports, which may be slow and must not delay a call. Uses a small connection pool, or
+   * a read-only thread with SQLite.
    */
   reports: Kysely<Tables>;
-  /** For the look for changes, which must not wait for other work. */
+  /** Polls for changes. A poll must not wait for other work. */
   changes: Kysely<Tables>;
-  /** The pool of connections that calls and operations use; undefined with SQLite, which has none. */
+  /** Load of the connection pool that calls and operations use; undefined with SQLite, which has no pool. */
   connections?: () => PoolLoad;
-  /** Number of failures of the database since it was opened, by the kind of fault. */
+  /** Number of database errors since it was opened, by kind. */
   faults: { readonly [kind in FaultKind]: number };
   /**
-   * Resolves with a sentence when this process may no longer serve from the database, because its file was deleted or
-   * replaced, or another process serves from it.
+   * Resolves with a sentence when this process must stop using the database, because its file was deleted or replaced,
+   * or because another process serves from it.
    */
   lost: Promise<string>;
   close(): Promise<void>;
 };
 
 export type DatabaseOptions = {
-  /** Undefined for the SQLite file. */
+  /** Undefined selects the SQLite file. */
   postgres: PostgresLocation | undefined;
   file: string;
   migrations: string;
-  /** The version of this program. */
+  /** Version of this program. */
   version: string;
-  /** Whether this process serves, and so must be the only one on a SQLite file. */
+  /** True for a serving process, which must be the only one that uses a SQLite file. */
   exclusive: boolean;
-  /** Undefined: the usual ones. */
+  /** Undefined selects the defaults. */
   postgresLimits?: PostgresLimits | undefined;
   now: () => number;
   onError: (error: Error) => void;
   onFault: OnFault;
-  /** Receives a sentence about something that the operator should correct. */
+  /** Receives a sentence about a problem that the operator should correct. */
   onWarning: (sentence: string) => void;
 };
 
-/** Makes a Kysely whose faults are counted. */
+/** Creates a Kysely instance that counts its errors. */
 type Watched = (dialect: Dialect) => Kysely<Tables>;
 
 /**
- * Opens the database and brings its tables up to date.
- * @throws AppError conflict, see `lockSqlite`, `refuseOrphanedLog`, `refuseLostLog` and `migrate`; unavailable when it
+ * Opens the database and migrates its tables.
+ * @throws AppError conflict, see `lockSqlite`, `refuseOrphanedLog`, `refuseLostLog` and `migrate`; unavailable if it
  * cannot be opened
  */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
@@ -91,7 +91,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   let isOpen = false;
   const note: OnFault = (kind, error) => {
     faults[kind]++;
-    // While the database is being opened, the caller gets the error.
+    // While the database is being opened, the caller receives the error.
     if (isOpen) onFault(kind, error);
   };
   const watched: Watched = (dialect) => new Kysely<Tables>({ dialect: watchedDialect(dialect, note) });
@@ -155,28 +155,28 @@ function watchFiles(
   });
 }
 
-/** Saves the content that is still open in this process after the file was deleted or replaced. */
+/** Saves the content that this process still has open after the file was deleted or replaced. */
 async function rescue(db: Kysely<Tables>, file: string): Promise<string> {
   const copy = rescuedCopy(file);
   try {
     makePrivateFile(copy);
     await sql`vacuum into ${copy}`.execute(db);
-    // The copy needs no log.
+    // The copy does not need the write-ahead log.
     removeMark(file);
-    return `what this process had open is in ${copy}: to go on with it, move it to ${file}, or else put the right file there; then start again`;
+    return `the data that this process had open was saved to ${copy}: move it to ${file} to continue with it, or put the correct file there, then restart`;
   } catch (error) {
     rmSync(copy, { force: true });
-    return `what this process had open could not be saved (${messageOf(error)}): put the file back or restore a backup, then start again`;
+    return `the data that this process had open could not be saved (${messageOf(error)}): put the file back or restore a backup, then restart`;
   }
 }
 
-/** Migrates on a separate connection, because it may have to wait for another replica that migrates. */
+/** Migrates on a separate connection, because it may have to wait for another replica that is migrating. */
 async function openPostgres(
   location: PostgresLocation,
   options: DatabaseOptions,
   watched: Watched,
 ): Promise<Omit<Database, 'faults'>> {
-  // The driver is loaded only where it is needed, like pg itself.
+  // The driver is loaded only when needed, like pg itself.
   const { postgresDialect, Renewal } = await import('./engine/postgres.ts');
   const { createPostgresCallWriter } = await import('./calls/postgres-call-writer.ts');
   const renewal = new Renewal();
@@ -207,29 +207,30 @@ async function openPostgres(
   };
 }
 
-/** A writer of call records that works in the thread, so that it takes no time from the calls. */
+/** Creates a writer of call records that runs in the thread, so that it takes no time from calls. */
 function threadedCallWriter(db: Kysely<Tables>): CallWriter {
   const statement: WriteCalls = 'call write_calls';
   return {
     async write(rows) {
-      // Nobody waits for records. The connection is taken afterwards, because calls wait for other statements on it.
+      // No client waits for records. The connection is taken after the wait, because calls wait for other statements on
+      // it.
       await whenCalm();
       await db.executeQuery(CompiledQuery.raw(statement, recordValues(rows)));
     },
   };
 }
 
-/** How long the event loop must have had nothing to do. */
+/** Idle time of the event loop, in ms per check, that counts as idle. */
 const calmMs = 0.3;
-/** One that never rests holds nothing back for longer. */
+/** Maximum wait in ms if the event loop never becomes idle. */
 const longestMs = 10;
 
 let waiting: Promise<void> | undefined;
 
 /**
- * Waits until the event loop has had nothing to do, for about ten milliseconds at most. Long work is handed to another
- * thread then. Where both threads share a core and the sender goes on working, Linux gives the core to the woken thread for
- * a whole slice (4 ms at 250 Hz), whatever their priorities are. A sender that sleeps gets it back for the next call.
+ * Waits until the event loop has been idle, for about 10 ms at most. Only then is long work handed to another thread.
+ * If both threads share a core and the sender continues to work, Linux gives the core to the woken thread for a whole
+ * slice (4 ms at 250 Hz), regardless of their priorities. A sender that sleeps gets the core back for the next call.
  */
 function whenCalm(): Promise<void> {
   waiting ??= calm().finally(() => {
@@ -247,7 +248,7 @@ async function calm(): Promise<void> {
   } while (idleMs() - before < calmMs && performance.now() < until);
 }
 
-/** How long the event loop has slept since it began. */
+/** Returns the time that the event loop has been idle since it started. */
 function idleMs(): number {
   return performance.eventLoopUtilization().idle;
 }

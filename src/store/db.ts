@@ -1,7 +1,7 @@
 import type { Kysely, Transaction } from 'kysely';
 import type { Tables } from './schema.ts';
 
-/** Either the database or a transaction on it; every query function takes one. */
+/** The database or a transaction on it. Every query function takes one. */
 export type Db = Kysely<Tables> | Transaction<Tables>;
 
 export type Engine = 'sqlite' | 'postgres';

@@ -2,10 +2,10 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Db } from './db.ts';
 import type { Tables } from './schema.ts';
 
-/** Most rows that one statement changes, so that it blocks the database only briefly. */
+/** Maximum number of rows that one statement changes, so that it blocks the database only briefly. */
 export const rowsAtOnce = 1000;
 
-/** A list in pieces of at most so many entries, each for one statement. */
+/** Splits a list into chunks of at most `most` entries, one for each statement. */
 export function inPieces<Entry>(all: readonly Entry[], most = rowsAtOnce): Entry[][] {
   return Array.from({ length: Math.ceil(all.length / most) }, (_, i) => all.slice(i * most, (i + 1) * most));
 }
@@ -15,7 +15,7 @@ export type Pause = () => Promise<void>;
 
 const noPause: Pause = async () => undefined;
 
-/** Repeats a step until it changes fewer rows than it may. Returns the total number of changed rows. */
+/** Repeats a step until it changes fewer rows than its limit. Returns the total number of changed rows. */
 export async function inSteps(
   step: (most: number) => Promise<number>,
   pause: Pause = noPause,
@@ -29,10 +29,10 @@ export async function inSteps(
   }
 }
 
-/** `most` is for tables of long rows: rows that one statement deletes, if fewer than usual. */
+/** Rows to delete. Tables with long rows set a lower `most`: the maximum number of rows that one statement deletes. */
 type Deletion = { table: keyof Tables; key: readonly string[]; where: RawBuilder<unknown>; most?: number };
 
-/** Deletes the rows of a table for which a condition holds, in steps. `key` is its primary key. */
+/** Deletes the rows of a table that meet a condition, in steps. `key` is the primary key. */
 export async function deleteInSteps(db: Db, deletion: Deletion, pause?: Pause): Promise<number> {
   const { table, key, where } = deletion;
   const columns = sql.join(key.map((column) => sql.ref(column)));

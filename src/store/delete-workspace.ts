@@ -7,7 +7,9 @@ export async function memberIds(db: Db, workspaceId: string): Promise<string[]> 
   return rows.map((row) => row.user_id);
 }
 
-/** Tables whose rows serve or admit somebody; they have at most a few thousand of a workspace. */
+/**
+ * Tables whose rows are used to serve calls or to admit people. A workspace has at most a few thousand rows in each.
+ */
 const served = [
   'secrets',
   'client_tokens',
@@ -19,7 +21,7 @@ const served = [
   'members',
 ] as const;
 
-/** Deletes what is served, and who may come in. Upkeep deletes the rest. */
+/** Deletes everything that is served and every access. Maintenance deletes the remaining rows. */
 export async function deleteWorkspaceContents(db: Db, workspaceId: string, at: number): Promise<void> {
   await moveSessionsFrom(db, workspaceId);
   for (const table of served) await db.deleteFrom(table).where('workspace_id', '=', workspaceId).execute();
@@ -27,7 +29,7 @@ export async function deleteWorkspaceContents(db: Db, workspaceId: string, at: n
     .updateTable('servers')
     .set({ deleted_at: at, updated_at: at, capture_until: null, ...tombstone })
     .where('workspace_id', '=', workspaceId)
-    // A deleted one that could be restored too.
+    // Includes deleted servers that could still be restored.
     .where('summary', 'is not', null)
     .execute();
   await db

@@ -11,7 +11,7 @@ import { removeSecret } from './servers/secrets.ts';
 
 type DiscardOptions = {
   keyId: string;
-  /** The database's time, epoch ms. */
+  /** Returns the database time in epoch ms. */
   now: () => number;
   random: Random;
 };
@@ -19,9 +19,9 @@ type DiscardOptions = {
 const rowsAtOnce = 100;
 
 /**
- * Discards values that are sealed with a lost key: secrets are deleted, with an audit event in their workspace; logins
- * end, so that agents log in again; captures, tokens of client credentials, rests and files of answers are deleted. Returns the
- * number of rows by table.
+ * Discards values that are sealed with a lost key. Secrets are deleted, with an audit event in their workspace. Logins
+ * end, so that agents log in again. Captures, tokens of client credentials, and continuations and files of results are
+ * deleted. Returns the number of rows by table.
  */
 export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions): Promise<{ [table: string]: number }> {
   const { keyId, now } = options;
@@ -39,7 +39,7 @@ export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions)
   return discarded;
 }
 
-/** Repeats batches until no row is left. */
+/** Repeats batches until no rows are left. */
 async function repeat(work: () => Promise<number>): Promise<number> {
   let all = 0;
   for (let done = await work(); done > 0; done = await work()) all += done;

@@ -4,7 +4,7 @@ import type { Db } from './db.ts';
 import type { Tables } from './schema.ts';
 import { contexts, type Keyring } from './sealing/sealing.ts';
 
-/** A model that a workspace has stored, without its key. */
+/** Model of a workspace, without its key. */
 export type StoredModel = {
   name: string;
   kind: ModelKind;
@@ -15,7 +15,7 @@ export type StoredModel = {
   updatedAt: number;
 };
 
-/** Stores a model, or replaces the one of its name. */
+/** Stores a model, or replaces the model with the same name. */
 export async function saveModel(
   db: Db,
   keyring: Keyring,
@@ -37,7 +37,7 @@ export async function saveModel(
     .execute();
 }
 
-/** By name. */
+/** Lists the models of a workspace, ordered by name. */
 export async function findModels(db: Db, workspaceId: string): Promise<StoredModel[]> {
   const rows = await db
     .selectFrom('models')
@@ -48,7 +48,7 @@ export async function findModels(db: Db, workspaceId: string): Promise<StoredMod
   return rows.map(toModel);
 }
 
-/** A model with its key. */
+/** Finds a model, with its key. */
 export async function findModel(
   db: Db,
   keyring: Keyring,
@@ -66,7 +66,7 @@ export async function findModel(
   return { ...toModel(row), key };
 }
 
-/** Whether there was one. */
+/** Returns false if the model did not exist. */
 export async function removeModel(db: Db, workspaceId: string, name: string): Promise<boolean> {
   const result = await db
     .deleteFrom('models')

@@ -4,10 +4,10 @@ import type { Db } from './db.ts';
 import type { CallRow } from './schema.ts';
 import type { CheckCounts } from './servers/imports.ts';
 
-/** What there may be to tell a workspace of. Each list has an end, however much there is. */
+/** Maximum number of rows per kind of event. Bounds each list regardless of the amount of data. */
 const mostOfKind = 50;
 
-/** Servers with `least` calls or more in whole minutes, of which more than half did not succeed for any reason. */
+/** Finds servers with at least `least` calls in whole minutes, more than half of which failed for any reason. */
 export async function troubledServers(
   db: Db,
   workspaceId: string,
@@ -30,7 +30,10 @@ export async function troubledServers(
 
 export type EndedCall = Pick<CallRow, 'outcome' | 'upstream_status' | 'caller_kind'>;
 
-/** The newest calls of servers since `from`, found among the newest of their workspace, which are read once for all. */
+/**
+ * Returns the newest calls of servers since `from`. They are searched among the newest calls of their workspace, which
+ * are read only once.
+ */
 export async function newestCalls(
   db: Db,
   workspaceId: string,
@@ -52,7 +55,10 @@ export async function newestCalls(
 
 type NamedKey = { id: string; name: string };
 
-/** Those of which nothing was told that has the key `dedupe`: else the first would hide the others for as long as they are there. */
+/**
+ * Selects active keys without a notification that has the key `dedupe`. Otherwise the first keys would hide the others
+ * for as long as they exist.
+ */
 function workingKeys(db: Db, workspaceId: string, dedupe: RawBuilder<string>) {
   const query = db.selectFrom('api_keys').where('workspace_id', '=', workspaceId).where('revoked_at', 'is', null);
   const told = db.selectFrom('notices').select('id').where('workspace_id', '=', workspaceId);
@@ -62,7 +68,7 @@ function workingKeys(db: Db, workspaceId: string, dedupe: RawBuilder<string>) {
     .limit(mostOfKind);
 }
 
-/** Keys that expire within `ms` and were made for longer than that. */
+/** Finds keys that expire within `ms` and were created with a longer lifetime. */
 export async function expiringKeys(
   db: Db,
   workspaceId: string,
@@ -77,7 +83,7 @@ export async function expiringKeys(
   return rows.map(({ id, name, expires_at }) => ({ id, name, expiresAt: expires_at ?? now }));
 }
 
-/** Keys that work and were last used, or made, before `before`. */
+/** Finds active keys that were last used, or created, before `before`. */
 export async function unusedKeys(
   db: Db,
   workspaceId: string,
@@ -90,7 +96,7 @@ export async function unusedKeys(
     .execute();
 }
 
-/** How many logins the providers of servers have ended since `since`, by server that is there. */
+/** Counts the logins that providers have ended since `since`, by existing server. */
 export async function brokenLogins(
   db: Db,
   workspaceId: string,
@@ -113,7 +119,7 @@ export async function brokenLogins(
 
 export type CheckedServer = { id: string; slug: string; documentHash: string; counts: CheckCounts };
 
-/** Servers of which the last check of a watched description has found changes. */
+/** Finds servers whose watched description had changes at the last check. */
 export async function checkedServers(db: Db, workspaceId: string): Promise<CheckedServer[]> {
   const rows = await db
     .selectFrom('import_checks')
@@ -121,7 +127,7 @@ export async function checkedServers(db: Db, workspaceId: string): Promise<Check
     .select(['servers.id', 'servers.slug', 'import_checks.document_hash', 'import_checks.counts'])
     .where('import_checks.workspace_id', '=', workspaceId)
     .where('import_checks.due_at', 'is not', null)
-    // Every number of one without changes is 0. Those are most, and must not take the places of the others.
+    // A check without changes has only zeros as counts. Most checks do, and they must not use up the limit.
     .where(sql<boolean>`replace(import_checks.counts, ':0', '') like '%:%'`)
     .orderBy('servers.id')
     .where('servers.deleted_at', 'is', null)
@@ -137,7 +143,7 @@ export async function checkedServers(db: Db, workspaceId: string): Promise<Check
 
 export type UsedQuota = { kind: 'workspace' | 'server' | 'key'; name: string; calls: number; quota: number };
 
-/** The quotas of calls of this day that are used to `share` of 100 or more. `day` is when it began. */
+/** Finds daily call quotas that are used to `share` percent or more. `day` is the start of the day. */
 export async function usedCallQuotas(
   db: Db,
   workspaceId: string,

@@ -7,11 +7,11 @@ import { deleteInSteps, type Pause } from './delete-in-steps.ts';
 import { olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
 
-/** One receiver of a notice: the id of a webhook or a person, and why the last attempt failed. */
+/** One recipient of a notification: the id of a webhook or a person, and the reason why the last attempt failed. */
 export type Delivery = {
   to: 'webhook' | 'mail';
   id: string;
-  /** Origin of a webhook. */
+  /** Origin of the webhook URL. */
   origin?: string;
   state: 'waiting' | 'delivered' | 'given_up';
   error?: string;
@@ -40,7 +40,7 @@ function toNotice(row: Omit<Selectable<Tables['notices']>, 'dedupe' | 'next_at'>
 
 const columns = ['id', 'workspace_id', 'at', 'event', 'subject', 'text', 'deliveries', 'attempts'] as const;
 
-/** Stores a notice, unless the same was told already or the day has had its most. */
+/** Stores a notification, unless it was already sent or the daily maximum is reached. */
 export async function insertNotice(db: Db, notice: StoredNotice & Pick<Notice, 'dedupe'>): Promise<void> {
   const { id, workspaceId, at, event, subject, text, dedupe, deliveries, attempts } = notice;
   const { count } = await db
@@ -58,7 +58,7 @@ export async function insertNotice(db: Db, notice: StoredNotice & Pick<Notice, '
     .execute();
 }
 
-/** Newest first. */
+/** Lists notifications, newest first. */
 export async function findNotices(
   db: Db,
   workspaceId: string,
@@ -76,7 +76,10 @@ export async function findNotices(
   return pageOf(rows.map(toNotice), page.limit, ({ at, id }) => ({ at, id }));
 }
 
-/** The notice of each tenant that waits longest for its next attempt. No workspace: one process tells all. */
+/**
+ * Returns the notification that has been due longest for each tenant. Takes no workspace, because one process notifies
+ * all.
+ */
 export async function findDueNotices(
   db: Db,
   now: number,
@@ -95,7 +98,7 @@ export async function findDueNotices(
   return (await query.orderBy('next_at').limit(most).execute()).map(toNotice);
 }
 
-/** Stores how an attempt went, and when the next one is. */
+/** Stores the result of an attempt and the time of the next one. */
 export async function saveAttempt(
   db: Db,
   { id, workspaceId, deliveries, attempts }: StoredNotice,
@@ -105,7 +108,7 @@ export async function saveAttempt(
   await update.set({ deliveries: JSON.stringify(deliveries), attempts, next_at: nextAt ?? null }).execute();
 }
 
-/** No workspace: retention is the same for all. */
+/** Takes no workspace, because retention is the same for all. */
 export async function pruneNotices(db: Db, before: number, pause?: Pause): Promise<void> {
   await deleteInSteps(db, { table: 'notices', key: ['id'], where: sql`at < ${before}` }, pause);
 }

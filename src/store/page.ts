@@ -1,7 +1,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import { AppError } from '../errors.ts';
 
-/** Lists are ordered by a time and an id, newest first; a cursor is the last row's pair. */
+/** Position in a list, which is ordered by a time and an id, newest first. A cursor is the pair of the last row. */
 export type Cursor = { at: number; id: string };
 
 export type Page = { limit: number; after: Cursor | undefined };
@@ -14,34 +14,37 @@ export function encodeCursor(cursor: Cursor): string {
 export function decodeCursor(text: string): Cursor {
   const [, at, id] = /^(\d{1,15})\.([!-~]{1,300})$/.exec(Buffer.from(text, 'base64url').toString()) ?? [];
   if (at === undefined || id === undefined) {
-    throw new AppError('invalid', 'cursor: not one that this service gave out; start again without it', {
-      problems: [{ path: 'cursor', message: 'not one that this service gave out; start again without it' }],
+    throw new AppError('invalid', 'cursor: this service did not issue it; start again without a cursor', {
+      problems: [{ path: 'cursor', message: 'this service did not issue it; start again without a cursor' }],
     });
   }
   return { at: Number(at), id };
 }
 
-/** The condition that a row comes after a cursor in the order "newest first"; true without one. */
+/** Returns the condition that a row comes after the cursor in the order "newest first"; true without a cursor. */
 export function olderThan(column: string, after: Cursor | undefined, idColumn = 'id'): RawBuilder<SqlBool> {
   if (!after) return sql<SqlBool>`1 = 1`;
   return sql<SqlBool>`(${sql.ref(column)}, ${sql.ref(idColumn)}) < (${after.at}, ${after.id})`;
 }
 
-/** The condition that a row comes after a cursor in the order "oldest first"; true without one. */
+/** Returns the condition that a row comes after the cursor in the order "oldest first"; true without a cursor. */
 export function newerThan(timeColumn: string, idColumn: string, after: Cursor | undefined): RawBuilder<SqlBool> {
   if (!after) return sql<SqlBool>`1 = 1`;
   return sql<SqlBool>`(${sql.ref(timeColumn)}, ${sql.ref(idColumn)}) > (${after.at}, ${after.id})`;
 }
 
 /**
- * The condition that rows are of a workspace, for queries by a list of ids or slugs. SQLite would estimate that list as
- * more work than reading the whole workspace; no index has this expression, so it uses the list.
+ * Returns the condition that rows belong to a workspace, for queries by a list of ids or slugs. SQLite would estimate
+ * the list to be more work than reading the whole workspace. No index has this expression, so SQLite uses the list.
  */
 export function isOf(workspaceId: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`workspace_id || '' = ${workspaceId}`;
 }
 
-/** Makes a page of rows that were read with one more than the limit; the extra row only shows that there is a next page. */
+/**
+ * Creates a page from rows that were read with one more than the limit. The extra row only shows that there is a next
+ * page.
+ */
 export function pageOf<Row>(
   rows: Row[],
   limit: number,
@@ -51,7 +54,7 @@ export function pageOf<Row>(
   return { rows: kept, next: next && encodeCursor(next) };
 }
 
-/** The same with a cursor that is not encoded yet. */
+/** Creates a page like `pageOf`, with a cursor that is not encoded yet. */
 export function pageWithCursor<Row>(
   rows: Row[],
   limit: number,

@@ -38,19 +38,19 @@ import { watchedDialect } from './engine/watched-dialect.ts';
 import type { Tables } from './schema.ts';
 import type { Keyring } from './sealing/sealing.ts';
 
-/** An empty database that a backup is read into. */
+/** Empty database into which a backup is restored. */
 export type EmptyDatabase = {
   engine: Engine;
   db: Kysely<Tables>;
-  /** Makes what was read the database; without that, `close` leaves nothing behind. */
+  /** Commits the restored data as the database. Without this call, `close` leaves nothing behind. */
   keep(): Promise<void>;
   close(): Promise<void>;
 };
 
 /**
- * A SQLite file under another name, which gets its own when everything is in it, so that an interrupted restore leaves no
- * half database.
- * @throws AppError conflict when there is a database already
+ * Opens a SQLite file under a temporary name. It receives its final name when it is complete, so that an interrupted
+ * restore leaves no partial database.
+ * @throws AppError conflict if a database already exists
  */
 export async function openEmptySqlite(file: string): Promise<EmptyDatabase> {
   const restoring = `${file}.restoring`;
@@ -64,10 +64,10 @@ export async function openEmptySqlite(file: string): Promise<EmptyDatabase> {
     if (present !== undefined) {
       throw new AppError(
         'conflict',
-        `${present} is there already; restore into an empty folder (DATA_DIR), or stop the service and move its database away, so that nothing is overwritten`,
+        `${present} already exists; to overwrite nothing, restore into an empty folder (DATA_DIR), or stop the service and move its database away`,
       );
     }
-    // No service can begin a database of its own meanwhile, and no other restore the same one.
+    // Prevents a service from creating its own database in the meantime, and another restore of the same database.
     const lock = lockSqlite(file);
     clear();
     const dialect = watchedDialect(sqliteDialect(findOrMakeFile(restoring), createWriteLock()), ignore);
@@ -94,7 +94,10 @@ export async function openEmptySqlite(file: string): Promise<EmptyDatabase> {
   }
 }
 
-/** A PostgreSQL database; `importTables` refuses one with tables of ours, and fills it in one transaction. */
+/**
+ * Opens a PostgreSQL database. `importTables` rejects a database that has Toolhost tables, and restores into it in one
+ * transaction.
+ */
 export async function openEmptyPostgres(location: PostgresLocation): Promise<EmptyDatabase> {
   const db = await openPostgres(location);
   try {
@@ -106,19 +109,19 @@ export async function openEmptyPostgres(location: PostgresLocation): Promise<Emp
   return { engine: 'postgres', db, keep: async () => undefined, close: () => db.destroy() };
 }
 
-/** PostgreSQL takes 65,535 values in a statement, SQLite 32,766. */
+/** Maximum number of values in a statement. PostgreSQL allows 65,535, SQLite 32,766. */
 const mostValues = 30_000;
-/** Rows, and bytes of rows, that are collected before they are inserted. */
+/** Number of rows, and of their bytes, that are collected before an insert. */
 const mostTogether = { rows: 500, bytes: 1_000_000 };
 
 type RestoreOptions = BackupOptions & {
-  /** The master keys to verify the signature with. */
+  /** Master keys that can verify the signature. */
   keyring: Keyring | undefined;
-  /** Accepts a backup whose signature is missing, wrong, or of a key that is not here. */
+  /** Accepts a backup whose signature is missing, wrong, or from a key that is not configured here. */
   unverified: boolean;
 };
 
-/** `key`: id of the master key that signed the backup. */
+/** `key` is the id of the master key that signed the backup. */
 type ImportedBackup = {
   header: BackupHeader;
   counts: RowCounts;
@@ -127,10 +130,10 @@ type ImportedBackup = {
 };
 
 /**
- * Fills an empty database with the lines of a backup, in one transaction: makes the tables as they were then, fills them,
- * and applies the migrations that are newer than the backup.
- * @throws AppError conflict when the database has our tables or the backup is of a newer version; invalid when the backup
- * is damaged or cannot be verified
+ * Restores a backup into an empty database in one transaction: creates the tables as they were at the time of the
+ * backup, inserts the rows, and applies the migrations that are newer than the backup.
+ * @throws AppError conflict if the database has Toolhost tables or the backup is from a newer version; invalid if the
+ * backup is damaged or cannot be verified
  */
 export async function importTables(
   db: Kysely<Tables>,
@@ -159,7 +162,7 @@ export async function importTables(
       const value = parseLine(line);
       if (isEnded) {
         const { data } = signatureLine.safeParse(value);
-        if (!data || signedBy) throw damaged('something follows its end');
+        if (!data || signedBy) throw damaged('data follows its end line');
         signedBy = data;
         continue;
       }
@@ -180,7 +183,7 @@ export async function importTables(
         if (!end) table = tableOf(value, ours, counts);
       }
     }
-    if (!header || !isEnded) throw damaged(header ? 'its end is missing' : 'it is empty');
+    if (!header || !isEnded) throw damaged(header ? 'its end line is missing' : 'it is empty');
     const signature = verifyLines(hash, signedBy, options.keyring);
     if (signature !== 'valid' && !options.unverified) throw unverified(signature, signedBy?.key);
     await keepHistory(transaction, header);
@@ -195,11 +198,11 @@ function parseLine(line: Buffer): unknown {
     if (line.length > shortLine && hasMany(line)) throw new SyntaxError();
     return JSON.parse(line.toString()) as unknown;
   } catch {
-    throw damaged('a line is not JSON of a row, a table or a header');
+    throw damaged('a line is not the JSON of a row, a table, or a header');
   }
 }
 
-/** Whether the values of a line would take far more memory and time than its text. */
+/** Returns true if the values of a line would take far more memory and time than its text. */
 function hasMany(line: Buffer): boolean {
   const scan = scanJson(line, mostInLine.depth);
   return !scan || scan.depth > mostInLine.depth || scan.elements > mostInLine.elements;
@@ -207,65 +210,65 @@ function hasMany(line: Buffer): boolean {
 
 function headerOf(value: unknown): BackupHeader {
   const form = z.object({ toolhost_backup: z.number() }).safeParse(value).data?.toolhost_backup;
-  if (form === undefined) throw damaged('it does not begin with the header of one');
+  if (form === undefined) throw damaged('it does not start with a backup header');
   if (form > formatVersion) {
     throw new AppError(
       'conflict',
-      `the backup has format ${form}, and this version reads up to ${formatVersion}; restore it with the version of toolhost that made it or a newer one`,
+      `the backup has format ${form}, and this version reads up to ${formatVersion}; restore it with the toolhost version that created it or a newer one`,
     );
   }
   const header = headerLine.safeParse(value);
-  if (!header.success) throw damaged('its first line is not complete');
+  if (!header.success) throw damaged('its header is incomplete');
   return header.data;
 }
 
-/** The next table. Its rows are counted in `counts` from then on. */
+/** Parses the start of the next table. From then on, its rows are counted in `counts`. */
 function tableOf(value: unknown, ours: ReadonlySet<string>, counts: RowCounts): BackupTable {
   const { data } = tableLine.safeParse(value);
   if (!data) throw damaged('a line is neither a table nor a row');
   const { table } = data;
-  if (!ours.has(table)) throw damaged(`it has a table ${table}, which toolhost does not`);
-  if (Object.hasOwn(counts, table)) throw damaged(`the table ${table} stands in it twice`);
+  if (!ours.has(table)) throw damaged(`it contains the unknown table ${table}`);
+  if (Object.hasOwn(counts, table)) throw damaged(`table ${table} occurs twice`);
   counts[table] = 0;
   return data;
 }
 
 function rowOf(value: readonly unknown[], table: BackupTable | undefined): Row {
-  if (!table) throw damaged('a row stands outside of a table');
+  if (!table) throw damaged('a row precedes the first table');
   const { data } = rowLine.safeParse(value);
-  if (data?.length !== table.columns.length) throw damaged(`a row of ${table.table} does not fit its columns`);
+  if (data?.length !== table.columns.length) throw damaged(`a row of table ${table.table} does not match its columns`);
   return data;
 }
 
-/** The files of the migrations that the backup has. @throws AppError conflict */
+/** Returns the files of the migrations in the backup. @throws AppError conflict */
 function filesOf({ migrations, version }: BackupHeader, { files, version: own }: BackupOptions): MigrationFile[] {
   const known = new Map(files.map((file) => [file.name, file]));
   const unknown = unknownOf(migrations, files);
   if (unknown.length > 0) {
     throw new AppError(
       'conflict',
-      `the backup was made by version ${version} of toolhost, and this is ${own}, which does not know its migrations ${unknown.join(', ')}; restore it with version ${version} or a newer one`,
+      `the backup was created by toolhost ${version}, but this version, ${own}, does not know its migrations ${unknown.join(', ')}; restore it with version ${version} or a newer one`,
     );
   }
   const changed = migrations.filter(({ name, checksum }) => checksum !== known.get(name)?.checksum);
   if (changed.length > 0) {
     throw new AppError(
       'conflict',
-      `the migrations ${changed.map(({ name }) => name).join(', ')} of the backup have another text than those of this installation; restore it with version ${version} of toolhost, from its release`,
+      `the migrations ${changed.map(({ name }) => name).join(', ')} of the backup differ from those of this installation; restore it with the official release of toolhost ${version}`,
     );
   }
   const applied = new Set(migrations.map(({ name }) => name));
   return files.filter(({ name }) => applied.has(name));
 }
 
-/** @throws AppError conflict when there is one of our tables */
+/** @throws AppError conflict if a Toolhost table exists */
 async function refuseFilled(db: Db, engine: Engine, files: readonly MigrationFile[]): Promise<void> {
   const ours = new Set(['migrations', ...tablesOf(files)]);
   const found = (await tablesIn(db, engine)).filter((name) => ours.has(name));
   if (found.length === 0) return;
   throw new AppError(
     'conflict',
-    `the database is not empty: it has the tables ${found.slice(0, 5).join(', ')}; restore into an empty database, so that nothing is overwritten`,
+    `the database is not empty: it has the tables ${found.slice(0, 5).join(', ')}; restore into an empty database to overwrite nothing`,
   );
 }
 
@@ -277,7 +280,7 @@ async function insertRows(db: Db, { table, columns }: BackupTable, rows: readonl
     try {
       await sql`insert into ${sql.table(table)} (${names}) values ${sql.join(values)}`.execute(db);
     } catch (error) {
-      if (isContradiction(error)) throw damaged(`the rows of ${table} contradict each other or their columns`);
+      if (isContradiction(error)) throw damaged(`rows of table ${table} violate a constraint or a column type`);
       throw error;
     }
   }
@@ -285,30 +288,30 @@ async function insertRows(db: Db, { table, columns }: BackupTable, rows: readonl
 
 const sqliteConstraint = 19;
 
-/** Whether a row cannot be stored because of its values: a constraint (class 23) or the kind of a value (class 22). */
+/** Returns true if a row cannot be stored because of its values: SQLSTATE class 23 (constraint) or 22 (data type). */
 function isContradiction(error: unknown): boolean {
   const { code, errcode = 0 } = error as { code?: unknown; errcode?: number };
   return /^2[23]\w{3}$/.test(String(code)) || (errcode & 0xff) === sqliteConstraint;
 }
 
-/** Puts back when each migration was applied, and by which version. */
+/** Restores when each migration was applied, and by which version. */
 async function keepHistory(db: Db, { migrations }: BackupHeader): Promise<void> {
   for (const { name, applied_at, version } of migrations) {
     await db.updateTable('migrations').set({ applied_at, version }).where('name', '=', name).execute();
   }
 }
 
-/** PostgreSQL has checked each row that it was given. */
+/** Rejects references to missing rows in SQLite. PostgreSQL has already checked each inserted row. */
 async function refuseBrokenReferences(db: Db): Promise<void> {
   const { rows } = await sql<{ table: string }>`select "table" from pragma_foreign_key_check limit 1`.execute(db);
-  if (rows[0]) throw damaged(`a row of ${rows[0].table} refers to one that is missing`);
+  if (rows[0]) throw damaged(`a row of table ${rows[0].table} references a missing row`);
 }
 
 function unverified(signature: Exclude<SignatureState, 'valid'>, key = ''): AppError {
   const reasons = {
     missing: 'The backup is not signed, so anyone who can write the file may have changed it.',
     changed: 'The backup was changed after it was signed.',
-    unknown_key: `The backup is signed with the master key ${key}, which is not here; set MASTER_KEY or MASTER_KEY_FILE, or put master.key into DATA_DIR.`,
+    unknown_key: `The backup is signed with the master key ${key}, which is not configured here. Set MASTER_KEY or MASTER_KEY_FILE, or put master.key into DATA_DIR.`,
   };
   return new AppError(
     'invalid',
@@ -319,6 +322,6 @@ function unverified(signature: Exclude<SignatureState, 'valid'>, key = ''): AppE
 export function damaged(reason: string): AppError {
   return new AppError(
     'invalid',
-    `this is not a sound backup: ${reason}; take another one, and check it with "${programName} verify"`,
+    `the backup is damaged: ${reason}; use another backup, and check it with "${programName} verify"`,
   );
 }

@@ -1,7 +1,7 @@
 import type { Generated, Insertable } from 'kysely';
 import type { Outcome } from '../errors.ts';
 
-/** The tables as `migrations/` makes them. Times are epoch milliseconds, documents are JSON text. */
+/** Tables as created by `migrations/`. Times are in epoch ms. Documents are JSON text. */
 export type Tables = {
   migrations: {
     name: string;
@@ -152,7 +152,7 @@ export type Tables = {
     updated_at: number;
   };
   calls: {
-    /** `callIdPrefix` and the id of the request. */
+    /** `callIdPrefix` followed by the request id. */
     id: string;
     workspace_id: string;
     server_id: string;
@@ -168,13 +168,13 @@ export type Tables = {
     upstream_ms: number | null;
     bytes_in: number;
     bytes_out: number;
-    /** Why it failed, without any value of the caller or the upstream; null for one that succeeded. */
+    /** Reason of the failure, without any value of the caller or the upstream; null if the call succeeded. */
     reason: string | null;
     estimated_tokens: number | null;
     view: string | null;
     /** JSON of a `RecordedModel`. */
     model: string | null;
-    /** Requests that it sent to the upstream; null for one or none. */
+    /** Number of requests that the call sent to the upstream; null for one or none. */
     upstream_requests: number | null;
   };
   call_counts: {
@@ -185,7 +185,7 @@ export type Tables = {
     tool: string;
     calls: number;
     errors: number;
-    /** JSON object of the classes of durations that have calls: their index and the number of calls. */
+    /** JSON object of the duration classes that have calls: class index to number of calls. */
     durations: string;
   };
   usage_counts: {

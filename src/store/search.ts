@@ -3,27 +3,27 @@ import { yieldBetweenRows } from '../domain/work/next-turn.ts';
 import type { Db } from './db.ts';
 import { isOf } from './page.ts';
 
-/** The condition that a column holds a text, whatever the case of its Latin letters. */
+/** Returns the condition that a column contains a text, ignoring the case of Latin letters. */
 function holds(column: string, text: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`lower(${sql.ref(column)}) like ${`%${literal(text)}%`} escape '\\'`;
 }
 
-/** A text in a pattern of `like`. SQLite makes only Latin letters lower. */
+/** Escapes a text for a `like` pattern. Only Latin letters are lowercased, as in SQLite. */
 function literal(text: string): string {
   return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase()).replaceAll(/[\\%_]/g, '\\$&');
 }
 
-/** The condition that a server has a word in its slug, its name or its tags. */
+/** Returns the condition that a server has a word in its slug, name, or tags. */
 export function isNamed(word: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`(${holds('slug', word)} or ${holds('name', word)} or ${holds('tags', word)})`;
 }
 
-/** What is searched for: the words, all of which have to be found, in some servers or in all of the workspace. */
+/** Search terms. All words must match, in the given servers or, if undefined, in the whole workspace. */
 type Wanted = { words: readonly string[]; slugs: readonly string[] | undefined };
 
 type FoundServer = { slug: string; name: string };
 
-/** Servers that are named like this, those first whose slug begins so. */
+/** Finds servers by name, slug, and tags. Servers whose slug starts with the words come first. */
 export async function findServersByWords(
   db: Db,
   workspaceId: string,
@@ -40,20 +40,26 @@ export async function findServersByWords(
     .execute();
 }
 
-/** Servers of which the tools are looked through, because several words may be in different ones; and their characters. */
+/**
+ * Maximum number of servers, and of characters in their tool names, that one tool search scans. Several words may occur
+ * in different tools of a server.
+ */
 const mostLookedThrough = 1000;
 const longestLookedThrough = 3_000_000;
 
 /**
- * The names of tools as they are searched: a line for each, in lower case, because making them so takes most of the time
- * of a search; a name with other letters is in its line a second time.
+ * Returns tool names in their searchable form: one line for each, in lower case, because converting them takes most of
+ * the time of a search. A name with upper-case letters follows in its line a second time.
  */
 export function searchedNames(names: readonly string[]): string {
   const lines = names.map((name) => (name === name.toLowerCase() ? name : `${name.toLowerCase()} ${name}`));
   return ['', ...lines, ''].join('\n');
 }
 
-/** Tools in whose name, or that of their server, each word is, and one in their own; those first that are called or begin so. */
+/**
+ * Finds tools whose name, together with the name of their server, contains each word, at least one of them in the tool
+ * name itself. Tools whose name starts with the words come first.
+ */
 export async function findToolsByWords(
   db: Db,
   workspaceId: string,
@@ -98,10 +104,10 @@ export async function findToolsByWords(
 
 type FoundTool = FoundServer & { tool: string; far: number; length: number };
 
-/** Tools that are compared at once; more than a search returns. */
+/** Maximum number of tools that are sorted together; more than a search returns. */
 const mostCompared = 1000;
 
-/** The name that begins with the text, and the shorter of two, is nearer to it. */
+/** Returns the best matches. A name that contains the text earlier ranks higher, then the shorter name. */
 function nearestOf(found: readonly FoundTool[], most: number): FoundTool[] {
   return found.toSorted((a, b) => a.far - b.far || a.length - b.length).slice(0, most);
 }
@@ -115,7 +121,7 @@ function serversOf(db: Db, workspaceId: string, { slugs }: Wanted) {
     : query.where('workspace_id', '=', workspaceId);
 }
 
-/** The condition that a key has each word of a query in its name, or that its id is the query. */
+/** Returns the condition that a key has each word of a query in its name, or that its id is the query. */
 export function isKeyFor(query: string): RawBuilder<SqlBool> {
   const named = sql.join(
     wordsIn(query).map((word) => holds('name', word)),
@@ -126,7 +132,7 @@ export function isKeyFor(query: string): RawBuilder<SqlBool> {
 
 const mostWords = 8;
 
-/** The words of a query, of which those above a few are left out. */
+/** Splits a query into words. Ignores words above the maximum. */
 export function wordsIn(query: string): string[] {
   return query.toLowerCase().split(/\s+/).slice(0, mostWords);
 }

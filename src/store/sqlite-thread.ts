@@ -15,31 +15,31 @@ import {
 } from './calls/call-writer.ts';
 import { openSqlite, type SqliteFile } from './engine/sqlite-file.ts';
 
-/** The purpose of a thread's connection: reports, which cannot write, call records, or transactions of operations. */
+/** Purpose of a thread's connection: read-only reports, call records, or transactions of operations. */
 export type ThreadAccess = 'read' | 'records' | 'transactions';
 
 export type ThreadData = { file: SqliteFile; access: ThreadAccess };
 
 /**
- * `sql` may also be `WriteCalls`. `parameters` as the JSON text of an array are copied in half the time when they are many
- * and small; as an array, long texts are copied and not escaped.
+ * Statement that the thread executes. `sql` may also be `WriteCalls`. As JSON text, many small parameters are copied in
+ * half the time. As an array, long texts are copied without escaping.
  */
 export type ThreadQuestion = { sql: string; parameters: string | readonly unknown[] };
 
-/** In place of a statement: writes call records, which are the parameters, in one transaction. */
+/** Replaces a statement: writes call records, which are the parameters, in one transaction. */
 export type WriteCalls = 'call write_calls';
 
 export type ThreadAnswer =
   | { rows: unknown[]; changes?: bigint }
   | { failure: { message: string; code: string | undefined; errcode: number | undefined } };
 
-/* The code of a thread that `engine/sqlite.ts` starts: it has a connection of its own and runs one statement after the other. */
+/* Code of a thread that `engine/sqlite.ts` starts. It has its own connection and runs one statement after another. */
 
 const port = parentPort as MessagePort;
 const { file, access } = workerData as ThreadData;
-/** Waiting in this thread delays no call. A checkpoint follows every 16 MB. */
+/** Connection options. Waiting in this thread delays no call. A checkpoint follows every 16 MB. */
 const options = { busyMs: 5000, checkpointPages: 4000 };
-// Nobody waits for call records, but a change that was acknowledged must survive a power cut.
+// Call records are not acknowledged to any client, but an acknowledged change must survive a power failure.
 const database = await openSqlite(file, { ...options, synchronous: access === 'transactions' ? 'FULL' : 'NORMAL' });
 if (access === 'read') {
   database.prepare('pragma query_only = on').run([]);
@@ -69,10 +69,10 @@ port.on('message', (question: ThreadQuestion | 'close') => {
 
 const writeCalls: WriteCalls = 'call write_calls';
 
-/** Records in sequence, each as the values of `recordColumns`. */
+/** Values of consecutive records, each in the order of `recordColumns`. */
 type Values = readonly RecordValue[];
 
-/** Writes call records in the form of `recordValues`, and counts them. Returns the number of stored calls. */
+/** Writes and counts call records in the form of `recordValues`. Returns the number of stored calls. */
 function write(records: Values): number {
   run('begin');
   try {
@@ -100,14 +100,17 @@ function run(sql: string, parameters: readonly unknown[] = []): number {
   return Number(database.prepare(sql).run(parameters).changes);
 }
 
-/** The records that were not stored before. */
+/** Inserts records one by one. Returns the records that were not stored before. */
 function insertEach(records: Values): Values {
   return recordsOf(records)
     .filter((record) => run(insertOne, record) === 1)
     .flat();
 }
 
-/** Many records in one statement; undefined, and nothing written, when some of them were there before. */
+/**
+ * Inserts a full batch in one statement. Returns undefined and writes nothing if some of the records were stored
+ * before.
+ */
 function insertWhole(records: Values): Values | undefined {
   run('savepoint whole');
   const isWhole = run(insertBatch, records) === batchRows;

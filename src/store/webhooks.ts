@@ -3,19 +3,19 @@ import type { NoticeEvent } from '../domain/notices.ts';
 import type { Db } from './db.ts';
 import type { Tables } from './schema.ts';
 
-/** An address that is told of events. `sealedTarget` holds it and its secret. */
+/** Webhook that is notified of events. `sealedTarget` contains its URL and secret. */
 export type Webhook = {
   id: string;
   workspaceId: string;
   origin: string;
   events: NoticeEvent[];
   sealedTarget: string;
-  /** Who set the address; of an API key the person whose key it is. */
+  /** User who set the URL; for an API key, the person who owns the key. */
   createdBy: string;
   createdAt: number;
-  /** Since when it is told of nothing. */
+  /** Time since which the webhook receives no events. */
   pausedAt: number | undefined;
-  /** It waits for another member than its maker, whose access ended. */
+  /** True if the webhook waits for confirmation by a member, because the access of its creator ended. */
   isUnconfirmed: boolean;
 };
 
@@ -33,7 +33,7 @@ function toWebhook(row: Selectable<Tables['webhooks']>): Webhook {
   };
 }
 
-/** All of a workspace, oldest first: they are few. */
+/** Lists all webhooks of a workspace, oldest first. A workspace has only a few. */
 export async function webhooksOf(db: Db, workspaceId: string): Promise<Webhook[]> {
   const query = db.selectFrom('webhooks').selectAll().where('workspace_id', '=', workspaceId);
   return (await query.orderBy('created_at').orderBy('id').execute()).map(toWebhook);
@@ -57,7 +57,7 @@ export async function insertWebhook(db: Db, webhook: Webhook): Promise<void> {
     .execute();
 }
 
-/** Stores what may change of a webhook. */
+/** Updates the changeable fields of a webhook. */
 export async function saveWebhook(db: Db, webhook: Webhook): Promise<void> {
   const { id, workspaceId, origin, sealedTarget, createdBy, pausedAt = null } = webhook;
   const events = JSON.stringify(webhook.events);
@@ -71,7 +71,10 @@ export async function saveWebhook(db: Db, webhook: Webhook): Promise<void> {
     .execute();
 }
 
-/** Pauses the webhooks of a person until another member confirms them. Returns the ids of those that were confirmed. */
+/**
+ * Pauses the webhooks of a person until another member confirms them. Returns the ids of the previously confirmed
+ * webhooks.
+ */
 export async function pauseWebhooksOf(
   db: Db,
   { workspaceId, userId }: { workspaceId: string; userId: string },
@@ -88,13 +91,13 @@ export async function pauseWebhooksOf(
   return rows.map(({ id }) => id);
 }
 
-/** False when there is no such webhook. */
+/** Returns false if the webhook does not exist. */
 export async function removeWebhook(db: Db, workspaceId: string, id: string): Promise<boolean> {
   const removal = db.deleteFrom('webhooks').where('workspace_id', '=', workspaceId).where('id', '=', id);
   return (await removal.executeTakeFirst()).numDeletedRows > 0n;
 }
 
-/** The events that a member is told of by mail. */
+/** Returns the events that a member is notified of by email. */
 export async function toldOf(db: Db, workspaceId: string, userId: string): Promise<NoticeEvent[]> {
   const query = db.selectFrom('members').select('told').where('workspace_id', '=', workspaceId);
   const row = await query.where('user_id', '=', userId).executeTakeFirst();
@@ -113,7 +116,7 @@ export async function setToldOf(
 
 export type MailedMember = { userId: string; email: string; events: NoticeEvent[] };
 
-/** Members who are told of something by mail, `most` of them, in the order of joining. */
+/** Lists members who are notified by email, at most `most`, in the order in which they joined. */
 export async function mailedMembers(db: Db, workspaceId: string, most: number): Promise<MailedMember[]> {
   const rows = await db
     .selectFrom('members')
@@ -133,7 +136,9 @@ export async function mailedMembers(db: Db, workspaceId: string, most: number): 
   }));
 }
 
-/** Workspaces in which somebody is told of something, in the order of their ids. No workspace: one process tells all. */
+/**
+ * Lists workspaces with at least one subscriber, ordered by id. Takes no workspace, because one process notifies all.
+ */
 export async function listeningWorkspaces(db: Db, after: string, most: number): Promise<string[]> {
   const members = db.selectFrom('members').select('workspace_id').where('told', 'is not', null);
   const webhooks = db.selectFrom('webhooks').select('workspace_id').where('paused_at', 'is', null);

@@ -25,7 +25,7 @@ export async function renameWorkspace(db: Db, id: string, name: string): Promise
   await db.updateTable('workspaces').set({ name }).where('id', '=', id).execute();
 }
 
-/** Number of workspaces that a person created and that are stored: those in use, and with the deleted ones. */
+/** Counts the stored workspaces that a person created: those in use, and all including deleted ones. */
 export async function countCreatedBy(db: Db, userId: string): Promise<{ inUse: number; all: number }> {
   const row = await db
     .selectFrom('workspaces')
@@ -36,7 +36,7 @@ export async function countCreatedBy(db: Db, userId: string): Promise<{ inUse: n
   return { inUse: Number(row.in_use), all: Number(row.all) };
 }
 
-/** The limits that the operator set for a workspace. */
+/** Returns the limits that the operator set for a workspace. */
 export async function findWorkspaceLimits(db: Db, id: string): Promise<SetLimits> {
   const row = await db.selectFrom('workspaces').select('limits').where('id', '=', id).executeTakeFirst();
   return row?.limits ? (JSON.parse(row.limits) as SetLimits) : {};
@@ -50,7 +50,7 @@ export async function updateWorkspaceLimits(db: Db, id: string, limits: SetLimit
     .execute();
 }
 
-/** The quotas that the operator set for a workspace. */
+/** Returns the quotas that the operator set for a workspace. */
 export async function findSetQuotas(db: Db, workspaceId: string): Promise<SetQuotas> {
   const row = await db.selectFrom('workspaces').select('quotas').where('id', '=', workspaceId).executeTakeFirst();
   return row?.quotas ? (JSON.parse(row.quotas) as SetQuotas) : {};
@@ -64,19 +64,21 @@ export async function setQuotas(db: Db, workspaceId: string, quotas: SetQuotas):
     .execute();
 }
 
-/** Number of changes in a minute and in a day (UTC), in all workspaces of a tenant. */
+/** Number of changes per minute and per day (UTC) in all workspaces of a tenant. */
 export type Writes = { inMinute: number; inDay: number };
 
 const startOf = (at: number, span: number) => at - (at % span);
 
-/** The condition that a workspace is one of the same tenant, deleted or not. The literal is that of the index. */
+/**
+ * Returns the condition that a workspace belongs to the same tenant, deleted or not. The literal must match the index.
+ */
 function isOfTenant(workspaceId: string): RawBuilder<boolean> {
   return sql<boolean>`substr(id, 1, ${sql.lit(tenantLength)}) = ${tenantOf(workspaceId)}`;
 }
 
 /**
- * Counts a change of a workspace, in the transaction that makes it. This updates the row of the workspace and so
- * serialises its changes: a count that is compared with a quota stays right until the end of the transaction.
+ * Counts a change of a workspace, in the transaction that makes it. Updating the workspace row serializes the
+ * workspace's changes, so a count that is compared with a quota stays valid until the end of the transaction.
  */
 export async function countWrite(
   db: Db,
@@ -99,7 +101,7 @@ export async function countWrite(
   return { writes: await writesAt(db, workspaceId, at), quotas };
 }
 
-/** Changes in the minute and the day of `at`, also in workspaces that were deleted since. */
+/** Returns the number of changes in the minute and the day of `at`, including workspaces that were deleted since. */
 export async function writesAt(db: Db, workspaceId: string, at: number): Promise<Writes> {
   const [minute, day] = [startOf(at, minuteMs), startOf(at, dayMs)];
   const row = await db
@@ -111,7 +113,10 @@ export async function writesAt(db: Db, workspaceId: string, at: number): Promise
   return { inMinute: Number(row.minute), inDay: Number(row.day) };
 }
 
-/** Number of servers, and the bytes of their configurations and kept versions. Deleted ones that are kept only count for these. */
+/**
+ * Number of servers, and bytes of their configurations and stored versions. A deleted server that is still stored
+ * counts only toward the bytes.
+ */
 export type StoredServers = { servers: number; bytes: number };
 
 export async function countServers(db: Db, workspaceId: string): Promise<StoredServers> {
@@ -124,7 +129,7 @@ export async function countServers(db: Db, workspaceId: string): Promise<StoredS
   return { servers: Number(row.servers), bytes: Number(row.bytes) };
 }
 
-/** Bytes of a server's configuration and kept versions, as far as they were measured. */
+/** Returns the bytes of a server's configuration and stored versions, as far as they were measured. */
 export async function bytesOfServer(db: Db, server: { workspaceId: string; id: string }): Promise<number> {
   const row = await db
     .selectFrom('servers')
@@ -135,7 +140,7 @@ export async function bytesOfServer(db: Db, server: { workspaceId: string; id: s
   return row?.stored_bytes ?? 0;
 }
 
-/** Number of slugs that the tenant occupies: those of its servers, also of deleted ones and of deleted workspaces. */
+/** Counts the slugs that the tenant occupies, including those of deleted servers and deleted workspaces. */
 export async function countSlugs(db: Db, workspaceId: string): Promise<number> {
   return counted(db, sql`servers where workspace_id in (select id from workspaces where ${isOfTenant(workspaceId)})`);
 }
@@ -144,13 +149,13 @@ export async function countSecrets(db: Db, workspaceId: string): Promise<number>
   return counted(db, sql`secrets where workspace_id = ${workspaceId}`);
 }
 
-/** Number of valid keys. */
+/** Counts the valid keys. */
 export async function countKeys(db: Db, workspaceId: string, now: number): Promise<number> {
   const isGood = sql`revoked_at is null and (expires_at is null or expires_at > ${now})`;
   return counted(db, sql`api_keys where workspace_id = ${workspaceId} and ${isGood}`);
 }
 
-/** Number of members and invitations. */
+/** Counts the members and invitations. */
 export async function countPeople(db: Db, workspaceId: string): Promise<number> {
   const members = await counted(db, sql`members where workspace_id = ${workspaceId}`);
   return members + (await counted(db, sql`invitations where workspace_id = ${workspaceId}`));
@@ -162,20 +167,20 @@ async function counted(db: Db, from: RawBuilder<unknown>): Promise<number> {
 }
 
 /**
- * One minute or day (UTC) of the quota of a server, a workspace, a key, or the strangers (unauthenticated callers) of a server;
- * or of the events of the logins at a server, of the bytes of the new logins of a workspace or a server, or of the details in its
- * audit. `startsAt` is in epoch ms.
+ * One minute or day (UTC) of a quota. A quota counts the calls of a server, a workspace, a key, or the strangers
+ * (unverified callers) of a server; or the login events at a server, the bytes of new logins of a workspace or a
+ * server, or the details in its audit log. `startsAt` is in epoch ms.
  */
 export type QuotaPeriod = { kind: string; ref: string; span: 'minute' | 'day'; startsAt: number };
 
 /** Calls that a process requests from a quota. */
 export type QuotaWish = QuotaPeriod & { quota: number; calls: number };
-/** Number of calls granted, and the total that all processes have taken, these included. */
+/** Number of calls granted, and the total that all processes have taken, including these. */
 export type QuotaGrant = { granted: number; taken: number };
 
 const spanMs = { minute: minuteMs, day: dayMs };
 
-/** The period of a quota that `at` lies in. */
+/** Returns the period of a quota that contains `at`. */
 export function periodOf<Kind extends string>(
   kind: Kind,
   ref: string,
@@ -185,12 +190,15 @@ export function periodOf<Kind extends string>(
   return { kind, ref, span, startsAt: startOf(at, spanMs[span]) };
 }
 
-/** Minutes are kept until their day is over by every clock. */
+/** Retention per span. Minutes are stored until their day has ended by every clock. */
 const keptMs = { minute: 3_600_000, day: 2 * 86_400_000 };
 
-// No query here names a workspace: the ids come from calls that were just admitted.
+// No query here takes a workspace, because the ids come from calls that were just authorized.
 
-/** Takes calls from quotas, fewer where fewer are left; results in the order of the list. All processes together never exceed a quota. */
+/**
+ * Takes calls from quotas, fewer if fewer are left. Results are in the order of the list. All processes together never
+ * exceed a quota.
+ */
 export async function takeOfQuotas(db: Db, wishes: readonly QuotaWish[]): Promise<QuotaGrant[]> {
   const rows = await db
     .insertInto('call_quota_use')
@@ -218,14 +226,17 @@ export async function takeOfQuotas(db: Db, wishes: readonly QuotaWish[]): Promis
   return wishes.map((wish) => grants.get(keyOf(wish)) ?? { granted: 0, taken: wish.quota });
 }
 
-/** The rest of a quota, when less is left than requested. */
+/** Grants the remainder of a quota if less is left than requested. */
 const granted = sql<number>`case
   when call_quota_use.calls + excluded.granted <= excluded.quota then excluded.granted
   when call_quota_use.calls >= excluded.quota then 0
   else excluded.quota - call_quota_use.calls
 end`;
 
-/** Adds calls that were made while the database did not answer, or gives back (below 0) those that were taken and not made. */
+/**
+ * Adds calls that were made while the database was unavailable, or returns calls that were taken but not made
+ * (negative).
+ */
 export async function settleQuotas(db: Db, uses: readonly (QuotaPeriod & { calls: number })[]): Promise<void> {
   await db
     .insertInto('call_quota_use')
@@ -244,7 +255,7 @@ function columnsOf({ kind, ref, span, startsAt }: QuotaPeriod) {
   return { kind, ref, span, starts_at: startsAt };
 }
 
-/** Sorted by key, so that two writers cannot deadlock. */
+/** Sorts by key, so that two writers cannot deadlock. */
 function inOrder<Period extends QuotaPeriod>(periods: readonly Period[]): Period[] {
   return periods.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }
@@ -253,7 +264,7 @@ function keyOf({ kind, ref, span, startsAt }: QuotaPeriod): string {
   return `${kind} ${ref} ${span} ${startsAt}`;
 }
 
-/** Deletes minutes and days that are over. */
+/** Deletes periods that are past their retention. */
 export async function pruneQuotaUse(db: Db, now: number, pause?: Pause): Promise<void> {
   const key = ['kind', 'ref', 'span', 'starts_at'];
   for (const span of ['minute', 'day'] as const) {

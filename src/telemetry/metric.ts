@@ -6,7 +6,7 @@ import { outcomes } from '../errors.ts';
 /** Rule for merging the values of several processes. */
 export type Merge = 'sum' | 'max' | 'min';
 
-/** One line of a metric. `labels` is the printed form, such as `outcome="ok"`, or empty. */
+/** A sample line of a metric. `labels` is the printed form, such as `outcome="ok"`, or empty. */
 export type Sample = { suffix: string; labels: string; value: number };
 
 /** A metric as plain data, so that it can be sent between processes. */
@@ -18,7 +18,7 @@ export type Metric = {
   samples: Sample[];
 };
 
-/** A number that another module keeps, read at each scrape; with `label`, one for each of its values. */
+/** Metric of a number that another module maintains, read at each scrape; with `label`, one sample per label value. */
 export type Source = () => Metric;
 
 type Read = () => number | { readonly [value: string]: number };
@@ -54,13 +54,13 @@ export function label(name: string, value: string): string {
   return `${name}="${value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')}"`;
 }
 
-/** Counts by labels, whose values are fixed in advance so that their number stays bounded. */
+/** A counter with labels. Their values are fixed in advance, so that the number of samples is bounded. */
 export type Counter<Labels extends LabelValues> = {
   count(of: { readonly [Name in keyof Labels]: Labels[Name][number] }): void;
   read(): Metric;
 };
 
-/** The values of each label, in the order in which they are printed. */
+/** Values of each label, in print order. */
 type LabelValues = { readonly [name: string]: readonly string[] };
 
 export function createCounter<const Labels extends LabelValues>(
@@ -98,7 +98,7 @@ export function createCounter<const Labels extends LabelValues>(
 /** A histogram of durations. */
 type Histogram = { observe(ms: number): void; read(): Metric };
 
-/** `boundsMs` are the ascending upper bounds of the buckets; they are printed in seconds. */
+/** Creates a histogram. `boundsMs` are the ascending upper bounds of the buckets. They are printed in seconds. */
 function createHistogram(name: string, help: string, boundsMs: readonly number[]): Histogram {
   const counts = new Array<number>(boundsMs.length + 1).fill(0);
   let sumMs = 0;
@@ -139,13 +139,13 @@ const intervalMs = 20;
 const lagBoundsMs = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000];
 
 /**
- * A histogram of our own, which can be added up over time and processes. The one of `perf_hooks` adds its own interval to
- * every value, and must be reset by its reader, so that each of two readers would see only a part.
+ * Starts a histogram that can be summed over time and processes. The histogram of `perf_hooks` adds its own interval to
+ * every value and must be reset by its reader, so that each of two readers would see only a part.
  */
 export function startLagHistogram(): LagHistogram {
   const lag = createHistogram(
     'toolhost_event_loop_lag_seconds',
-    'How late the event loop ran a timer that is due every 20 ms.',
+    'Delay of an event loop timer that is due every 20 ms.',
     lagBoundsMs,
   );
   let dueAt = performance.now() + intervalMs;
@@ -179,7 +179,7 @@ function addSamples(metric: Metric, samples: readonly Sample[]): void {
   }
 }
 
-/** The Prometheus text format, version 0.0.4. */
+/** Formats metrics in the Prometheus text format, version 0.0.4. */
 export function metricsText(metrics: readonly Metric[]): string {
   return metrics.map(metricText).join('');
 }
@@ -200,27 +200,27 @@ const eras = ['modern', 'legacy'] as const satisfies readonly Era[];
 const callBoundsMs = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 20_000];
 const ownBoundsMs = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1000];
 
-/** Outcomes and durations of calls. No label identifies the caller or the workspace. */
+/** Creates metrics for outcomes and durations of calls. No label identifies the caller or the workspace. */
 export function createCallMetrics(): { observe: ObserveCall; read(): Metric[] } {
-  const calls = createCounter(
-    'toolhost_calls_total',
-    'Tool calls by how they ended, kind of access and protocol era.',
-    { outcome: outcomes, access: accessKinds, era: eras },
-  );
-  const total = createHistogram('toolhost_call_duration_seconds', 'Whole duration of tool calls.', callBoundsMs);
+  const calls = createCounter('toolhost_calls_total', 'Tool calls by outcome, access kind, and protocol generation.', {
+    outcome: outcomes,
+    access: accessKinds,
+    era: eras,
+  });
+  const total = createHistogram('toolhost_call_duration_seconds', 'Total duration of tool calls.', callBoundsMs);
   const upstream = createHistogram(
     'toolhost_upstream_duration_seconds',
-    'Duration of the upstream part of tool calls, from the connection to the last byte.',
+    'Duration of the upstream request of tool calls, from the connection to the last byte.',
     callBoundsMs,
   );
   const waiting = createHistogram(
     'toolhost_call_wait_seconds',
-    'Time that tool calls waited for a slot under the limits.',
+    'Time that tool calls waited because of the limits.',
     callBoundsMs,
   );
   const own = createHistogram(
     'toolhost_own_duration_seconds',
-    "The service's own time in tool calls that reached the upstream part: neither waiting nor upstream.",
+    'Overhead of the service in tool calls that reached the upstream, without waiting and upstream time.',
     ownBoundsMs,
   );
 
@@ -255,32 +255,35 @@ type Status = (typeof statuses)[number];
 
 const known = new Set<unknown>(methods.slice(0, 6));
 
-/** HTTP requests to the MCP endpoints, by method and status, and to everything else. */
+/** Creates metrics for HTTP requests to the MCP endpoints, by method and status, and for all other HTTP requests. */
 export function createRequestMetrics() {
   const mcp = createCounter(
     'toolhost_mcp_requests_total',
-    'Requests to the MCP endpoints, by method and class of status.',
+    'Requests to the MCP endpoints, by method and status class.',
     { method: methods, status: statuses },
   );
   const web = createCounter(
     'toolhost_web_requests_total',
-    'Requests to everything but the MCP endpoints, by class of status.',
+    'Requests to everything except the MCP endpoints, by status class.',
     { status: statuses },
   );
   return {
-    /** `posted` is the message, or what could be read of it. `status` is 0 when the client left before the answer. */
+    /**
+     * Counts a request. `posted` is the parsed message as far as it was readable. `status` is 0 if the client
+     * disconnected before the response.
+     */
     countMcp: (posted: unknown, status: number) => mcp.count({ method: methodOf(posted), status: statusOf(status) }),
     countWeb: (status: number) => web.count({ status: statusOf(status) }),
     read: () => [mcp.read(), web.read()],
   };
 }
 
-/** Only known methods become values of a label, because callers choose the names. */
+/** Returns the label value of a method. Only known methods become label values, because callers choose the names. */
 function methodOf(posted: unknown): Method {
   if (typeof posted !== 'object' || posted === null) return 'none';
   if (Array.isArray(posted)) return 'batch';
   const { method, id } = posted as { method?: unknown; id?: unknown };
-  // Nearly every message, found without a look into the set.
+  // Nearly every message, without a lookup in the set.
   if (method === 'tools/call') return method;
   if (known.has(method)) return method as Method;
   if (method === undefined && id === undefined) return 'none';

@@ -4,14 +4,14 @@ import { bearerToken } from '../domain/credentials/credential.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 
 export type MetricsEndpointOptions = {
-  /** Whether programs on this machine need no token. */
+  /** True if programs on this machine need no token. */
   isOpenOnLoopback: boolean;
-  /** When undefined, other clients are refused. */
+  /** If undefined, other clients are rejected. */
   token: string | undefined;
   text: () => Promise<string>;
 };
 
-/** `GET /metrics`. @throws AppError, Unauthenticated */
+/** Creates the handler of `GET /metrics`. @throws AppError, Unauthenticated */
 export function createMetricsEndpoint(
   options: MetricsEndpointOptions,
 ): (request: IncomingMessage) => Promise<Response> {
@@ -28,21 +28,21 @@ function isFromLoopback(request: IncomingMessage): boolean {
 }
 
 function checkToken(request: IncomingMessage, token: string | undefined): void {
-  if (token === undefined) throw new AppError('notFound', 'there is nothing at this address');
+  if (token === undefined) throw new AppError('notFound', 'there is nothing at this URL');
   const given = bearerToken(request.headers);
-  if (given === undefined) throw new Unauthenticated('missing', 'metrics need "Authorization: Bearer …"');
+  if (given === undefined) throw new Unauthenticated('missing', 'metrics require "Authorization: Bearer …"');
   if (!timingSafeEqual(digest(given), digest(token))) throw new Unauthenticated('invalid', 'the token is not valid');
 }
 
-/** Hash for the comparison in constant time, which needs inputs of equal length. */
+/** Returns a hash for the constant-time comparison, which needs inputs of equal length. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Refuses requests of web pages. A person who opens the URL in a browser is allowed. @throws AppError forbidden */
+/** Rejects requests of web pages. A person who opens the URL in a browser is allowed. @throws AppError forbidden */
 function refusePages({ headers }: IncomingMessage): void {
   const site = headers['sec-fetch-site'];
   if (headers.origin !== undefined || (site !== undefined && site !== 'none')) {
-    throw new AppError('forbidden', 'metrics are not for web pages; let Prometheus fetch them');
+    throw new AppError('forbidden', 'metrics are not available to web pages; scrape them with Prometheus');
   }
 }

@@ -25,12 +25,12 @@ import type { CallSpan, RequestSpan, TraceCall } from '../domain/call-observatio
 import type { ToolCall } from '../domain/mcp.ts';
 
 /**
- * Traces of calls, sent to the operator's collector. Only this file loads the OpenTelemetry SDK, so it is imported only
- * when an endpoint is configured.
+ * Traces calls and sends the traces to the operator's collector. Only this file loads the OpenTelemetry SDK, so it is
+ * imported only if an endpoint is configured.
  */
 export type Tracing = {
   traceCall: TraceCall;
-  /** Sends the waiting spans, up to a deadline. Never throws. */
+  /** Sends the pending spans, up to a deadline. Never throws. */
   stop(): Promise<void>;
 };
 
@@ -38,9 +38,9 @@ export type TracingOptions = {
   /** Base URL of an OTLP/HTTP collector, without `/v1/traces`. */
   endpoint: string;
   version: string;
-  /** OTEL_TRACES_SAMPLER, its argument and OTEL_BSP_SCHEDULE_DELAY; the SDK reads other variables of the standard itself. */
+  /** OTEL_TRACES_SAMPLER, its argument, and OTEL_BSP_SCHEDULE_DELAY. The SDK reads other standard variables itself. */
   env: NodeJS.ProcessEnv;
-  /** Called at the first of several failures in a row, and when spans are sent again. */
+  /** Called at the first of several consecutive failures, and when spans are sent again. */
   onCollector: (state: 'failing' | 'back', detail: string | undefined) => void;
 };
 
@@ -69,7 +69,9 @@ export function startTracing(options: TracingOptions): Tracing {
   };
 }
 
-/** An exporter that reports only the first failure and never throws: spans may be lost, calls may not fail. */
+/**
+ * Creates an exporter that reports only the first failure and never throws. Spans may be lost, but calls must not fail.
+ */
 function reporting(exporter: SpanExporter, onCollector: TracingOptions['onCollector']): SpanExporter {
   let isFailing = false;
   return {
@@ -85,12 +87,12 @@ function reporting(exporter: SpanExporter, onCollector: TracingOptions['onCollec
   };
 }
 
-/** The code or status of an error. Its message may quote the answer. */
+/** Returns the code or name of an error. Its message may quote the response. */
 function causeOf(error: (Error & { code?: unknown }) | undefined): string {
   return String(error?.code ?? error?.name ?? 'unknown');
 }
 
-/** Samplers by their names in the OpenTelemetry specification. Unknown names get the default. */
+/** Creates the sampler with a name from the OpenTelemetry specification. Unknown names get the default. */
 function samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: text }: NodeJS.ProcessEnv): Sampler {
   const ratio = Number(text ?? 1);
   const root = /always_off$/.test(name ?? '')
@@ -109,8 +111,9 @@ async function within(work: Promise<void>, ms: number): Promise<void> {
 }
 
 /**
- * A server span for each `tools/call` and a client span for each upstream request, with names and attributes of the
- * OpenTelemetry conventions for MCP and HTTP. `url.full` is omitted: the path and the query may hold arguments.
+ * Creates a server span for each `tools/call` and a client span for each upstream request, with names and attributes of
+ * the OpenTelemetry conventions for MCP and HTTP. `url.full` is omitted, because the path and the query may contain
+ * arguments.
  */
 function createTraceCall(tracer: Tracer): TraceCall {
   return (slug, call) => {
@@ -132,7 +135,7 @@ function createTraceCall(tracer: Tracer): TraceCall {
   };
 }
 
-/** The caller's trace context, or the root. It was validated when it was read. */
+/** Returns the caller's trace context, or the root. It was validated when it was parsed. */
 function parentOf({ traceparent, tracestate }: ToolCall): Context {
   const [, traceId = '', spanId = '', flags = '0'] = traceparent?.split('-') ?? [];
   const context = {
@@ -178,7 +181,7 @@ function requestSpan(tracer: Tracer, parent: Span, method: string, origin: strin
   };
 }
 
-/** Only the kind of failure: a message may quote the upstream's answer. */
+/** Records only the kind of failure, because a message may quote the upstream's response. */
 function fail(span: Span, type: string): void {
   span.setAttribute('error.type', type);
   span.setStatus({ code: SpanStatusCode.ERROR });

@@ -1,7 +1,9 @@
-/** Result of a job: its output, and the memory in it that is transferred rather than copied. */
+/** Result of a job: its output, and the buffers in it that are transferred instead of copied. */
 export type Done<Output> = { output: Output; transfer?: readonly ArrayBuffer[] };
 
-/** The job of each kind, which a thread loads with the first of its kind. Inputs and outputs are structured clones. */
+/**
+ * Jobs by kind. A thread loads each when it runs the first job of its kind. Inputs and outputs are structured clones.
+ */
 export const jobs = {
   'bundle-description': async () => (await import('../operations/imports/import-job.ts')).runBundle,
   'check-arguments': async () => (await import('../gateway/arguments/validate-arguments.ts')).checkArguments,

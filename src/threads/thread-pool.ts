@@ -8,17 +8,20 @@ import type { JobAnswer, JobQuestion } from './thread.ts';
 export type JobRequest<Kind extends JobKind> = {
   kind: Kind;
   input: JobInput<Kind>;
-  /** The owner of the job, or the network of a stranger: tenants take turns. */
+  /** Workspace that owns the job, or the network of an unverified caller. Tenants take turns. */
   workspaceId: string;
-  /** Longest time that it may run, in ms in which this process ran; its thread is ended then. */
+  /** Maximum running time, in ms in which this process ran. The thread is terminated after that. */
   limitMs: number;
-  /** Longest time that it waits for a thread, in ms. */
+  /** Maximum time in the queue, in ms. */
   waitMs: number;
-  /** Memory of the input that is transferred, and no longer usable here. */
+  /** Buffers of the input that are transferred, and then no longer usable here. */
   transfer?: readonly ArrayBuffer[];
-  /** The memory that counts the input already, if any does; otherwise the pool counts it, from here to the end of the job. */
+  /**
+   * Memory reservation that already counts the input. If absent, the pool reserves memory for it until the end of the
+   * job.
+   */
   held?: object | undefined;
-  /** Gets a function that cancels the job. */
+  /** Receives a function that cancels the job. */
   onGone?: ((cancel: () => void) => void) | undefined;
 };
 
@@ -28,13 +31,13 @@ export type JobOutcome = (typeof jobOutcomes)[number];
 export type ThreadPoolOptions = {
   threads: number;
   queue: QueueLimits;
-  /** Time limit, in ms, above which a job is long: such jobs together leave one thread to the others. */
+  /** Time limit, in ms, above which a job counts as long. Long jobs together leave one thread to other jobs. */
   longMs: number;
-  /** How long an idle thread is kept, in ms. */
+  /** Time after which an idle thread is terminated, in ms. */
   idleMs: number;
-  /** Most bytes of the values of a thread; beyond it the thread ends, not the process. */
+  /** Maximum heap bytes of a thread. Beyond it the thread ends, not the process. */
   threadBytes: number;
-  /** Memory for inputs that nobody else counts; not counted when absent. */
+  /** Memory budget for inputs without a reservation. If absent, they are not counted. */
   memory?: Pick<MemoryBudget, 'hold'>;
   /** Runs `expire` when this process has run for `ms`. Returns a function that cancels it. */
   after: (ms: number, expire: () => void) => () => void;
@@ -43,28 +46,29 @@ export type ThreadPoolOptions = {
 type Job = JobRequest<JobKind> & {
   tenant: string;
   thread: Thread | undefined;
-  /** Cancels the timer of its wait, or of its run. */
+  /** Cancels the queue timer or the run timer. */
   stopTimer: () => void;
   settle: (outcome: JobOutcome, result: unknown) => void;
 };
 
-/** `job`: the one that it runs. `isEnding`: it was told to end, and takes no job any more. */
+/** A thread. `job` is the job that it runs. `isEnding` is true after it was told to end, when it takes no more jobs. */
 type Thread = { worker: Worker; job: Job | undefined; isEnding: boolean; stopIdle: () => void; ended: Promise<void> };
 
-/** Most MB of young values in a thread. */
+/** Maximum MB of a thread's young generation. */
 const maxYoungGenerationSizeMb = 32;
 const megabyte = 1024 * 1024;
-/** Time that a cancelled job still gets: ending a thread costs more than a short rest of its work. */
+/** Time that a canceled job may still run. Terminating a thread costs more than finishing a little work. */
 const graceMs = 100;
-/** How long the pool waits for the end of its threads when it is closed. */
+/** Time that the pool waits for the end of its threads when it closes. */
 const lastMs = 1000;
 
 const stopping = 'the service is stopping';
-const cancelled = () => new JobError('cancelled', 'the caller went away');
+const cancelled = () => new JobError('cancelled', 'the client disconnected');
 
 /**
- * Threads for work that would block the event loop too long. They are started on demand. Native functions of V8 cannot be
- * interrupted, so a thread may end long after it was told to. Another one takes its place, and no one waits for it.
+ * Runs work in threads that would block the event loop for too long. Threads are started on demand. Native V8 functions
+ * cannot be interrupted, so a thread may end long after it was told to. Another thread replaces it, and nothing waits
+ * for it.
  */
 export class ThreadPool {
   readonly #options: ThreadPoolOptions;
@@ -100,11 +104,11 @@ export class ThreadPool {
       };
       if (this.#isClosed) refuse(job, stopping);
       else if (own && !own.add(bytesOf(request.input))) refuse(job, noMemory);
-      else if (!this.#queue.add(job.tenant, job)) refuse(job, 'too much of the kind is waiting');
+      else if (!this.#queue.add(job.tenant, job)) refuse(job, 'too many jobs of this kind are queued');
       else {
         request.onGone?.(() => this.#cancel(job));
         job.stopTimer = after(job.waitMs, () => {
-          if (this.#queue.remove(job.tenant, job)) refuse(job, 'it waited too long for a thread');
+          if (this.#queue.remove(job.tenant, job)) refuse(job, 'it was queued too long for a thread');
         });
         this.#startNext();
       }
@@ -115,14 +119,17 @@ export class ThreadPool {
     return { running: this.states().busy, waiting: this.#queue.size, outcomes: this.#outcomes };
   }
 
-  /** Numbers of threads. An idle one ends when it is told to; a busy or ending one may be in native code. */
+  /**
+   * Returns the numbers of threads. An idle one ends as soon as it is told to; a busy or ending one may be in native
+   * code.
+   */
   states(): { idle: number; busy: number; ending: number } {
     const numbers = { idle: 0, busy: 0, ending: 0 };
     for (const { isEnding, job } of this.#threads) numbers[isEnding ? 'ending' : job ? 'busy' : 'idle']++;
     return numbers;
   }
 
-  /** Ends all jobs and threads. A thread in native code is not waited for. */
+  /** Ends all jobs and threads. Does not wait for threads in native code. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const job of this.#queue.clear()) refuse(job, stopping);
@@ -142,13 +149,13 @@ export class ThreadPool {
     }
   }
 
-  /** Threads that end take no place of others, up to as many as may work. */
+  /** Returns true if a thread may be started. Ending threads do not count, up to the number of working threads. */
   #hasPlace(): boolean {
     const { threads: most } = this.#options;
     return this.#threads.size - this.states().ending < most && this.#threads.size < 2 * most;
   }
 
-  /** With several threads, neither one tenant nor long jobs ever occupy all of them. */
+  /** Returns true if a job may run. With several threads, neither one tenant nor long jobs ever occupy all of them. */
   #mayRun(tenant: string, { limitMs }: Job): boolean {
     const { threads, longMs } = this.#options;
     const most = Math.max(1, threads - 1);
@@ -160,7 +167,7 @@ export class ThreadPool {
   #startThread(): Thread {
     const { threadBytes } = this.#options;
     const worker = new Worker(new URL('./thread.ts', import.meta.url), {
-      // Flags such as --input-type are meant only for the main program.
+      // Flags such as --input-type apply only to the main program.
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: Math.floor(threadBytes / megabyte), maxYoungGenerationSizeMb },
     });
@@ -175,7 +182,7 @@ export class ThreadPool {
     });
     worker.on('error', (error: Error & { code?: string }) => {
       if (error.code === 'ERR_WORKER_OUT_OF_MEMORY')
-        thread.job?.settle('memory', new JobError('memory', 'it needs more memory than a job may'));
+        thread.job?.settle('memory', new JobError('memory', 'it needs more memory than a job may use'));
       else thread.job?.settle('failed', error);
     });
     worker.on('exit', () => {
@@ -195,7 +202,7 @@ export class ThreadPool {
     thread.stopIdle();
     thread.job = job;
     job.thread = thread;
-    // The process must not exit while a result is due.
+    // The process must not exit while a result is pending.
     thread.worker.ref();
     job.stopTimer = this.#options.after(limitMs, () =>
       this.#end(thread, 'timeout', new JobError('timeout', `it took longer than ${limitMs / 1000} s`)),
@@ -208,14 +215,14 @@ export class ThreadPool {
     }
   }
 
-  /** The thread has nothing to do. */
+  /** Marks the thread as idle. */
   #rest(thread: Thread): void {
     thread.job = undefined;
     thread.worker.unref();
     thread.stopIdle = this.#options.after(this.#options.idleMs, () => this.#end(thread));
   }
 
-  /** Tells a thread to end. Its job ends at once. */
+  /** Tells a thread to end. Its job ends immediately. */
   #end(thread: Thread, outcome: JobOutcome = 'failed', why?: unknown): void {
     const { job } = thread;
     thread.isEnding = true;
@@ -240,10 +247,12 @@ function refuse(job: Job, message: string): void {
   job.settle('refused', new JobError('refused', message));
 }
 
-const noMemory =
-  'the service has no memory left for it, and this workspace and the others of its creator use their share of it';
+const noMemory = 'the service has no memory left for it, and the workspaces of this owner have used their share';
 
-/** Bytes of the texts and buffers in an input, at any depth that jobs have; everything else in it is small. */
+/**
+ * Returns the bytes of the texts and buffers in an input, at any depth that job inputs have. Everything else in it is
+ * small.
+ */
 function bytesOf(input: unknown, depth = 0): number {
   if (typeof input === 'string') return input.length;
   if (input instanceof Uint8Array) return input.byteLength;
@@ -254,16 +263,16 @@ function bytesOf(input: unknown, depth = 0): number {
 }
 const mostDepth = 2;
 
-/** How many items may wait for one tenant, and for all together. */
+/** Maximum queued items of one tenant, and in total. */
 type QueueLimits = { ofTenant: number; ofAll: number };
 
 /**
- * A queue in which tenants take turns; of one tenant, first come, first served. A tenant gets no more than half of the
- * free places, so that a few which fill all they can leave some to the others.
+ * A queue that serves tenants in round-robin order, and the items of one tenant first in, first out. A tenant may use
+ * at most half of the free slots, so that a few tenants that queue as much as they can leave some to the others.
  */
 class FairQueue<Item> {
   readonly #limits: QueueLimits;
-  /** In the order of their turns. */
+  /** Tenants in round-robin order. */
   readonly #waiting = new Map<string, Item[]>();
   #size = 0;
 
@@ -275,7 +284,7 @@ class FairQueue<Item> {
     return this.#size;
   }
 
-  /** False when the queue is full. */
+  /** Returns false if the queue is full. */
   add(tenant: string, item: Item): boolean {
     const items = this.#waiting.get(tenant) ?? [];
     const free = this.#limits.ofAll - this.#size;
@@ -286,7 +295,7 @@ class FairQueue<Item> {
     return true;
   }
 
-  /** Takes the next item that may run, of the next tenant that has one. */
+  /** Removes and returns the next item that may run, of the next tenant that has one. */
   next(mayRun: (tenant: string, item: Item) => boolean): Item | undefined {
     for (const [tenant, items] of this.#waiting) {
       const item = items.find((one) => mayRun(tenant, one));
@@ -299,7 +308,7 @@ class FairQueue<Item> {
     return undefined;
   }
 
-  /** Removes an item that is no longer wanted. False if it does not wait. */
+  /** Removes an item that is no longer needed. Returns false if it is not queued. */
   remove(tenant: string, item: Item): boolean {
     const items = this.#waiting.get(tenant) ?? [];
     const index = items.indexOf(item);

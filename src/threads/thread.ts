@@ -1,4 +1,4 @@
-/** Code that runs in a thread of `thread-pool.ts`: one job after the other. */
+/** Entry point of a thread of `thread-pool.ts`. Runs one job after the other. */
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { repairJsonParse } from '../domain/json/json-reader.ts';
 import { yieldToCalls } from '../thread-priority.ts';

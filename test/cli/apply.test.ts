@@ -109,7 +109,7 @@ describe('toolhost apply', () => {
     assert.match(stderr, /^error: \d+ problems; nothing was changed\n/);
     for (const expected of [
       `${second}: limits.calls: `,
-      `${third} (document 1): slug: "${twice}" is the slug in ${first} (document 2) already`,
+      `${third} (document 1): slug: "${twice}" is already the slug in ${first} (document 2)`,
       `${third} (document 2): tools[0].name: `,
       `${broken}: is not YAML: `,
     ]) {
@@ -173,7 +173,7 @@ describe('toolhost apply', () => {
     symlinkSync('../outside.txt', join(folder, 'outside.yaml'));
     for (const { code, stdout, stderr } of [await run(['diff', folder]), await apply([folder])]) {
       assert.deepEqual([code, stdout], [1, ''], stderr);
-      assert.match(stderr, /outside\.yaml: is a link to a file outside of its folder/);
+      assert.match(stderr, /outside\.yaml: is a link to a file outside its folder/);
       assert.ok(!stderr.includes(slug), stderr);
     }
     assert.equal((await running.rest('GET', `/servers/${slug}`)).status, 404);
@@ -197,7 +197,7 @@ describe('toolhost apply', () => {
       for (const args of [[folder], [folder, '--dry-run'], [join(folder, 'helpful.yaml')]]) {
         const { code, stdout, stderr } = await apply(args);
         assert.deepEqual([code, stdout], [1, '']);
-        assert.match(stderr, /secrets\.A: the file \S+ is outside of the folder of the configuration/);
+        assert.match(stderr, /secrets\.A: the file \S+ is outside the folder of the configuration/);
       }
     }
     file('helpful.yaml', config({ A: { file: 'own-id' }, B: { env: 'OTHER_TOKEN' } }));
@@ -205,10 +205,11 @@ describe('toolhost apply', () => {
     for (const args of [[folder], [folder, '--dry-run'], [folder, '--env', 'ANOTHER']]) {
       const { code, stderr } = await apply(args, other);
       assert.equal(code, 1);
-      const said = /secrets\.B: the variable OTHER_TOKEN is not named .* collector\.example\.com; .* --env OTHER_TOKEN/;
+      const said =
+        /secrets\.B: the command does not name the variable OTHER_TOKEN.* collector\.example\.com\. .* --env OTHER_TOKEN/;
       assert.match(stderr, said);
     }
-    assert.match((await run(['diff', folder], other)).stderr, /OTHER_TOKEN is not named .*; not compared/);
+    assert.match((await run(['diff', folder], other)).stderr, /does not name the variable OTHER_TOKEN.*; not compared/);
     assert.equal((await running.rest('GET', `/servers/${slug}`)).status, 404);
     const named = ['--env', 'ANOTHER', '--env', 'OTHER_TOKEN'];
     const planned = await apply([folder, '--dry-run', ...named], other);
@@ -258,7 +259,7 @@ describe('toolhost apply', () => {
     writeFileSync(path, stringify(serverAt(slug, upstream, { oauth: { ...oauth, client_secret: 'lit3ral' } })));
     const literal = await apply([path]);
     assert.equal(literal.code, 1);
-    assert.match(literal.stderr, /oauth\.client_secret: holds a credential/);
+    assert.match(literal.stderr, /oauth\.client_secret: contains a credential/);
     assert.doesNotMatch(literal.stderr, /lit3ral/);
     writeFileSync(path, stringify({ ...serverAt(slug, upstream), secrets: { KEY: 'lit3ral' } }));
     const value = await apply([path]);
@@ -289,7 +290,7 @@ describe('toolhost apply', () => {
     );
     const unasked = await apply([path, '--label', label, '--prune']);
     assert.equal(unasked.code, 1);
-    assert.match(unasked.stderr, /would delete drop-\d+ for good; nothing was changed; add --yes/);
+    assert.match(unasked.stderr, /would delete drop-\d+; nothing was changed\. Add --yes/);
     assert.equal((await running.rest('GET', `/servers/${drop}`)).status, 200);
     const pruned = await apply([path, '--label', label, '--prune', '--yes', '--json']);
     assert.deepEqual(

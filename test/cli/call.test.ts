@@ -104,7 +104,7 @@ describe('toolhost call', () => {
     upstream.take();
     const without = await call(['forwarding', 'fetch']);
     assert.deepEqual([without.code, without.stdout], [1, '']);
-    assert.match(without.stderr, /give one with --token or TOOLHOST_TOKEN/);
+    assert.match(without.stderr, /Pass one with --token or TOOLHOST_TOKEN/);
     assert.equal((await call(['forwarding', 'fetch', '--token', 'from-option'])).code, 0);
     assert.equal((await call(['forwarding', 'fetch'], { env: { ...env, TOOLHOST_TOKEN: 'from-env' } })).code, 0);
     const bearers = upstream.take().map((request) => request.headers.authorization);
@@ -175,12 +175,12 @@ describe('a service that does not answer as it should', () => {
     for (const { stderr } of [refused, byPort]) {
       assert.equal(
         stderr,
-        `error: nothing answers at ${url}; start the service with "bin/toolhost serve", or say where it is with --url or TOOLHOST_URL\n`,
+        `error: no service is listening at ${url}. Start it with "bin/toolhost serve", or set its URL with --url or TOOLHOST_URL\n`,
       );
     }
     assert.match(
       unknown.stderr,
-      /http:\/\/toolhost\.invalid cannot be reached: its host name (is not known|could not be looked up)/,
+      /http:\/\/toolhost\.invalid cannot be reached: its host name (is unknown|could not be resolved)/,
     );
   });
 
@@ -191,7 +191,7 @@ describe('a service that does not answer as it should', () => {
       list({ TOOLHOST_API_KEY: 'k', TOOLHOST_URL: 'https://me:hunter2@tools.example.com' }),
     ]);
     assert.match(url.stderr, /TOOLHOST_URL: found https:\/\/…@tools\.example\.com; allowed: /);
-    assert.match(none.stderr, /no API key: set TOOLHOST_API_KEY or give --key; make one with: /);
+    assert.match(none.stderr, /no API key\. Set TOOLHOST_API_KEY or pass --key \(create a key with: /);
     assert.doesNotMatch(odd.stderr, /nter2/);
     assert.deepEqual([none.code, odd.code], [1, 1]);
   });
@@ -204,7 +204,7 @@ describe('a service that does not answer as it should', () => {
         list({ TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key({ scopes: ['call'] }) }),
       ]);
       assert.match(unknown.stderr, /^error: .*is not valid/);
-      assert.match(weak.stderr, /^error: this needs the scope manage:read; the credential has call\n$/);
+      assert.match(weak.stderr, /^error: this operation needs the scope manage:read; the credential has call\n$/);
     } finally {
       await running.stop();
     }

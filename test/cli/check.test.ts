@@ -70,7 +70,7 @@ describe('toolhost check', () => {
       for (const args of [[linked], [link], [linked, '--json']]) {
         const { code, stdout, stderr } = await check(args);
         assert.equal(code, 1, `${args}`);
-        assert.match(stdout, /is a link to a file outside of its folder/, `${args}`);
+        assert.match(stdout, /is a link to a file outside its folder/, `${args}`);
         assert.ok(!(stdout + stderr).includes(secret), stdout + stderr);
       }
       rmSync(link);
@@ -90,7 +90,7 @@ describe('toolhost check', () => {
     assert.equal(empty.code, 1);
     assert.match(
       empty.stdout,
-      /older: is a folder; name a file, or for check, apply, diff and dev a folder that has \.json/,
+      /older: is a folder; name a file, or for check, apply, diff, and dev a folder with \.json/,
     );
   });
 
@@ -113,8 +113,8 @@ describe('toolhost check', () => {
     const { code, stdout } = await check([servers]);
     assert.equal(code, 1);
     for (const line of [
-      `${again}: slug: "two" is the slug in ${two} (document 2) already`,
-      `${again}: secrets.KEY: allowed: { env: NAME }, { file: PATH } or stored; the value itself never stands in a file`,
+      `${again}: slug: "two" is already the slug in ${two} (document 2)`,
+      `${again}: secrets.KEY: allowed: { env: NAME }, { file: PATH }, or stored; a file must not contain the value itself`,
     ]) {
       assert.ok(stdout.includes(`${line}\n`), stdout);
     }
@@ -155,7 +155,7 @@ describe('toolhost check', () => {
     assert.equal(code, 0);
     assert.equal(
       stdout,
-      `${path}: tools[0].description: warning: is under 20 characters; models choose tools by their description\n${path}: ok, with warnings (1)\n`,
+      `${path}: tools[0].description: warning: is shorter than 20 characters; models choose tools by their description\n${path}: ok, with warnings (1)\n`,
     );
   });
 

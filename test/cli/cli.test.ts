@@ -62,7 +62,7 @@ describe('bin/toolhost', () => {
       wrong.map(() => [2, '']),
     );
     assert.match(wrong[2]?.stderr ?? '', /Did you mean serve\?/);
-    assert.match(wrong[5]?.stderr ?? '', /allowed: http:\/\/ or https:\/\//);
+    assert.match(wrong[5]?.stderr ?? '', /allowed: an http:\/\/ or https:\/\/ URL/);
   });
 });
 
@@ -149,7 +149,7 @@ describe('toolhost serve', () => {
         toolhost(['serve'], { env: { ...local('other'), PORT: new URL(serving.url).port } }),
       ]);
       assertRefused(second, /another toolhost process serves from .*toolhost\.sqlite; stop it, or /);
-      assertRefused(port, /port \d+ is in use; stop what uses it, or set PORT/);
+      assertRefused(port, /port \d+ is in use; stop the process that uses it, or set PORT/);
       assert.equal((await fetch(`${serving.url}/readyz`)).status, 200);
     } finally {
       await serving.end();
@@ -164,7 +164,7 @@ describe('toolhost serve', () => {
       toolhost(['serve'], { env: { ...local('y'), DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:9/none' } }),
     ]);
     assertRefused(noFolder, /ENOTDIR/);
-    assertRefused(noDatabase, /the database does not answer: .*ECONNREFUSED/);
+    assertRefused(noDatabase, /the database does not (answer|respond): .*ECONNREFUSED/);
     assert.doesNotMatch(noDatabase.stderr, /hunter2/);
   });
 });

@@ -85,7 +85,7 @@ describe('toolhost dev', () => {
       ['name: [', /kept\.yaml: is not YAML: /],
       [config('kept', { tools: [{ name: 'x' }] }), /kept\.yaml: tools\[0\]\.url: /],
       [{ ...config('kept'), secrets: { KEY: { env: 'NOT_SET' } } }, /kept\.yaml: secrets\.KEY: .*NOT_SET is not set/],
-      [config('first'), /kept\.yaml: slug: "first" is the slug in .*first\.yaml already/],
+      [config('first'), /kept\.yaml: slug: "first" is already the slug in .*first\.yaml/],
     ] as const) {
       write('kept.yaml', broken);
       await eventually(() => assert.match(serving.output('stderr'), message));

@@ -19,7 +19,7 @@ const broken: Broken[] = [
       (asked.request.url?.includes('client_id=https') ? json(400, {}) : undefined),
     'client_documents',
     'warning',
-    /Claude Code identifies itself by https:\/\/claude\.ai\/.* refuses: 400/,
+    /Claude Code identifies itself with https:\/\/claude\.ai\/.* rejects it: 400/,
   ],
   [
     'redirects',
@@ -125,7 +125,7 @@ const broken: Broken[] = [
     })),
     'redirect_uri',
     'problem',
-    /anybody/,
+    /anyone/,
   ],
   [
     'has a page at its token endpoint',
@@ -199,7 +199,7 @@ const broken: Broken[] = [
     result('tools/list', { tools: [tool({ name: 'a'.repeat(64) })] }),
     'tool_names',
     'warning',
-    /Claude Code takes 64.*Cursor takes 60.*Goose takes 64.*LibreChat takes 64/,
+    /Claude Code allows 64.*Cursor allows 60.*Goose allows 64.*LibreChat allows 64/,
   ],
   [
     'has more tools than Windsurf takes',

@@ -42,7 +42,7 @@ describe('toolhost doctor', () => {
         'reports a failure',
         result('tools/call', { isError: true, content: [{ type: 'text', text: 'no\nway' }] }),
         'warning',
-        /failure: no way/,
+        /error: no way/,
       ],
       [
         'is a list that Gemini CLI takes for structured content',

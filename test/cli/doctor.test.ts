@@ -44,7 +44,7 @@ describe('toolhost doctor', () => {
     await listener.close();
     const refused = await examine(`http://127.0.0.1:${listener.port}/mcp`);
     const details = [silent, refused].map(({ checks }) => checks.at(-1)?.detail);
-    assert.match(details[0] ?? '', /did not answer within 1 s/);
+    assert.match(details[0] ?? '', /did not respond within 1 s/);
     assert.match(details[1] ?? '', /nothing listens/);
     assert.equal((await examine('mcp.example.com')).checks[0]?.status, 'problem');
   });
@@ -62,11 +62,11 @@ describe('toolhost doctor', () => {
     );
     const of = (name: string) => clients.find(({ client }) => client === name) ?? assert.fail(name);
     assert.equal(of('ChatGPT').works, 'no');
-    assert.match(of('ChatGPT').because.join(' '), /letters, digits, _ and -: a\.b/);
+    assert.match(of('ChatGPT').because.join(' '), /letters, digits, _ and -\. Other names: a\.b/);
     assert.equal(of('Zed').works, 'partly');
-    assert.match(of('Zed').because.join(' '), /Zed takes 64 characters/);
+    assert.match(of('Zed').because.join(' '), /Zed allows 64 characters/);
     assert.doesNotMatch(of('Zed').because.join(' '), /Cursor/);
-    assert.match(stdout, /^Works with:\n(.*\n)* {2}Zed +partly: Zed takes 64/m);
+    assert.match(stdout, /^Works with:\n(.*\n)* {2}Zed +partly: Zed allows 64/m);
   });
 
   it('[ship 6] says of clients that cope with a tool that they do', async () => {
@@ -96,7 +96,10 @@ describe('toolhost doctor', () => {
     const { checks, clients } = await examine('https://doctor.invalid/mcp/server');
     const { status, detail } = checks[0] ?? assert.fail();
     assert.equal(status, 'warning');
-    assert.match(detail, /^Claude was reported to call only servers whose path is \/mcp; this one has \/mcp\/server/);
+    assert.match(
+      detail,
+      /^Claude reportedly calls only servers with the path \/mcp\. The path of this server is \/mcp\/server/,
+    );
     assert.deepEqual(checks[0]?.clients, ['Claude']);
     assert.ok(clients.every(({ works }) => works === 'no'));
     assert.equal((await examine('https://doctor.invalid/mcp')).checks[0]?.status, 'ok');
@@ -106,7 +109,7 @@ describe('toolhost doctor', () => {
     const server = await startForeignMcpServer();
     const { stdout, stderr } = await toolhost(['doctor', server.address, '--token', 'a-secret-token']);
     await server.close();
-    assert.match(stdout, /PROBLEM {2}The given token is accepted: The token is answered with 401/);
+    assert.match(stdout, /PROBLEM {2}The token is accepted: The server responds to the token with 401/);
     assert.doesNotMatch(stdout + stderr, /a-secret-token/);
   });
 

@@ -248,7 +248,7 @@ describe('toolhost export', () => {
     rmSync(join(folder, 'broken.yaml'));
     write('refused.yaml', stringify(serverAt('somebody-else', upstream)));
     const taken = await run('export', 'refused', '--out', folder);
-    assert.match(taken.stderr, /refused\.yaml: is there already and has another server/);
+    assert.match(taken.stderr, /refused\.yaml: already exists with another server/);
   });
 
   it('[imp 6] is undone by nothing: applying what was exported changes nothing, whatever the servers are', async () => {

@@ -74,7 +74,7 @@ describe('commands and the lists of a hostile service', () => {
     pageOf: (page: number, limit: number) => { entries: number; next: string },
   ) {
     lists(pageOf);
-    refused(await run(args), /the service gave/, args);
+    refused(await run(args), /the service returned/, args);
     assert.ok(hostile.requests.length <= 110, `${args.join(' ')}: ${hostile.requests.length} requests`);
   }
 
@@ -106,7 +106,7 @@ describe('commands and the lists of a hostile service', () => {
       });
     for (const status of [200, 500]) {
       endlessly('"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",', status);
-      refused(await run(['servers', 'get', 'one']), /more than 64 MB/, [String(status)]);
+      refused(await run(['servers', 'get', 'one']), /larger than 64 MB/, [String(status)]);
     }
     const says = (text: string) => hostile.answers((_request, response) => void response.end(text));
     says('['.repeat(200_000) + ']'.repeat(200_000));
@@ -124,7 +124,7 @@ describe('commands and the lists of a hostile service', () => {
         response.on('close', () => clearInterval(timer));
       });
       const client = createRestClient({ url: hostile.url, credential }, 300);
-      await assert.rejects(client.run('listMcpServers', { limit: 1 }), /did not give a whole answer in time/);
+      await assert.rejects(client.run('listMcpServers', { limit: 1 }), /the response was not complete in time/);
     }
     hostile.answers((_request, response) => {
       response.writeHead(200, { 'content-length': 100 });

@@ -36,14 +36,17 @@ describe('toolhost import-again', () => {
     assert.match((await run('servers', 'list')).stdout, /IMPORT.*\n.*imported/);
     const watched = await run('import-again', 'pets', '--watch', 'daily', '--check');
     assert.equal(watched.code, 0, watched.stderr);
-    assert.match(watched.stdout, /read every day, next at .*\npets: Nothing has changed since the last import\./);
+    assert.match(
+      watched.stdout,
+      /checked every day; next check: .*\npets: Nothing has changed since the last import\./,
+    );
     serves('Every pet of the shop');
     const changed = await run('import-again', 'pets', '--check');
     assert.deepEqual([changed.code, /1 tool changes/.test(changed.stdout)], [2, true], changed.stdout);
     assert.match((await run('servers', 'list')).stdout, /changed/);
     assert.match(changed.stdout, /Next: .*toolhost import-again pets$/m);
     const { stdout: planned } = await run('import-again', 'pets');
-    assert.match(planned, /: 1 tool changes; edits that stay: 0, unchanged tools: 0, /);
+    assert.match(planned, /: 1 tool changes; preserved edits: 0, unchanged tools: 0, /);
     assert.match(planned, /^list_pets changes: description$/m);
     assert.match(planned, /^Next: .*toolhost import-again pets --apply/m);
     assert.equal((await run('import-again', 'pets', '--apply')).code, 0);
@@ -52,7 +55,7 @@ describe('toolhost import-again', () => {
     const failed = await run('import-again', 'pets', '--check', '--json');
     assert.equal(failed.code, 1);
     assert.match((JSON.parse(failed.stdout) as { imported: { error: string } }).imported.error, /HTTP 404/);
-    assert.match((await run('import-again', 'pets', 'openapi.json', '--check')).stderr, /leave it out/);
+    assert.match((await run('import-again', 'pets', 'openapi.json', '--check')).stderr, /Omit this argument/);
     assert.match((await run('import-again', 'pets', '--watch', 'never')).stdout, /no longer watched/);
   });
 });

@@ -42,7 +42,7 @@ describe('toolhost import', () => {
     assert.equal(code, 0);
     assert.match(stdout, /3 operations: 3 whole/);
     assert.match(stdout, /^2 +1 +0 +\d+ +pets$/m);
-    assert.match(stdout, /Must be answered with --set shop=…/);
+    assert.match(stdout, /Required: --set shop=…/);
     const wide = join(folder, 'wide.json');
     writeFileSync(wide, `\ufeff${JSON.stringify(pets)}`, 'utf16le');
     assert.match((await toolhost(['import', wide, '--plan'])).stdout, /3 operations: 3 whole/);
@@ -59,13 +59,13 @@ describe('toolhost import', () => {
     const command = ['import', description, '--out', out, '--include', 'pets', '--read-only'];
     const open = await toolhost(command);
     assert.equal(open.code, 1);
-    assert.match(open.stderr, /a question must be answered\n +Must be answered with --set shop=…/);
+    assert.match(open.stderr, /a required question is not answered\n +Required: --set shop=…/);
     assert.equal((await toolhost([...command, '--set', 'shop=acme'])).code, 0);
     assert.match(readFileSync(out, 'utf8'), /base_url: https:\/\/\{\{shop\}\}\.example\.com\n/);
     const { code, stdout } = await toolhost(['check', out]);
     assert.deepEqual([code, stdout], [0, `${out}: ok\n`]);
     const again = await toolhost([...command, '--server', 'https://x.example.com']);
-    assert.deepEqual([again.code, /exists; name another file/.test(again.stderr)], [1, true]);
+    assert.deepEqual([again.code, /already exists\. Name another file/.test(again.stderr)], [1, true]);
   });
 
   it('[imp 4] creates the server of a running service', async () => {
@@ -96,7 +96,7 @@ describe('toolhost import', () => {
     assert.match(await errorOf([description, '--plan', '--set', 'shp=x']), /answers\.shp: .*did you mean `shop`/);
     assert.match(
       await errorOf([description, '--out', '-', '--set', 'shop=a', '--include', 'cats']),
-      /no operation was chosen\n.*--include cats/,
+      /no operation was selected\n.*--include cats/,
     );
   });
 
@@ -109,10 +109,10 @@ describe('toolhost import', () => {
     const { port } = breaking.address() as AddressInfo;
     const from = async (url: string) => (await toolhost(['import', url, '--plan'])).stderr;
     const unknown = await from('http://toolhost.invalid/openapi.json');
-    assert.match(unknown, /openapi\.json cannot be read: its host name (is not known|could not be looked up)/);
+    assert.match(unknown, /openapi\.json cannot be read: its host name (is unknown|could not be resolved)/);
     assert.match(
       await from(`http://127.0.0.1:${port}/openapi.json`),
-      /openapi\.json cannot be read: it closed the connection before the end of its answer/,
+      /openapi\.json cannot be read: it closed the connection before the end of the response/,
     );
     breaking.close();
   });
@@ -130,7 +130,7 @@ describe('toolhost import', () => {
     const plan = await run('import-again', 'again', changed);
     assert.deepEqual([plan.code, plan.stderr], [2, '']);
     assert.match(plan.stdout, /^list_pets changes: description$/m);
-    assert.match(plan.stdout, /Gone: create_pet/);
+    assert.match(plan.stdout, /Removed: create_pet/);
     assert.match(plan.stdout, /New: GET \/shops/);
     const applied = await run('import-again', 'again', changed, '--add', '/shops', '--apply', '--json');
     assert.equal(applied.code, 0, applied.stderr);

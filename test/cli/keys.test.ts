@@ -37,7 +37,7 @@ describe('toolhost keys', () => {
     const made = await toolhost(['keys', 'create', '--name', 'desk', '--scopes', 'call', '--view', 'viewed/desk'], {
       env,
     });
-    assert.match(made.stdout, /Good for the views viewed\/desk\./);
+    assert.match(made.stdout, /Valid for the views viewed\/desk\./);
     assert.match(made.stdout, /claude mcp add --transport http viewed-desk \S+\/mcp\/viewed\/desk /);
     const listed = await toolhost(['keys', 'list'], { env });
     assert.match(listed.stdout, /desk +call +viewed\/desk /);
@@ -58,7 +58,7 @@ describe('toolhost keys', () => {
     await eventually(async () => assert.equal(await statusWith(made.key), 401), 10_000);
     const again = await toolhost(['keys', 'revoke', made.id, '--yes'], { env });
     assert.deepEqual([again.code, again.stdout], [1, '']);
-    assert.match(again.stderr, /^error: there is no such key in this workspace, or it is revoked already\n$/);
+    assert.match(again.stderr, /^error: there is no such key in this workspace, or it is already revoked\n$/);
   });
 
   it('prints only the key with --quiet, and refuses --quiet together with --json [find D3]', async () => {
@@ -80,7 +80,7 @@ describe('toolhost keys', () => {
       },
     );
     assert.deepEqual([code, stderr], [0, '']);
-    assert.match(stdout, /shown this once/);
+    assert.match(stdout, /shown only once/);
     assert.match(stdout, /export TOOLHOST_API_KEY=/);
     assert.match(stdout, /https:\/\/tools\.example\.com\/api\/v1\/servers/);
     assert.ok(stdout.includes(running.dataDir));
@@ -97,7 +97,7 @@ describe('toolhost keys', () => {
     const days = (Date.parse(key?.expires_at ?? '') - Date.now()) / 86_400_000;
     assert.ok(days > 89.9 && days <= 90, String(days));
     const { stdout } = await toolhost(['keys', 'list'], { env });
-    assert.match(stdout, new RegExp(`^ID .*\n[sS]*^${made.id} +limited +call +one,two +good until `, 'm'));
+    assert.match(stdout, new RegExp(`^ID .*\n[sS]*^${made.id} +limited +call +one,two +valid until `, 'm'));
     assert.ok(!stdout.includes(made.key) && !JSON.stringify(keys).includes(made.key));
   });
 
@@ -125,7 +125,7 @@ describe('toolhost keys', () => {
       [2, 2, 2, 2, 1, 1],
     );
     assert.match(scope.stderr, /allowed: one or more of manage, manage:read, manage:write, call/);
-    assert.match(span.stderr, /allowed: hours, days or weeks, such as 12h, 90d or 4w/);
+    assert.match(span.stderr, /allowed: hours, days, or weeks, such as 12h, 90d, or 4w/);
     assert.match(none.stderr, /--scopes/);
     assert.match(nameless.stderr, /--name/);
     assert.match(workspace.stderr, /there is no workspace "wsp_none"/);
@@ -147,21 +147,21 @@ describe('toolhost keys', () => {
     const url = ['--url', running.url, '--key', await running.key()];
     const made = await toolhostJson<Created>(['keys', 'create', '--name', 'far', '--scopes', 'call', ...url]);
     const listed = await toolhost(['keys', 'list', ...url]);
-    assert.match(listed.stdout, new RegExp(`^${made.id} +far +call +all +good +never$`, 'm'));
+    assert.match(listed.stdout, new RegExp(`^${made.id} +far +call +all +valid +never$`, 'm'));
     const limited = await toolhost(['keys', 'limit', made.id, '--calls-per-day', '5', ...url]);
-    assert.equal(limited.stdout, `The API key ${made.id} may make 5 calls a day.\n`);
+    assert.equal(limited.stdout, `The API key ${made.id} may make 5 calls per day.\n`);
     assert.equal((await toolhost(['keys', 'revoke', made.id, ...url])).code, 1);
     assert.equal((await toolhost(['keys', 'revoke', made.id, '--yes', ...url])).code, 0);
     await running.createServer(serverAt('far', 'https://api.example.com'));
     const limits = await toolhost(['limits', 'set', '--server', 'far', '--concurrent-calls', '7', ...url]);
-    assert.match(limits.stdout, /^calls at once +7 +set$/m);
+    assert.match(limits.stdout, /^concurrent calls +7 +set$/m);
     assert.match((await toolhost(['quotas', 'show', ...url])).stdout, /^keys +1000 /m);
     const [quotas, workspace] = await Promise.all([
       toolhost(['quotas', 'set', '--keys', '5', ...url]),
       toolhost(['limits', 'show', '--workspace', 'second', ...url]),
     ]);
     assert.deepEqual([quotas.code, workspace.code], [1, 1]);
-    assert.match(quotas.stderr, /is set by the operator, directly on the database/);
-    assert.match(workspace.stderr, /--workspace is for the database/);
+    assert.match(quotas.stderr, /are set by the operator, directly on the database/);
+    assert.match(workspace.stderr, /--workspace only works directly on the database/);
   });
 });

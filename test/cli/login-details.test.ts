@@ -90,9 +90,9 @@ describe('details of toolhost login', () => {
     assert.equal((await logInWithCommand([service.url], { env })).code, 0);
     await service.stop();
     const down = await list(env);
-    assert.deepEqual([down.code, /nothing answers at/.test(down.stderr)], [1, true]);
+    assert.deepEqual([down.code, /no service is listening at/.test(down.stderr)], [1, true]);
     const out = await toolhost(['logout'], { env });
-    assert.deepEqual([out.code, /cannot be reached: .*nothing was removed/.test(out.stderr)], [1, true], out.stderr);
+    assert.deepEqual([out.code, /cannot be reached: .*Nothing was removed/.test(out.stderr)], [1, true], out.stderr);
     assert.ok(stored(env).profiles.default);
     assert.equal((await toolhost(['logout', '--local'], { env })).code, 0);
     assert.deepEqual(stored(env).profiles, {});

@@ -74,21 +74,21 @@ describe('toolhost login and hostile addresses', () => {
   it('[ship 7] refuses metadata of another resource, of another issuer, and endpoints elsewhere', async () => {
     const cases: [Answers, RegExp][] = [
       [{ [resourcePath]: resource({ resource: `${real.url}/api/v1` }) }, /"resource" is/],
-      [{ [resourcePath]: resource({ authorization_servers: [`${real.url}/mcp/manage`] }) }, /wants a login at/],
+      [{ [resourcePath]: resource({ authorization_servers: [`${real.url}/mcp/manage`] }) }, /requests a login at/],
       [{ [resourcePath]: resource(), [issuerPath]: metadata({ issuer: `${real.url}/mcp/manage` }) }, /"issuer" is/],
       [{ [resourcePath]: resource(), [issuerPath]: metadata({ code_challenge_methods_supported: [] }) }, /PKCE/],
       [{ [resourcePath]: resource(), [issuerPath]: metadata({ registration_endpoint: 'file:///etc' }) }, /register/],
       ...['authorization_endpoint', 'token_endpoint', 'registration_endpoint', 'revocation_endpoint'].map(
         (name): [Answers, RegExp] => [
           { [resourcePath]: resource(), [issuerPath]: metadata({ [name]: `${real.url}/mcp/manage/token` }) },
-          /wants a login at .*nothing was sent there/,
+          /requests a login at .*nothing was sent there/,
         ],
       ),
       [{ [resourcePath]: resource(), [issuerPath]: metadata(), '/register': 500 }, /cannot register/],
       [{ [resourcePath]: 404 }, /a login at .* is not possible/],
-      [{ '*': 200 }, /answered \(200\), but not as toolhost does/],
-      [{ '*': 302 }, /answered \(302\), but not as toolhost does/],
-      [{ '*': 404 }, /is the address right\?/],
+      [{ '*': 200 }, /responded with 200, but not like toolhost/],
+      [{ '*': 302 }, /responded with 302, but not like toolhost/],
+      [{ '*': 404 }, /Check the URL/],
       [{ '*': 421 }, /BASE_URL/],
     ];
     for (const [given, why] of cases) {
@@ -99,14 +99,14 @@ describe('toolhost login and hostile addresses', () => {
   });
 
   it('[ship 7] refuses an address where tokens could be read on their way', async () => {
-    refused(await toolhost(['login', 'http://tools.example.com'], { env: env() }), /log in with https:\/\//);
+    refused(await toolhost(['login', 'http://tools.example.com'], { env: env() }), /Use https:\/\//);
   });
 
   it('[ship 7] sends nothing of a profile to another address, and no key to the address of a profile', async () => {
     assert.equal((await logInWithCommand([real.url], { env: env() })).code, 0);
     const list = (more: Record<string, string>, ...args: string[]) =>
       toolhost(['servers', 'list', ...args], { env: { ...env(), ...more } });
-    const elsewhere = /nothing of it is sent elsewhere; log in with: .*login http/;
+    const elsewhere = /its credential is not sent elsewhere\. Log in with: .*login http/;
     refused(await list({}, '--url', url), elsewhere);
     refused(await list({ TOOLHOST_URL: url }), elsewhere);
     refused(await list({ TOOLHOST_PROFILE: 'default' }, '--url', url), elsewhere);

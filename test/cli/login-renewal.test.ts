@@ -116,7 +116,7 @@ describe('the renewal of a login', () => {
     const before = readFileSync(file(), 'utf8');
     fails = true;
     const end = await list();
-    assert.deepEqual([end.code, /gave no tokens: 503/.test(end.stderr)], [1, true], end.stderr);
+    assert.deepEqual([end.code, /returned no tokens: 503/.test(end.stderr)], [1, true], end.stderr);
     assert.equal(readFileSync(file(), 'utf8'), before);
     fails = false;
     assert.equal((await list()).code, 0);

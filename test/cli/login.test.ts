@@ -78,8 +78,8 @@ describe('toolhost login', () => {
     for (const line of ['', 'nothing', answer.searchParams.get('code') ?? '', wrong.href, foreign.href])
       login.paste(line);
     await eventually(() => assert.match(login.notes(), /does not come from/));
-    assert.match(login.notes(), /that is not the address that the login led to/);
-    assert.match(login.notes(), /the answer belongs to another login/);
+    assert.match(login.notes(), /that is not the URL that the login redirected to/);
+    assert.match(login.notes(), /the response belongs to another login/);
     login.paste(`  ${answer.href}  `);
     assert.equal((await login.ended).code, 0);
     assert.equal((await list(env)).code, 0);
@@ -93,7 +93,7 @@ describe('toolhost login', () => {
     await fetch(cancelled);
     const { code, stdout, stderr } = await login.ended;
     assert.deepEqual([code, stdout], [1, '']);
-    assert.match(stderr, /^error: the login was cancelled$/m);
+    assert.match(stderr, /^error: the login was canceled$/m);
   });
 
   it('[ship 7] renews expired tokens once, however many commands need them', async () => {
@@ -154,12 +154,12 @@ describe('toolhost login', () => {
     chmodSync(credentials, 0o644);
     const readable = await list(env);
     assert.equal(readable.code, 1);
-    assert.match(readable.stderr, /credentials\.json: has the permissions 644, .*chmod 600/);
+    assert.match(readable.stderr, /credentials\.json: has mode 644, .*chmod 600/);
     chmodSync(credentials, 0o600);
     chmodSync(join(files(env), 'config.yaml'), 0o666);
     const writable = await list(env);
     assert.equal(writable.code, 1);
-    assert.match(writable.stderr, /config\.yaml: has the permissions 666, .*chmod 644/);
+    assert.match(writable.stderr, /config\.yaml: has mode 666, .*chmod 644/);
     const key = await running.key();
     assert.equal((await list({ ...env, TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url })).code, 0);
   });
@@ -170,12 +170,12 @@ describe('toolhost login', () => {
     const token = stored(env).profiles.default?.access_token ?? '';
     writeFileSync(credentials, `{"profiles": {"default": "${token}"`);
     const damaged = await list(env);
-    assert.match(damaged.stderr, /credentials\.json: is damaged; remove the file, and log in again/);
+    assert.match(damaged.stderr, /credentials\.json: is damaged\. Remove the file and log in again/);
     assert.ok(!damaged.stderr.includes(token));
     writeFileSync(join(files(env), 'config.yaml'), 'profiles: [');
     assert.match((await list(env)).stderr, /config\.yaml: is not YAML/);
     writeFileSync(join(files(env), 'config.yaml'), 'profiles: {default: {url: "javascript:1"}}');
-    assert.match((await list(env)).stderr, /profiles\.default\.url: allowed: http/);
+    assert.match((await list(env)).stderr, /profiles\.default\.url: allowed: an http/);
   });
 
   it('[ship 7] has several profiles; options count more than the environment, and that more than the current one', async () => {
@@ -215,7 +215,7 @@ describe('toolhost login', () => {
         ['work'],
       );
       const unknown = await list(env, '--profile', 'nope');
-      assert.match(unknown.stderr, /there is no profile "nope"; there are work; make it with/);
+      assert.match(unknown.stderr, /there is no profile "nope" \(existing profiles: work\)\. Create it with/);
     } finally {
       await second.stop();
     }

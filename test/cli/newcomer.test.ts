@@ -45,7 +45,7 @@ describe('a newcomer at the command line', () => {
       toolhost(['keys', 'create', '--name', 'me', '--scopes', 'manage', '--json'], { env: { DATA_DIR: dir } });
     const first = await create();
     assert.equal(first.code, 0, first.stderr);
-    assert.match(first.stderr, /^made a new database in .*; start the service with the same DATA_DIR\n$/);
+    assert.match(first.stderr, /^created a new database in .*; start the service with the same DATA_DIR\n$/);
     assert.ok(first.stderr.includes(dir));
     assert.deepEqual(Object.keys(JSON.parse(first.stdout) as object), ['id', 'key', 'scopes']);
     assert.equal((await create()).stderr, '');

@@ -61,7 +61,7 @@ describe('a command that follows calls', () => {
     const following = beginFollowing(['calls', '--json', '--limit', '1'], env);
     await eventually(() => assert.equal(following.lines().length, 1), withinMs);
     await running.stop();
-    await eventually(() => assert.match(following.notes(), /nothing answers at .*; trying again/), withinMs);
+    await eventually(() => assert.match(following.notes(), /no service is listening at .*; retrying/), withinMs);
     await start();
     await running.callTool('things', 'some-token', 'get');
     await eventually(() => assert.equal(following.lines().length, 2), withinMs);

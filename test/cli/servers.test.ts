@@ -129,11 +129,11 @@ describe('toolhost servers and secrets', () => {
     await running.createServer(serverAt('doomed-too', upstream));
     const unasked = await run(['servers', 'delete', 'doomed']);
     assert.deepEqual([unasked.code, unasked.stdout], [1, '']);
-    assert.match(unasked.stderr, /would delete the server doomed; .* nothing was changed; add --yes/);
+    assert.match(unasked.stderr, /would delete the server doomed, .* nothing was changed\. Add --yes/);
     assert.equal((await run(['servers', 'get', 'doomed'])).code, 0);
     const { code, stdout } = await run(['servers', 'delete', 'doomed', '--yes']);
     assert.equal(code, 0);
-    assert.match(stdout, /^Deleted the server doomed\. Until .* brings it back\. Its slug stays reserved\.\n$/);
+    assert.match(stdout, /^Deleted the server doomed\. It can be restored until .*\. Its slug stays reserved\.\n$/);
     assert.equal((await json<{ deleted: string }>(['servers', 'delete', 'doomed-too', '--yes'])).deleted, 'doomed-too');
     assert.equal((await run(['servers', 'get', 'doomed'])).code, 1);
     assert.match((await run(['servers', 'deleted'])).stdout, /^SLUG +NAME[\s\S]*^doomed-too +doomed-too /m);
@@ -150,7 +150,7 @@ describe('toolhost servers and secrets', () => {
     assert.deepEqual([set.code, set.stderr], [0, '']);
     assert.equal(
       set.stdout,
-      `The secret SERVICE_KEY of sealed is stored. It goes only to ${upstream}. Used by authentication.token.\n`,
+      `Stored the secret SERVICE_KEY of sealed. It is only sent to ${upstream}. Used by authentication.token.\n`,
     );
     const other = await json<{ name: string }>([
       'secrets',
@@ -167,9 +167,9 @@ describe('toolhost servers and secrets', () => {
       ['SERVICE_KEY', 1],
     ]);
     const table = await run(['secrets', 'list', 'sealed']);
-    assert.match(table.stdout, /^NAME +SET AT +GOES TO +USED BY\n[\s\S]*^OTHER .* nothing$/m);
+    assert.match(table.stdout, /^NAME +SET AT +SENT TO +USED BY\n[\s\S]*^OTHER .* nothing$/m);
     for (const { stdout } of [set, table]) assert.doesNotMatch(stdout, /v4lue/);
-    assert.match((await run(['secrets', 'delete', 'sealed', 'OTHER', '--yes'])).stdout, /is deleted/);
+    assert.match((await run(['secrets', 'delete', 'sealed', 'OTHER', '--yes'])).stdout, /Deleted the secret/);
     assert.deepEqual(await json(['secrets', 'delete', 'sealed', 'SERVICE_KEY', '--yes']), { deleted: 'SERVICE_KEY' });
     assert.match((await run(['secrets', 'list', 'sealed'])).stdout, /has no secrets/);
   });
@@ -183,7 +183,7 @@ describe('toolhost servers and secrets', () => {
     ]);
     assert.deepEqual([empty.code, lines.code, argument.code], [1, 1, 2]);
     assert.match(empty.stderr, /the value of KEY is empty; nothing was stored/);
-    assert.match(argument.stderr, /the value is never an argument/);
+    assert.match(argument.stderr, /the value must not be an argument/);
     assert.match(lines.stderr, /^ {2}value: .*one line of visible text/m);
     for (const { stderr } of [lines, argument]) assert.doesNotMatch(stderr, /hunter/);
   });
@@ -215,7 +215,7 @@ describe('questions at a terminal', () => {
       const { input, output } = terminal();
       const answer = askHidden('Value of KEY: ', { input, output });
       input.write(key);
-      await assert.rejects(answer, /nothing was entered, so nothing was changed/);
+      await assert.rejects(answer, /no input; nothing was changed/);
     }
     const { input, output } = terminal();
     const answer = ask('Type the slug to confirm: ', { input, output });

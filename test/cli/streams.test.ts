@@ -40,7 +40,7 @@ describe('the streams and files of commands', () => {
 
   it('[ship 7] a full disk behind standard output is a failure in one sentence', async () => {
     answers();
-    const sentence = /^error: standard output cannot be written: ENOSPC[^\n]*\n$/;
+    const sentence = /^error: cannot write to standard output: ENOSPC[^\n]*\n$/;
     for (const command of [
       'servers list',
       'servers list --json',

@@ -68,7 +68,7 @@ describe('toolhost tools', () => {
       /^error: Nothing was stored; the tool is not valid\n {2}timeout_ms: found 0; .*\n {2}metod: unknown/,
     );
     const nothing = await run(['tools', 'update', 'tooled', 'get']);
-    assert.match(nothing.stderr, /there is nothing to change; name a file with fields, or give --set field=value/);
+    assert.match(nothing.stderr, /nothing to change\. Name a file with fields, or pass --set field=value/);
     assert.equal((await run(['tools', 'update', 'tooled', 'get', '--set', 'title'])).code, 2);
     assert.match(
       (await run(['tools', 'remove', 'tooled', 'got', '--yes'])).stderr,
@@ -81,6 +81,10 @@ describe('toolhost tools', () => {
     const tools = Array.from({ length: 3 }, (_, i) => ({ ...toolAt(`${upstream}/${i}`), name: `t${i}` }));
     writeFileSync(file, JSON.stringify(serverAt('many', upstream, { tools })));
     const { code, stdout } = await run(['check', file], { env: { ...env, QUOTAS: 'tools=2' } });
-    assert.deepEqual([code, /: tools: 3 tools; allowed: 2; make several servers/.test(stdout)], [1, true], stdout);
+    assert.deepEqual(
+      [code, /: tools: 3 tools; allowed: 2; split them into several servers/.test(stdout)],
+      [1, true],
+      stdout,
+    );
   });
 });

@@ -25,10 +25,7 @@ describe('toolhost versions and preview', () => {
     const shown = await run('versions', 'show', 'things', '1');
     assert.equal((parse(shown.stdout) as { description: string }).description, 'First.');
     const same = await run('versions', 'diff', 'things', '2');
-    assert.deepEqual(
-      [same.code, same.stdout],
-      [0, 'There is no difference between version 2 and version 2 of things.\n'],
-    );
+    assert.deepEqual([same.code, same.stdout], [0, 'No differences between version 2 and version 2 of things.\n']);
     const different = await run('versions', 'diff', 'things', '1');
     assert.equal(different.code, 2);
     assert.match(different.stdout, /^ {2}~ description: "First\." → "Second\."$/m);
@@ -36,7 +33,7 @@ describe('toolhost versions and preview', () => {
     assert.deepEqual([missing.code, missing.stdout], [1, '']);
     const { error } = JSON.parse(missing.stderr) as { error: { kind: string; message: string; problems: object[] } };
     assert.deepEqual([error.kind, error.problems], ['notFound', []]);
-    assert.match(error.message, /the server things has no version 7; the current one is 2/);
+    assert.match(error.message, /the server things has no version 7\. The current version is 2/);
     const restored = await run('versions', 'restore', 'things', '1');
     assert.deepEqual([restored.code, /^Restored the server "things" \(version 3\)/.test(restored.stdout)], [0, true]);
     assert.equal((await run('versions', 'diff', 'things', '1', '3')).code, 0);

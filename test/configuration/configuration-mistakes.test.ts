@@ -13,7 +13,7 @@ const api = 'https://api.example.com';
 const text = { type: 'string' };
 
 const importing =
-  'import it with the operation importApi, or with the command import FILE; it creates a configuration of the operations that you choose';
+  'import it with the operation importApi or the command import FILE, which creates a configuration from the operations that you choose';
 
 const documents: [name: string, document: Json, advice: string][] = [
   ['an OpenAPI document', { openapi: '3.1.0', info: { title: 'A', version: '1' }, paths: {} }, importing],
@@ -22,29 +22,29 @@ const documents: [name: string, document: Json, advice: string][] = [
   ['a Postman collection', { collection: { info: { name: 'A' }, item: [] } }, importing],
   ['a HAR file', { log: { version: '1.2', entries: [] } }, importing],
   [
-    'a file that says which servers a client connects to',
+    'an MCP client configuration',
     { mcpServers: { files: { command: 'npx', args: ['-y', 'server'] } } },
-    'such a file names MCP servers that exist already, so nothing is made of it; a configuration names an HTTP API and its tools',
+    'such a file lists existing MCP servers and cannot be imported; a configuration describes an HTTP API and its tools',
   ],
   [
-    'a file that says which servers a client connects to',
+    'an MCP client configuration',
     { servers: { api: { type: 'http', url: 'https://mcp.example.com' } } },
-    'such a file names MCP servers that exist already, so nothing is made of it; a configuration names an HTTP API and its tools',
+    'such a file lists existing MCP servers and cannot be imported; a configuration describes an HTTP API and its tools',
   ],
   [
-    'a list of tools as an MCP server gives it',
+    'the tool list of an MCP server',
     { tools: [{ name: 'a', description: 'A', inputSchema: { type: 'object' } }] },
-    'it does not say which HTTP requests the tools make; give each tool a method and a url, and its input_schema',
+    'it does not describe the HTTP requests of the tools; give each tool a method, a url, and its input_schema',
   ],
   [
-    'the answer of getMcpServer',
+    'the response of getMcpServer',
     { server: { slug: 'a' }, config: { name: 'A', tools: [] }, warnings: [] },
-    'send only the value of its field config',
+    'send only the value of its config field',
   ],
   [
-    'the result of a GraphQL introspection',
+    'a GraphQL introspection result',
     { data: { __schema: { types: [] } } },
-    'write a tool for each query: method POST, and the query as an argument with a constant "value"',
+    'write one tool per query: method POST, and the query as an argument with a constant "value"',
   ],
 ];
 
@@ -96,7 +96,7 @@ describe('mistakes in a configuration', () => {
   after(() => toolhost?.stop());
   const problems = (fields: Json, more?: Json) => toolProblems(toolhost, fields, more);
   const literal = (found: string, name: string, declaring = '') =>
-    `tools[0].url: \`${found}\` would be sent as it stands; write \`:${name}\`${declaring} for an argument, {{${name}}} for a variable or a secret, or ${encodeURIComponent(found)} for the characters themselves`;
+    `tools[0].url: \`${found}\` would be sent literally; write \`:${name}\`${declaring} for an argument, {{${name}}} for a variable or a secret, or ${encodeURIComponent(found)} for the literal characters`;
 
   it('[conf 6] braces and angles in a URL, where :id was meant', async () => {
     const input_schema = { id: text };
@@ -132,7 +132,7 @@ describe('mistakes in a configuration', () => {
     const [host] = await problems({ url: 'https://{shop}.example.com/orders' });
     assert.equal(
       host,
-      'tools[0].url: `{shop}` cannot stand in a host; declare shop in variables and write {{shop}}, or write the host itself',
+      'tools[0].url: `{shop}` is not allowed in a host; declare shop in variables and write {{shop}}, or write the host itself',
     );
     const base = await check(
       toolhost,
@@ -149,7 +149,7 @@ describe('mistakes in a configuration', () => {
       ['{version}', '{version}'],
     ] as const) {
       assert.deepEqual(await problems({ headers: { 'X-Version': value }, input_schema }), [
-        `tools[0].headers.X-Version: \`${found}\` would be sent as it stands, because arguments fill no header values; take this header out and give the argument "in": "header" and "wire_name": "X-Version"`,
+        `tools[0].headers.X-Version: \`${found}\` would be sent literally, because header values do not interpolate arguments; remove this header and give the argument "in": "header" and "wire_name": "X-Version"`,
       ]);
     }
     for (const value of ['urn:version', 'a::version', ':other', '12:30', '{{version}}']) {
@@ -159,22 +159,22 @@ describe('mistakes in a configuration', () => {
 
   it('[conf 6] {{NAME}} in a default, in allowed values and in a name', async () => {
     const sentence = (field: string) =>
-      `tools[0].input_schema.${field}: "{{KEY}}" is not filled here and would be sent as it stands; a secret or a variable may fill a constant, "value"`;
+      `tools[0].input_schema.${field}: "{{KEY}}" is not interpolated here and would be sent literally; use a secret or a variable in a constant, "value"`;
     const flat = { a: { ...text, default: '{{KEY}}' }, b: { ...text, enum: ['x', '{{KEY}}'] } };
     assert.deepEqual(await problems({ input_schema: flat }), [sentence('a.default'), sentence('b.enum[1]')]);
     const schema = { type: 'object', properties: { a: { type: 'string', default: '{{KEY}}' } } };
     assert.deepEqual(await problems({ input_schema: schema }), [sentence('properties.a.default')]);
     assert.deepEqual(await problems({ input_schema: { a: { ...text, default: 'Dear {{name}},' } } }), []);
     assert.deepEqual(await problems({ input_schema: { a: { ...text, wire_name: 'x[{{KEY}}]' } } }), [
-      'tools[0].input_schema.a.wire_name: a variable or a secret never fills a name; write it out',
+      'tools[0].input_schema.a.wire_name: variables and secrets are not interpolated in names; write the name out',
     ]);
   });
 
   it('[conf 6] required names of no property', async () => {
     const schema = (more: Json) => problems({ input_schema: { type: 'object', ...more } });
-    const advice = '; declare it in properties, or leave it out';
+    const advice = '; declare it in properties, or remove it';
     const sentence = (path: string, name: string, what = advice) =>
-      `tools[0].input_schema.${path}: "${name}" names no property${what}`;
+      `tools[0].input_schema.${path}: "${name}" is not a declared property${what}`;
     assert.deepEqual(await schema({ properties: { name: text }, required: ['name', 'nam'] }), [
       sentence('required[1]', 'nam', '; did you mean `name`?'),
     ]);
@@ -190,7 +190,7 @@ describe('mistakes in a configuration', () => {
   it('[conf 6] an optional argument in the path', async () => {
     const url = `${api}/things/:id`;
     const sentence =
-      'tools[0].input_schema.id: :id stands in the path, which needs it in every call; make the argument required, or give it a default';
+      'tools[0].input_schema.id: :id is part of the path, which needs it in every call; make the argument required, or give it a default';
     const properties = { id: text };
     assert.deepEqual(await problems({ url, input_schema: { id: { ...text, optional: true } } }), [sentence]);
     assert.deepEqual(await problems({ url, input_schema: { type: 'object', properties } }), [sentence]);
@@ -212,7 +212,7 @@ describe('mistakes in a configuration', () => {
   it('[conf 6] an object in a form, of which nothing says how it is written', async () => {
     const object = { type: 'object', properties: { city: text } };
     const sentence =
-      'tools[0].input_schema.a.style: is missing; a form has no objects of its own, so say how they are written: "indices" as Stripe and PHP do, "deep", or "json" for JSON text';
+      'tools[0].input_schema.a.style: is missing; forms have no standard syntax for objects, so choose one: "indices" as in Stripe and PHP, "deep", or "json" for JSON text';
     const form = (definition: Json, more: Json = {}) =>
       problems({ method: 'POST', body: 'form', input_schema: { a: definition }, ...more });
     assert.deepEqual(await form(object), [sentence]);
@@ -228,7 +228,7 @@ describe('mistakes in a configuration', () => {
       const argument = { [name]: { ...text, in: 'header' } };
       assert.deepEqual(await problems({ input_schema: argument }), []);
       assert.deepEqual(await problems({ input_schema: argument, headers: { [name.replace('_', '-')]: 'x' } }), [
-        `tools[0].input_schema.${name}: this header is set already by headers, authentication or another argument`,
+        `tools[0].input_schema.${name}: this header is already set by headers, authentication, or another argument`,
       ]);
     }
   });

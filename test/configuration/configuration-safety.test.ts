@@ -45,7 +45,7 @@ describe('a configuration that would be dangerous', () => {
     const apikey = { authentication: { type: 'ApiKey', header: 'apikey' } };
     assert.deepEqual(await refused({ headers: { ApiKey: 'x' } }, apikey), [`tools[0].headers.ApiKey: ${credential}`]);
     assert.deepEqual(await refused({ headers: { 'X-One': 'a', 'x-one': 'b' } }), [
-      'tools[0].headers.x-one: this header is given twice',
+      'tools[0].headers.x-one: this header is set twice',
     ]);
   });
 
@@ -114,7 +114,7 @@ describe('a configuration that would be dangerous', () => {
   });
 
   it('[find D5] says which variable lets an operator make an exception, and what to set it to', async () => {
-    const exception = (entry: string) => `; the operator of the service can allow it: EGRESS_ALLOW=${entry}`;
+    const exception = (entry: string) => `; the operator can allow it with EGRESS_ALLOW=${entry}`;
     const cases: [url: string, problem: string][] = [
       [
         'https://localhost/',
@@ -124,7 +124,7 @@ describe('a configuration that would be dangerous', () => {
       ['http://localhost:9000/', `found http://; allowed: https://${exception('localhost:9000')}`],
       [
         'https://db.example.com:5432/',
-        `found port 5432; allowed: web ports, which are 443, 8443 and the like${exception('db.example.com:5432')}`,
+        `found port 5432; allowed: web ports such as 443 and 8443${exception('db.example.com:5432')}`,
       ],
       [
         'https://10.1.2.3:8443/',
@@ -196,19 +196,19 @@ describe('a configuration that would be dangerous', () => {
       ]),
     );
     const unsupported = /this keyword is not supported/;
-    const lookAround = /a\.pattern: found ".*", which has "\(\?=", a look around, which can take exponential time/;
-    const large = /unfolds to more than 2000 schemas$/;
+    const lookAround = /a\.pattern: found ".*", which has "\(\?=", a lookaround, which can take exponential time/;
+    const large = /expands to more than 2000 schemas$/;
     const tooDeep = /: nested deeper than 32 levels$/;
     const cases: [schema: Json, said: RegExp][] = [
       [{ a: { type: 'string', ...evil } }, lookAround],
       [root({ a: evil }), lookAround],
       [root({ a: { patternProperties: { '^(a+)+$': {} } } }), unsupported],
-      [root({ a: { $ref: '#/examples/0' } }, { examples: [evil] }), /no schema is there$/],
-      [root({ a: { $ref: '#/default' } }, { default: evil }), /no schema is there$/],
-      [root({ a: { $ref: '#/$defs/missing' } }), /no schema is there$/],
+      [root({ a: { $ref: '#/examples/0' } }, { examples: [evil] }), /it does not refer to a schema$/],
+      [root({ a: { $ref: '#/default' } }, { default: evil }), /it does not refer to a schema$/],
+      [root({ a: { $ref: '#/$defs/missing' } }), /it does not refer to a schema$/],
       [root({ a: { $ref: 'https://evil.example/schema' } }), /allowed: a reference into this schema/],
-      [root({ a: { $ref: '#/properties/a' } }), /leads back to itself/],
-      [root({ a: { $ref: '#' } }), /leads back to itself/],
+      [root({ a: { $ref: '#/properties/a' } }), /is recursive/],
+      [root({ a: { $ref: '#' } }), /is recursive/],
       [root({ a: { $ref: '#/$defs/d0' } }, { $defs: { ...doubling, d30: {} } }), large],
       [many, /found 5000 arguments; allowed: at most 100$/],
       [root(many), /found 5000 arguments; allowed: at most 100$/],

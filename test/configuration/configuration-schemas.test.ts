@@ -119,7 +119,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
     ]);
     assert.deepEqual(await of({ in: 'path' }), [`${at}.in: "path" needs the token :a in the path of url`]);
     assert.deepEqual(await of({ in: 'header' }, { headers: { A: 'x' } }), [
-      `${at}: this header is set already by headers, authentication or another argument`,
+      `${at}: this header is already set by headers, authentication, or another argument`,
     ]);
     const host = await refused({ input_schema: { Host: { type: 'string', in: 'header' } } });
     assert.match(host.join(), /^tools\[0\]\.input_schema\.Host: this header is set by the service/);
@@ -137,7 +137,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
     assert.match(await problem({ body: 'payload', method: 'HEAD' }), /^tools\[0\]\.body: a HEAD request has no body/);
     assert.match(
       await problem({ body: 'id', url: 'https://api.example.com/:id' }),
-      /^tools\[0\]\.body: "id" stands in the url/,
+      /^tools\[0\]\.body: "id" is already in the url/,
     );
     const typed = (type: string) => ({ headers: { 'Content-Type': type } });
     assert.match(
@@ -235,14 +235,14 @@ describe('the schemas of a tool, and its fields about answers', () => {
   it('[conf 5] response_headers takes each name once, and no headers of cookies or of the connection', async () => {
     assert.deepEqual(await refused({ response_headers: ['Link', 'X-Total-Count', 'etag'] }), []);
     const unfit: [string, RegExp][] = [
-      ['Set-Cookie', /agents never get this header/],
-      ['SET-COOKIE2', /agents never get this header/],
-      ['Connection', /agents never get this header/],
-      ['Transfer-Encoding', /agents never get this header/],
-      ['Proxy-Authenticate', /agents never get this header/],
-      ['X A', /found "X A"; allowed: the name of a header, such as Link$/],
-      ['Link: x', /allowed: the name of a header/],
-      ['Lïnk', /allowed: the name of a header/],
+      ['Set-Cookie', /agents never receive this header/],
+      ['SET-COOKIE2', /agents never receive this header/],
+      ['Connection', /agents never receive this header/],
+      ['Transfer-Encoding', /agents never receive this header/],
+      ['Proxy-Authenticate', /agents never receive this header/],
+      ['X A', /found "X A"; allowed: a header name, such as Link$/],
+      ['Link: x', /allowed: a header name/],
+      ['Lïnk', /allowed: a header name/],
     ];
     for (const [name, message] of unfit) {
       const [problem = '', ...more] = await refused({ response_headers: ['ETag', name] });
@@ -251,7 +251,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
       assert.deepEqual(more, []);
     }
     assert.deepEqual(await refused({ response_headers: ['Link', 'link'] }), [
-      'tools[0].response_headers[1]: this header is named twice',
+      'tools[0].response_headers[1]: this header is listed twice',
     ]);
     for (const wrong of [[], 'Link', [1], Array.from({ length: 21 }, (_, i) => `X-${i}`)])
       assert.match((await refused({ response_headers: wrong })).join(), /^tools\[0\]\.response_headers/);
@@ -262,7 +262,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
     assert.deepEqual(await refused({ redirects: 'follow', method: 'get' }), []);
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
       assert.deepEqual(await refused({ redirects: 'follow', method }), [
-        `tools[0].redirects: found "${method}" as the method; only redirects of GET and HEAD are followed, because another request must not be sent twice; leave it out`,
+        `tools[0].redirects: found "${method}" as the method; only redirects of GET and HEAD are followed, because other requests must not be sent twice; leave this out`,
       ]);
     }
     assert.match((await refused({ redirects: 'always' })).join(), /^tools\[0\]\.redirects: .*allowed: "follow"$/);

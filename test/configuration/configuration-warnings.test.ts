@@ -25,7 +25,7 @@ describe('the warnings of a configuration', () => {
 
   it('[spec 7] POST and PATCH to /rest/v1/ without Prefer: return=representation', async () => {
     const warning =
-      'tools[0].headers: without "Prefer: return=representation" such an upstream answers with an empty 204';
+      'tools[0].headers: without "Prefer: return=representation", such an upstream responds with an empty 204';
     for (const method of ['POST', 'PATCH']) assert.deepEqual(await toolWarnings({ ...rest, method }), [warning]);
     assert.deepEqual(await toolWarnings({ ...rest, method: 'POST', headers: { prefer: 'return=minimal' } }), [warning]);
     const headers = { Prefer: 'return=representation' };
@@ -50,10 +50,13 @@ describe('the warnings of a configuration', () => {
     const nullable = { type: 'object', properties: { a: { type: ['string', 'null'] } }, required: ['a'] };
     for (const method of ['PUT', 'PATCH', 'DELETE']) {
       const left =
-        'may be left out, and then the pair "id" of the URL is left out too: one call may change or delete everything there; make the argument required, or give it a default';
+        'may be left out, and then the pair "id" of the URL is omitted too, so one call may change or delete everything there; make the argument required, or give it a default';
       assert.deepEqual(await of({ method, input_schema: optional }), [`tools[0].input_schema.a: ${left}`]);
       const [ofNull = '', ...more] = await of({ method, input_schema: nullable });
-      assert.match(ofNull, /^tools\[0\]\.input_schema\.a: may be null, and then the pair "id" .* no null in its type$/);
+      assert.match(
+        ofNull,
+        /^tools\[0\]\.input_schema\.a: may be null, and then the pair "id" .* remove null from the type of the argument$/,
+      );
       assert.deepEqual(more, []);
     }
     const sound = [
@@ -73,7 +76,7 @@ describe('the warnings of a configuration', () => {
     const of = (input_schema: Json, more: Json = {}) => toolWarnings({ method: 'DELETE', input_schema, ...more });
     const optional = { type: 'string', optional: true };
     const [report = '', ...more] = await of({ a: optional, b: optional });
-    assert.match(report, /^tools\[0\]\.input_schema: every argument may be left out, .* make one of them required/);
+    assert.match(report, /^tools\[0\]\.input_schema: every argument may be left out, .* make one argument required/);
     assert.deepEqual(more, []);
     assert.deepEqual(await of({ a: optional, b: { type: 'string' } }), []);
     assert.deepEqual(await of({ a: { ...optional, default: 'x' } }), []);
@@ -83,7 +86,7 @@ describe('the warnings of a configuration', () => {
   });
 
   it('[behaviour Configuration] a description under 20 characters', async () => {
-    const report = 'tools[0].description: is under 20 characters; models choose tools by their description';
+    const report = 'tools[0].description: is shorter than 20 characters; models choose tools by their description';
     assert.deepEqual(await toolWarnings({ description: 'd'.repeat(19) }), [report]);
     assert.deepEqual(await toolWarnings({ description: 'd'.repeat(20) }), []);
   });
@@ -104,7 +107,7 @@ describe('the warnings of a configuration', () => {
     const tools = (count: number) => Array.from({ length: count }, (_, i) => toolWith({ name: `t${i}` }));
     assert.deepEqual(await warnings({ tools: tools(40) }), []);
     assert.deepEqual(await warnings({ tools: tools(41) }), [
-      'tools: 41 tools: some clients cut off above 40 (Cursor takes 40, VS Code takes 128, Windsurf takes 100, over all their servers); consider several servers, or tool_mode search',
+      'tools: has 41 tools, but some clients drop tools above 40 (Cursor allows 40, VS Code allows 128, Windsurf allows 100, across all their servers); use several servers, or set tool_mode to search',
     ]);
     assert.deepEqual(await warnings({ tools: [] }), ['tools: the server has no tools yet']);
   });
@@ -114,7 +117,7 @@ describe('the warnings of a configuration', () => {
       Array.from({ length: count }, (_, i) => toolWith({ name: `t${i}`, description: 'd'.repeat(3800) }));
     assert.deepEqual(await warnings({ tools: tools(10) }), []);
     const [report] = await warnings({ tools: tools(11) });
-    const tokens = Number(/^tools: the list of tools costs about (\d+) tokens/.exec(report ?? '')?.[1]);
+    const tokens = Number(/^tools: the tool list uses about (\d+) tokens/.exec(report ?? '')?.[1]);
     assert.ok(tokens > 10_000 && tokens < 12_000, String(report));
   });
 
@@ -125,7 +128,7 @@ describe('the warnings of a configuration', () => {
       authentication,
       oauth: { ...oauth, token_url: 'https://tokens.example.net/token' },
     });
-    assert.match(report ?? '', /^oauth\.token_url: is on another host than authorization_url/);
+    assert.match(report ?? '', /^oauth\.token_url: is on a different host than authorization_url/);
     assert.deepEqual(more, []);
   });
 
@@ -156,7 +159,7 @@ describe('the warnings of a configuration', () => {
     for (const name of ['Authorization', 'apikey', 'X-API-Key']) {
       const [report, ...more] = await toolWarnings({ headers: { [name]: 'plain-key' } });
       assert.equal(
-        report?.startsWith(`tools[0].headers.${name}: looks like a credential in clear text`),
+        report?.startsWith(`tools[0].headers.${name}: looks like a plaintext credential`),
         true,
         String(report),
       );
@@ -204,7 +207,7 @@ describe('the warnings of a configuration', () => {
 
   it('[conf 6] names of arguments that Claude refuses, of which constants are none', async () => {
     const sentence = (names: string) =>
-      `tools[0].input_schema: Arguments whose names have characters other than letters, digits, _ . - (${names}): Claude, Anthropic API and Claude Code refuse the tool; rename the argument and give the name that the API expects as its "wire_name"`;
+      `tools[0].input_schema: Arguments whose names have characters other than letters, digits, _ . - (${names}): Claude, Anthropic API and Claude Code reject the tool; rename the argument and set "wire_name" to the name that the API expects`;
     assert.deepEqual(await ofSchema({ 'filter[name]': text, 'a.b-c_d': text }), [sentence('filter[name]')]);
     assert.deepEqual(await ofSchema({ filter_name: { ...text, wire_name: 'filter[name]' } }), []);
     assert.deepEqual(await ofSchema({ 'filter[name]': { ...text, value: 'constant' } }), []);
@@ -214,15 +217,15 @@ describe('the warnings of a configuration', () => {
     const at = 'tools[0].input_schema: ';
     const object = (more: Json) => ofSchema({ type: 'object', properties: { a: text }, ...more });
     assert.deepEqual(await object({ properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: text } }), [
-      `${at}$ref (a): VS Code and Gemini CLI may not follow it; write the schema where it is used`,
+      `${at}$ref (a): VS Code and Gemini CLI may not resolve it; inline the schema where it is used`,
     ]);
     const root = `${at}oneOf, anyOf, allOf or not at the root of the schema`;
     const advice =
-      'Claude, Anthropic API, ChatGPT and OpenAI API refuse the tool, Claude Code and Codex leave the tool or its arguments out; declare the arguments in properties, and describe in words which of them go together';
+      'Claude, Anthropic API, ChatGPT and OpenAI API reject the tool, Claude Code and Codex omit the tool or its arguments; declare the arguments in properties, and explain in the description which of them belong together';
     assert.deepEqual(await object({ anyOf: [{ required: ['a'] }] }), [`${root} (anyOf): ${advice}`]);
     assert.deepEqual(await object({ properties: { a: { anyOf: [text, { type: 'null' }] } } }), []);
     const items =
-      'VS Code, ChatGPT and OpenAI API refuse the tool; say what the entries are, for example "items": {"type": "string"}';
+      'VS Code, ChatGPT and OpenAI API reject the tool; declare the entries, for example "items": {"type": "string"}';
     assert.deepEqual(
       await ofSchema({ ids: { type: 'array' }, deep: { type: 'object', properties: { b: { type: 'array' } } } }),
       [`${at}Arrays without items (ids, deep.b): ${items}`],
@@ -233,12 +236,12 @@ describe('the warnings of a configuration', () => {
   it('[conf 6] names of tools that a client cuts off or its model refuses', async () => {
     const long = 'a'.repeat(56);
     assert.deepEqual(await warnings({ slug: 'things', tools: [toolWith({ name: long })] }), [
-      `tools[0].name: is mcp__things__${long} in Claude Code, which takes 64 characters; make the name of the tool shorter by 5`,
-      `tools[0].name: is things:${long} in Cursor, which takes 60 characters; make the name of the tool shorter by 3`,
-      `tools[0].name: is ${long}_mcp_things in LibreChat, which takes 64 characters; make the name of the tool shorter by 3`,
+      `tools[0].name: is mcp__things__${long} in Claude Code, which allows 64 characters; shorten the tool name by 5`,
+      `tools[0].name: is things:${long} in Cursor, which allows 60 characters; shorten the tool name by 3`,
+      `tools[0].name: is ${long}_mcp_things in LibreChat, which allows 64 characters; shorten the tool name by 3`,
     ]);
     assert.deepEqual(await toolWarnings({ name: 'things.get' }), [
-      'tools[0].name: has a dot, which the models of Claude, ChatGPT, OpenAI API and Anthropic API refuse; write _ instead',
+      'tools[0].name: has a dot, which the models of Claude, ChatGPT, OpenAI API and Anthropic API reject; use _ instead',
     ]);
     const off = [toolWith({ name: 'things.get', input_schema: { 'a[b]': text }, disabled: true }), toolWith()];
     assert.deepEqual(await warnings({ tools: off }), []);
@@ -251,17 +254,17 @@ describe('the warnings of a configuration', () => {
     const [asked, ...others] = await hints('DELETE', { readOnlyHint: true, destructiveHint: false });
     assert.equal(
       asked,
-      'tools[0].annotations.readOnlyHint: calls DELETE a reading request, so clients send it without asking the person',
+      'tools[0].annotations.readOnlyHint: marks DELETE as read-only, so clients send it without asking the person',
     );
     assert.deepEqual(others, []);
     assert.deepEqual(await hints('POST', { readOnlyHint: true, destructiveHint: true }), [
-      'tools[0].annotations.destructiveHint: contradicts readOnlyHint; clients then ignore it, so say false to one of the two',
+      'tools[0].annotations.destructiveHint: contradicts readOnlyHint, so clients ignore it; set one of the two to false',
     ]);
     assert.deepEqual(await hints('GET', { readOnlyHint: false }), [
-      'tools[0].annotations.readOnlyHint: says that this GET may change something; clients and proxies may send a GET again, so use another method where the API has one for this, or correct the hint',
+      'tools[0].annotations.readOnlyHint: declares that this GET may change data, but clients and proxies may repeat a GET; use another method if the API has one, or correct the hint',
     ]);
     const repeated =
-      'tools[0].annotations.idempotentHint: says that this POST may be repeated; without an Idempotency-Key, in headers or as an argument, make sure that the API does nothing twice';
+      'tools[0].annotations.idempotentHint: declares that this POST may be repeated, but the tool has no Idempotency-Key; add one to headers or as an argument, or make sure that the API ignores repeated requests';
     assert.deepEqual(await hints('POST', { idempotentHint: true }), [repeated]);
     for (const more of [
       { headers: { 'Idempotency-Key': 'fixed' } },
@@ -278,30 +281,27 @@ describe('the warnings of a configuration', () => {
 
   it('[conf 6] paths in another notation, which find nothing, with the right spelling', async () => {
     const path =
-      'a path is names and numbers of items joined by dots, and a backslash takes the character behind it as it is';
+      'a path consists of names and item numbers separated by dots, and a backslash escapes the next character';
     const transforms: [written: string, instead: string][] = [
-      ['data[0].name', '; write "data.0.name"'],
-      ['$.data', '; write "data"'],
-      ['$', '; write "."'],
-      ['$[\'data\']["a.b"]', '; write "data.a\\\\.b"'],
-      ['#/data/0', '; write "data.0"'],
-      ['/data/items', '; write "data.items"'],
-      ['data?.items', '; write "data.items"'],
-      [' data', '; write "data"'],
-      [
-        'items[*].name',
-        ', and leads to one value; write "items", and response_fields: ["name"] for fields of each item',
-      ],
-      ['.items[]', ', and leads to one value; write "items"'],
-      ['[].id', ', and leads to one value; write ".", and response_fields: ["id"] for fields of each item'],
-      ['data.*.a.b', ', and leads to one value; write "data", and response_fields: ["a.b"] for fields of each item'],
+      ['data[0].name', '; use "data.0.name"'],
+      ['$.data', '; use "data"'],
+      ['$', '; use "."'],
+      ['$[\'data\']["a.b"]', '; use "data.a\\\\.b"'],
+      ['#/data/0', '; use "data.0"'],
+      ['/data/items', '; use "data.items"'],
+      ['data?.items', '; use "data.items"'],
+      [' data', '; use "data"'],
+      ['items[*].name', ', and selects one value; use "items", and response_fields: ["name"] for fields of each item'],
+      ['.items[]', ', and selects one value; use "items"'],
+      ['[].id', ', and selects one value; use ".", and response_fields: ["id"] for fields of each item'],
+      ['data.*.a.b', ', and selects one value; use "data", and response_fields: ["a.b"] for fields of each item'],
     ];
     for (const [response_transform, instead] of transforms)
       assert.deepEqual(await toolWarnings({ response_transform }), [`tools[0].response_transform: ${path}${instead}`]);
     for (const [field, instead] of [
-      ['items[*].name', '; write "items.name", which is kept of every item of a list'],
-      ['items[].a[0].b', '; write "items.a.0.b", which is kept of every item of a list'],
-      ['$', '; leave response_fields out to keep everything'],
+      ['items[*].name', '; use "items.name", which applies to every item of a list'],
+      ['items[].a[0].b', '; use "items.a.0.b", which applies to every item of a list'],
+      ['$', '; leave response_fields out to keep the whole response'],
     ])
       assert.deepEqual(await toolWarnings({ response_fields: ['id', field] }), [
         `tools[0].response_fields[1]: ${path}${instead}`,
@@ -315,10 +315,10 @@ describe('the warnings of a configuration', () => {
     const judged = (fields: string[], schema: Json = output_schema) =>
       toolWarnings({ response_fields: fields, output_schema: schema });
     assert.deepEqual(await judged(['nam', 'name.first']), [
-      'tools[0].response_fields[0]: output_schema has no property nam, so this matches nothing that it describes; did you mean `name`?',
+      'tools[0].response_fields[0]: output_schema has no property nam, so this selects nothing that it describes; did you mean `name`?',
     ]);
     assert.deepEqual(await judged(['id']), [
-      'tools[0].response_fields: leave out name, which output_schema requires, so every answer would be refused; keep it, or take it out of required',
+      'tools[0].response_fields: omit name, which output_schema requires, so every result would be rejected; add it here, or remove it from required',
     ]);
     assert.deepEqual(await judged(['name', 'id.x']), []);
     assert.deepEqual(await judged(['anything'], { type: 'object' }), []);
@@ -331,12 +331,12 @@ describe('the warnings of a configuration', () => {
       [`Bearer ${shell}`, shell],
     ]) {
       assert.deepEqual(await toolWarnings({ headers: { 'X-Auth': value } }), [
-        `tools[0].headers.X-Auth: \`${found}\` is sent as it stands; write {{TOKEN}} for a variable or a secret`,
+        `tools[0].headers.X-Auth: \`${found}\` is sent literally; use {{TOKEN}} for a variable or a secret`,
       ]);
     }
     const config = { headers: { 'X-Team': '{TEAM}' } };
     assert.deepEqual(await warnings(config), [
-      'headers.X-Team: `{TEAM}` is sent as it stands; write {{TEAM}} for a variable or a secret',
+      'headers.X-Team: `{TEAM}` is sent literally; use {{TEAM}} for a variable or a secret',
     ]);
     assert.deepEqual(await toolWarnings({ headers: { 'X-Json': '{"a":1}', 'X-Empty': '{}' } }), []);
   });

@@ -22,16 +22,16 @@ const tenMistakes: Json = {
 };
 const tenReports = [
   'name: found ""; allowed: at least 1 character',
-  'slug: found "Not A Slug"; allowed: 3 to 63 lower-case letters, digits and single hyphens between them',
+  'slug: found "Not A Slug"; allowed: 3 to 63 lower-case letters and digits, with single hyphens between them',
   'descripton: unknown field; did you mean `description`?',
   'authentication.type: found "bearer"; allowed: "Bearer", "ApiKey", "Basic", "QueryParam", "Cookie", "ClientCredentials", "AwsSigV4"',
   'oauth.scope: unknown field; did you mean `scopes`?',
-  'tools[0].method: found "TRACE"; allowed: GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS, QUERY, PROPFIND, REPORT, SEARCH, COPY, MOVE, or another method of HTTP except CONNECT and TRACE',
+  'tools[0].method: found "TRACE"; allowed: GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS, QUERY, PROPFIND, REPORT, SEARCH, COPY, MOVE, or another HTTP method except CONNECT and TRACE',
   'tools[1].name: found "get thing"; allowed: 1 to 64 letters, digits, _ . -',
   'tools[1].timeout_ms: found 20001; allowed: at most 20000',
   'tools[2].metod: unknown field; did you mean `method`?',
   'tools[2].url: `:id` looks like a token, but input_schema has no such argument',
-  'tools[3].headers.Host: this header is set by the service or by HTTP itself; leave it out',
+  'tools[3].headers.Host: this header is set by the service or by HTTP itself; remove it',
 ];
 
 describe('a configuration', () => {
@@ -138,12 +138,12 @@ describe('a configuration', () => {
     assert.match(problems[1] ?? '', /^description: found "d+…"; allowed: at most 2000 characters$/);
     const tools = Array.from({ length: 1001 }, (_, i) => toolWith({ name: `t${i}` }));
     assert.deepEqual((await judge(configWith({ tools }))).problems, [
-      'tools: 1001 tools; allowed: 1000; make several servers, or ask the operator of the service for more',
+      'tools: 1001 tools; allowed: 1000; split them into several servers, or ask the operator for a higher quota',
     ]);
     assert.equal((await judge(configWith({ tools: tools.slice(1) }))).valid, true);
     const twice = [toolWith(), toolWith({ name: 'other' }), toolWith()];
     assert.deepEqual((await judge(configWith({ tools: twice }))).problems, [
-      'tools[2].name: "get_thing" is the name of tools[0] already',
+      'tools[2].name: "get_thing" is already the name of tools[0]',
     ]);
     assert.match((await judge(configWith({ name: 'a\u202eb' }))).problems.join(), /^name: .*invisible character/);
   });
@@ -190,16 +190,13 @@ describe('a configuration', () => {
     for (const type of ['Bearer', 'ApiKey', 'Basic']) {
       assert.equal(await of({ type }), '');
       assert.equal(await of({ type, header: 'X-Api-Key' }), '');
-      assert.match(
-        await of({ type, query_key: 'k' }),
-        /^authentication\.query_key: only together with type QueryParam/,
-      );
+      assert.match(await of({ type, query_key: 'k' }), /^authentication\.query_key: requires type QueryParam/);
     }
     assert.equal(await of({ type: 'QueryParam' }), '');
     assert.equal(await of({ type: 'QueryParam', query_key: 'k' }), '');
     assert.match(
       await of({ type: 'QueryParam', header: 'X' }),
-      /^authentication\.header: not together with type QueryParam/,
+      /^authentication\.header: cannot be combined with type QueryParam/,
     );
     assert.match(
       await of({ type: 'QueryParam', query_key: 'a&b' }),
@@ -225,6 +222,6 @@ describe('a configuration', () => {
       /^oauth\.client_secret: found a value of the wrong form; allowed: a string/,
     );
     const both = configWith({ oauth, authentication: { type: 'Bearer', token: '{{T}}' } });
-    assert.match((await judge(both)).problems.join(), /^authentication\.token: not together with oauth/);
+    assert.match((await judge(both)).problems.join(), /^authentication\.token: cannot be combined with oauth/);
   });
 });

@@ -181,7 +181,7 @@ describe('[conf 9] the digits of numbers in a configuration', () => {
     await run('apply', exported, '--yes');
     assert.equal(await sent('from-yaml'), body);
     const notJson = file('not-json.yaml', 'name: A\nslug: not-json\nlimits: { concurrency: .inf }\ntools: []\n');
-    assert.match((await toolhost(['check', notJson], { env })).stdout, /\.inf is no number of JSON/);
+    assert.match((await toolhost(['check', notJson], { env })).stdout, /\.inf is not a JSON number/);
   });
 
   it('stay in what is imported, and when it is imported again', async () => {

@@ -122,7 +122,7 @@ for (const engine of engines) {
       assert.match(near.said, /has no secret APIKEY; did you mean `API_KEY`\?/);
       assert.match((await detail('DELETE', '/servers/with-secrets/secrets/OTHER')).said, /; it has: API_KEY$/);
       const version = await detail('POST', '/servers/with-secrets/versions/9/restore');
-      assert.match(version.said, /has no version 9; the current one is 1, /);
+      assert.match(version.said, /has no version 9; the current version is 1, /);
     });
 
     it('[find D5] a slug of one’s own says that it can be updated, and another’s says nothing', async () => {
@@ -132,10 +132,10 @@ for (const engine of engines) {
       assert.equal(problem?.path, 'slug');
       assert.match(
         String(problem?.message),
-        /"projects" is taken by a server of yours; .*updateMcpServer.*PUT \/api\/v1\/servers\/projects.*toolhost servers update/,
+        /"projects" is used by a server of this workspace; .*updateMcpServer.*PUT \/api\/v1\/servers\/projects.*toolhost servers update/,
       );
       const theirs = await toolhost.rest('POST', '/servers', { body: serverAt('weather-api', origin) });
-      assert.equal(String(theirs.body.detail), 'slug: "weather-api" is taken or was used before; choose another');
+      assert.equal(String(theirs.body.detail), 'slug: "weather-api" is taken or was used before; choose another slug');
     });
 
     it('[find D3] a key is not made for an unknown server', async () => {

@@ -48,14 +48,14 @@ describe('[conf 6] inputs of a configuration at the edge of what is allowed', ()
 
   it('says which sign a URL may not have, and where', async () => {
     assert.deepEqual(await problems({ url: 'https://api.example.com/a b' }), [
-      'tools[0].url: has a space behind "https://api.example.com/a"; write %20, or take it out',
+      'tools[0].url: has a space after "https://api.example.com/a"; write %20, or remove it',
     ]);
-    assert.match((await problems({ url: 'https://api.example.com/a\\b' })).join(), /has a backslash behind .*%5C/);
+    assert.match((await problems({ url: 'https://api.example.com/a\\b' })).join(), /has a backslash after .*%5C/);
     assert.match((await problems({ url: ' https://api.example.com/a' })).join(), /has a space at its beginning/);
     assert.match((await problems({ url: '/a\tb' }, { base_url: 'https://api.example.com' })).join(), /has white space/);
     assert.match(
       (await problems({ url: '/a' }, { base_url: 'https://api.example.com/x y' })).join(),
-      /^base_url: has a space behind/,
+      /^base_url: has a space after/,
     );
   });
 
@@ -78,7 +78,7 @@ describe('[conf 6] inputs of a configuration at the edge of what is allowed', ()
         url: 'https://api.example.com/a/:id',
         input_schema: input_schema(location),
       });
-      assert.match(problem ?? '', /^tools\[0\]\.input_schema\.id\.in: the url has the token :id/);
+      assert.match(problem ?? '', /^tools\[0\]\.input_schema\.id\.in: the value already goes to the token :id/);
       assert.deepEqual(more, []);
     }
     assert.deepEqual(

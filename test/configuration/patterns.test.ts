@@ -166,22 +166,22 @@ describe('patterns', () => {
 
     it('[conf 5] a pattern that cannot be run in linear time is a problem that says what to write instead', async () => {
       const cases: [string, RegExp][] = [
-        ['^(?!x)', /: found "\^\(\?!x\)", which has "\(\?!", a look around, .*; write what is allowed instead/],
-        ['(?<=x)y', /has "\(\?<=", a look around/],
-        ['(a)\\1', /has "\\1", a reference to a group, .*; write what is allowed without it$/],
-        ['(?<n>a)\\k<n>', /has "\\k", a reference to a group/],
-        ['(?i:a)', /has "\(\?i:", which sets flags; write \[Aa\] instead of flags$/],
-        ['(', /which is not a regular expression of ECMAScript$/],
-        ['a{2,1}', /is not a regular expression/],
+        ['^(?!x)', /: found "\^\(\?!x\)", which has "\(\?!", a lookaround, .*; match the allowed text instead/],
+        ['(?<=x)y', /has "\(\?<=", a lookaround/],
+        ['(a)\\1', /has "\\1", a backreference, .*; match the allowed text without it$/],
+        ['(?<n>a)\\k<n>', /has "\\k", a backreference/],
+        ['(?i:a)', /has "\(\?i:", which sets flags; use \[Aa\] instead of flags$/],
+        ['(', /which is not an ECMAScript regular expression$/],
+        ['a{2,1}', /is not an ECMAScript regular expression/],
         ['\\p{Nope}', /has "\\p\{Nope\}"; allowed: \\p\{…\} of L, Letter/],
         ['a{9999}', /has \{9999\}; allowed: counts of at most 5000, or maxLength$/],
         [
           '(a{100}){100}',
-          /repeats too much: written out it has more than 5000 parts; use smaller counts, \* or \+, or maxLength$/,
+          /repeats too much: it expands to more than 5000 instructions; use smaller counts, \* or \+, or maxLength$/,
         ],
-        ['(){5000}{0}', /is not a regular expression/],
+        ['(){5000}{0}', /is not an ECMAScript regular expression/],
         ['(?:(?:){5000}){5000}', /repeats too much/],
-        [`${'('.repeat(60)}a${')'.repeat(60)}`, /has groups within groups; allowed: at most 50 levels$/],
+        [`${'('.repeat(60)}a${')'.repeat(60)}`, /has nested groups; allowed: at most 50 levels$/],
       ];
       for (const [pattern, message] of cases) {
         const [problem = '', ...more] = await problems(pattern);
@@ -208,7 +208,7 @@ describe('patterns', () => {
         },
       });
       const expected =
-        'found 20800 characters of patterns; allowed: at most 20000 in a schema; write shorter patterns, or leave some to the API';
+        'found 20800 characters of patterns; allowed: at most 20000 per schema; write shorter patterns, or let the API check some values';
       for (const field of ['input_schema', 'output_schema']) {
         assert.deepEqual(await toolProblems(one.toolhost, { method: 'POST', [field]: long(25) }), []);
         const problems = await toolProblems(one.toolhost, { method: 'POST', [field]: long(26) });
@@ -226,13 +226,13 @@ describe('patterns', () => {
       assert.notEqual((await one.call(slug, { id: 'AB-12' })).isError, true);
       assert.equal(
         await one.refused(slug, { id: 'ab' }),
-        'The arguments do not fit: id: found "ab"; pattern "^[A-Z]{2}-\\\\d+$" is not met',
+        'The arguments are invalid: id: found "ab"; pattern "^[A-Z]{2}-\\\\d+$" is not met',
       );
       one.upstream.on('GET /answer', () => ({ body: { id: 'xy' } }));
       const output_schema = { type: 'object', properties: { id: { type: 'string', pattern: '^x$' } } };
       assert.match(
         errorOf(await one.call(await one.serve({ url: '/answer', output_schema }))),
-        /does not fit output_schema/,
+        /does not match output_schema/,
       );
       const full = { type: 'object', properties: { id: { type: 'string', pattern: 'y$' } } };
       assert.equal(textOf(await one.call(await one.serve({ url: '/answer', output_schema: full }))), '{"id":"xy"}');

@@ -170,20 +170,20 @@ describe('base_url, headers and variables of a server', () => {
   it('[conf 3] each mistake is a problem with its fix, at its own field and once', async () => {
     const tools = [toolAt('/a'), { ...toolAt('/b'), name: 'b' }];
     const cases: [Json, RegExp[]][] = [
-      [{ tools: [toolAt('/a')] }, [/^tools\[0\]\.url: begins with a slash, which needs base_url; set base_url/]],
+      [{ tools: [toolAt('/a')] }, [/^tools\[0\]\.url: begins with a slash, which requires base_url; set base_url/]],
       [{ tools, base_url: '/v1' }, [/^base_url: not a URL; allowed: https/]],
       [{ tools, base_url: 'https://api.example/v1?x=1' }, [/^base_url: has a query; allowed: /]],
-      [{ tools, base_url: 'https://api.example/v1#x' }, [/^base_url: a URL of a request has no #fragment/]],
+      [{ tools, base_url: 'https://api.example/v1#x' }, [/^base_url: a request URL must not have a #fragment/]],
       [{ tools, base_url: 'https://10.0.0.1/v1' }, [/^base_url: /]],
       [{ tools, base_url: 'https://u:p@api.example/v1' }, [/^base_url: .*user name/]],
       [
         { tools, base_url: 'https://{{HOST}}/v1' },
-        [/^base_url: {{HOST}} stands in the host, which only a variable can fill/],
+        [/^base_url: {{HOST}} is in the host, where only variables are allowed/],
       ],
-      [{ tools: [toolAt('https://api.example:{{P}}/x')] }, [/^tools\[0\]\.url: {{P}} stands in the host/]],
+      [{ tools: [toolAt('https://api.example:{{P}}/x')] }, [/^tools\[0\]\.url: {{P}} is in the host/]],
       [
         { tools: [toolAt('https://api.example/x?{{P}}=1')] },
-        [/^tools\[0\]\.url: a secret cannot stand in a query name/],
+        [/^tools\[0\]\.url: a secret is not allowed in a query name/],
       ],
       [{ tools, base_url: 'https://{{h}}/v1', variables: { h: { value: '169.254.169.254' } } }, [/^base_url: /]],
       [
@@ -193,7 +193,7 @@ describe('base_url, headers and variables of a server', () => {
       [{ tools: [toolAt('{{api}}/x')], variables: { api: { value: 'http://192.168.1.1' } } }, [/^tools\[0\]\.url: /]],
       [
         { tools, base_url: 'https://api.example', variables: { a: { value: '{{b}}' }, 'c-d': { value: 'x' } } },
-        [/^variables\.a\.value: holds {{ or }}/, /^variables\.c-d: allowed as a name/],
+        [/^variables\.a\.value: contains {{ or }}/, /^variables\.c-d: allowed as a name/],
       ],
       [
         { tools, base_url: 'https://api.example', variables: { a: { value: 'x', enum: ['y', 'z'] } } },
@@ -205,7 +205,7 @@ describe('base_url, headers and variables of a server', () => {
       ],
       [
         { tools, base_url: 'https://api.example', headers: { Host: 'x', 'X-A': '{{a b}}' } },
-        [/^headers\.Host: this header is set by the service/, /^headers\.X-A: a placeholder is/],
+        [/^headers\.Host: this header is set by the service/, /^headers\.X-A: allowed as a placeholder: /],
       ],
       [
         { tools, base_url: 'https://api.example', headers: { 'X-A': '{{a}}' }, variables: { a: { value: 'ü→' } } },
@@ -229,7 +229,7 @@ describe('base_url, headers and variables of a server', () => {
     const inHeader = { input_schema: { 'X-A': { type: 'string', in: 'header' } } };
     assert.deepEqual(
       await problemsOf({ base_url: 'https://api.example', headers: { 'x-a': '1' }, tools: [toolAt('/a', inHeader)] }),
-      ['tools[0].input_schema.X-A: this header is set already by headers, authentication or another argument'],
+      ['tools[0].input_schema.X-A: this header is already set by headers, authentication, or another argument'],
     );
   });
 
@@ -314,19 +314,23 @@ describe('base_url, headers and variables of a server', () => {
         ...more,
       },
     });
-    const filled = (length: number, most: number) => `has ${length} characters when filled; allowed: ${most}`;
+    const filled = (length: number, most: number) =>
+      `has ${length} characters after {{NAME}} is replaced; allowed: ${most}`;
 
     it('[conf 3] in every field, which the check of a configuration names', async () => {
       assert.deepEqual((await problemsOfFilling({ headers: { 'x-0': times(490) }, tools: [tool()] })).slice(0, 1), [
         `headers.x-0: ${filled(245_000, 16_384)}`,
       ]);
       const headers = Object.fromEntries([1, 2, 3, 4, 5].map((n) => [`x-${n}`, times(30)]));
-      assert.match((await problemsOfFilling({ headers, tools: [tool()] }))[0] ?? '', /^headers: variables fill 75000 /);
+      assert.match(
+        (await problemsOfFilling({ headers, tools: [tool()] }))[0] ?? '',
+        /^headers: variables insert 75000 /,
+      );
       const ofTool: [Json, string][] = [
         [{ headers: { 'x-0': times(33) } }, `headers.x-0: ${filled(16_500, 16_384)}`],
         [{ url: `${staging.url}/${times(5)}` }, `url: ${filled(staging.url.length + 2501, 2048)}`],
-        [constant(132), 'input_schema: variables fill 66000 characters of it; allowed: 65536'],
-        [{ body_template: [{ a: times(66) }, times(66)] }, 'body_template: variables fill 66000 characters of it'],
+        [constant(132), 'input_schema: variables insert 66000 characters; allowed: 65536'],
+        [{ body_template: [{ a: times(66) }, times(66)] }, 'body_template: variables insert 66000 characters'],
       ];
       for (const [more, expected] of ofTool) {
         const [found = '', ...others] = await problemsOfFilling({ tools: [post(more)] });
@@ -348,7 +352,7 @@ describe('base_url, headers and variables of a server', () => {
       });
       assert.match(
         (await problemsOfFilling(view(times(132))))[0] ?? '',
-        /^views\.one.*a: variables fill 66000 characters/,
+        /^views\.one.*a: variables insert 66000 characters/,
       );
       await filling({ ...view(times(131)), headers: { 'x-0': times(32) } });
     });
@@ -356,7 +360,7 @@ describe('base_url, headers and variables of a server', () => {
     it('[conf 3] in all fields together, also when a tool is added', async () => {
       const full = (tools: number) => ({ tools: many(tools, () => post(constant(131))) });
       const slug = await filling(full(64));
-      const whole = 'variables and base_url fill 4257500 characters in all fields together; allowed: 4194304';
+      const whole = 'variables and base_url insert 4257500 characters in total; allowed: 4194304';
       assert.ok((await problemsOfFilling(full(65)))[0]?.startsWith(`: ${whole}`));
       const added = await toolhost.rest('POST', `/servers/${slug}/tools`, { body: post(constant(131)) });
       assert.deepEqual([added.status, added.text.includes(whole)], [400, true], added.text);
@@ -364,17 +368,17 @@ describe('base_url, headers and variables of a server', () => {
       await filling({ ...base, tools: many(300, (n) => toolAt(`/${n}`)) });
       const crowded = { variables: { V: { value: '' } }, tools: many(51, () => post(constant(990))) };
       assert.deepEqual(await problemsOfFilling(crowded), [
-        ': has 50490 placeholders {{NAME}} in all fields together; allowed: 50000',
+        ': has 50490 placeholders {{NAME}} in total; allowed: 50000',
       ]);
     });
 
     it('[conf 3] in a call where secrets fill a header or a credential', async () => {
       const secrets = { S: 's'.repeat(6000) };
       const failing: [Json, RegExp][] = [
-        [{ tools: [tool({ headers: { 'x-0': '{{S}}{{S}}{{S}}' } })] }, /header x-0 has more than 16384 characters/],
+        [{ tools: [tool({ headers: { 'x-0': '{{S}}{{S}}{{S}}' } })] }, /header x-0 is longer than 16384 characters/],
         [
           { tools: [tool()], authentication: { type: 'Bearer', token: '{{S}}{{S}}{{S}}' } },
-          /token of a credential has more than 16384 characters/,
+          /token has more than 16384 characters/,
         ],
       ];
       for (const [config, expected] of failing) {

@@ -43,10 +43,10 @@ describe('the views of a configuration', () => {
   it('have names that are no paths of the login [agent 2]', async () => {
     const view = { tools: ['get_order'] };
     assert.deepEqual(await problems({ token: view }), [
-      'views.token: "token" is the path of a page of the login; choose another name for the view',
+      'views.token: "token" is reserved for a login page; choose another name for the view',
     ]);
     const [wrong = ''] = await problems({ 'Nightly Job': view });
-    assert.match(wrong, /^views\.Nightly Job: not a name of a view; allowed: 1 to 40 .*did you mean `nightly-job`/);
+    assert.match(wrong, /^views\.Nightly Job: not a valid view name; allowed: 1 to 40 .*did you mean `nightly-job`/);
     for (const name of ['-a', 'a_b', 'a.b', 'ä', '', 'x'.repeat(41), `${'x'.repeat(40)}-`, 'Token']) {
       const found = await problems({ [name]: view });
       assert.equal(found.length, 1, name);
@@ -66,11 +66,11 @@ describe('the views of a configuration', () => {
     assert.deepEqual(await problems(views), [
       'views.a.tools[0]: the server has no tool "get_ordr"; did you mean `get_order`?',
       'views.a.tools[1].name: the server has no tool "nothing"; it has: list_orders, get_order, refund',
-      'views.a.tools[3]: "refund" is named twice; leave one out',
+      'views.a.tools[3]: "refund" is listed twice; remove one',
       'views.a.tags[0]: no tool has the tag "order"; did you mean `orders`?',
-      'views.b: names no tools; give tools, tags, or "read_only": true for every tool that only reads',
-      'views.c: has no tools; name some with tools or tags',
-      'views.d: has no tools: read_only keeps only those that read, and none of these does; name others, or leave read_only out',
+      'views.b: selects no tools; set tools, tags, or "read_only": true for every tool that only reads',
+      'views.c: has no tools; select some with tools or tags',
+      'views.d: has no tools, because read_only keeps only tools that read and none of these does; select others, or leave read_only out',
     ]);
   });
 
@@ -84,7 +84,7 @@ describe('the views of a configuration', () => {
     ]);
     assert.deepEqual(await fixed('get_order', { id: 'x' }), [`${at}.id: found "x"; allowed: integer`]);
     assert.deepEqual(await fixed('refund', { currency: 'GBP', source: 'me', amount: null }), [
-      `${at}.source: is a constant of the tool already, which a view does not change`,
+      `${at}.source: is already a constant of the tool, which a view cannot change`,
       `${at}.currency: found "GBP"; allowed: "EUR", "USD"`,
       `${at}.amount: found null; allowed: number`,
     ]);
@@ -93,11 +93,11 @@ describe('the views of a configuration', () => {
       [],
     );
     assert.deepEqual(await fixed('refund', { currency: '{{CURRENCY}}' }), [
-      `${at}.currency: holds {{CURRENCY}}, which is no variable of the server; a secret belongs into the tool itself, as the value of a constant`,
+      `${at}.currency: contains {{CURRENCY}}, which is not a variable of the server; put a secret into the tool itself, as a constant`,
     ]);
     const authentication = { type: 'QueryParam', query_key: 'api_key', token: '{{KEY}}' };
     assert.deepEqual(await fixed('refund', { api_key: 'x' }, { authentication }), [
-      `${at}.api_key: goes where authentication sends the credential, so it is never sent; leave it out`,
+      `${at}.api_key: has the same location as the credential in authentication, so it is never sent; leave it out`,
     ]);
   });
 
@@ -118,7 +118,7 @@ describe('the views of a configuration', () => {
     assert.deepEqual(await fixed({}, { b: 3 }), []);
     assert.deepEqual(await fixed({}, { b: 'x' }), [`${at}.b: found "x"; allowed: integer`]);
     const why = (text: string) =>
-      `${at}.a: cannot be fixed, because the input_schema of the tool ${text}, which may be about this argument; give the tool a plain list of properties`;
+      `${at}.a: cannot be fixed, because the tool's input_schema ${text}, which may affect this argument; use a plain list of properties`;
     for (const keyword of ['oneOf', 'anyOf', 'allOf']) {
       assert.deepEqual(await fixed({ [keyword]: [{ required: ['a'] }] }, { a: 'x' }), [
         why(`has ${keyword} at its root`),
@@ -144,7 +144,7 @@ describe('the views of a configuration', () => {
     assert.deepEqual(await problems(many), ['views: has too many views; allowed: at most 20']);
     const named = [...tools(), toolWith({ name: 'call_tool' })];
     assert.deepEqual(await problems({ v: { tools: ['call_tool'], tool_mode: 'search' } }, { tools: named }), [
-      'views.v: has the tool "call_tool", the name of a tool that a view in search mode itself offers; leave it out',
+      'views.v: has the tool "call_tool", which is the name of a built-in tool of views in search mode; leave it out',
     ]);
   });
 
@@ -155,8 +155,8 @@ describe('the views of a configuration', () => {
       { tools: all },
     );
     assert.deepEqual(warnings, [
-      'views.v.tools[1]: the tool "get_order" is disabled, so the view does not have it',
-      'views.v.tools[2]: the tool "refund" may change data, so read_only leaves it out; leave its name out too, or set its annotation readOnlyHint',
+      'views.v.tools[1]: the tool "get_order" is disabled, so the view does not include it',
+      'views.v.tools[2]: the tool "refund" may change data, so read_only omits it; remove its name, or set its annotation readOnlyHint',
     ]);
   });
 });

@@ -34,8 +34,8 @@ describe('the files of the built dashboard', () => {
   it('bring the charts and the editor only where they are needed', () => {
     const first = filesOf('index.html').map((file) => readFileSync(join(folder, file), 'utf8'));
     for (const [module, words] of [
-      ['src/calls/call-charts.tsx', 'Half of the calls (p50)'],
-      ['src/servers/tabs/configuration-tab.tsx', 'Before it can be stored'],
+      ['src/calls/call-charts.tsx', 'Median (p50)'],
+      ['src/servers/tabs/configuration-tab.tsx', 'Fix before saving'],
       ['src/servers/editor/json/json-view.tsx', 'cm-lineWrapping'],
     ] as const) {
       const own = filesOf(module).map((file) => readFileSync(join(folder, file), 'utf8'));

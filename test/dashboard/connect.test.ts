@@ -48,7 +48,7 @@ describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
     await toolhost.rest('PUT', '/servers/stored/secrets/KEY', { body: { value: 'of-the-test' } });
     await dashboard.at('/servers/stored/connect', async (page) => {
       assert.match((await snippet(page, 'Claude Code')).code, /YOUR_API_KEY/);
-      await button(page, 'Make a key for this server').click();
+      await button(page, 'Create key for this server').click();
       const shown = page.getByRole('region', { name: 'API key', exact: true });
       await shown.waitFor();
       const key = (await shown.textContent()) ?? '';
@@ -73,7 +73,7 @@ describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
     await dashboard.at('/servers/forwarded/connect', async (page) => {
       const asked: string[] = [];
       page.on('request', (request) => asked.push(request.url() + (request.postData() ?? '')));
-      await field(page, 'Token for the snippets').fill('my-own-token');
+      await field(page, 'Token for snippets').fill('my-own-token');
       assert.match((await snippet(page, 'Claude Code')).code, /my-own-token/);
       assert.ok(!asked.some((text) => text.includes('my-own-token')));
     });
@@ -84,7 +84,7 @@ describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
     await toolhost.createServer(config('unset', { authentication: { type: 'Bearer', token: '{{MISSING}}' } }));
     await dashboard.at('/servers/unset/connect', async (page) => {
       await page.getByRole('heading', { name: 'Connection check', exact: true }).waitFor();
-      await button(page, 'Check the connection').click();
+      await button(page, 'Check connection').click();
       await page.getByRole('img', { name: 'Passed' }).first().waitFor();
       await page.getByRole('img', { name: 'Problem' }).first().waitFor();
       await page

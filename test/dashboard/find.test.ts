@@ -34,8 +34,8 @@ describe('finding things in the dashboard', { concurrency: 2 }, () => {
       await page.getByRole('textbox', { name: 'Find anything' }).fill('rest api');
       await button(page, 'REST API').click();
       await page.getByRole('heading', { level: 1, name: 'REST API' }).waitFor();
-      await button(page, /^Inputs of setServerTags/).click();
-      await page.getByRole('table', { name: 'Inputs of setServerTags' }).getByText('tags').waitFor();
+      await button(page, /^setServerTags parameters/).click();
+      await page.getByRole('table', { name: 'setServerTags parameters' }).getByText('tags *').waitFor();
       await checkPage(page);
     });
   });
@@ -52,7 +52,7 @@ describe('finding things in the dashboard', { concurrency: 2 }, () => {
       await page.getByRole('link', { name: 'The shop' }).waitFor({ state: 'hidden' });
       assert.match(page.url(), /query=Office/);
       await page.getByRole('searchbox').fill('');
-      await choose(page, 'Order', 'By name');
+      await choose(page, 'Sort', 'Name');
       await page.getByRole('link', { name: 'The shop' }).waitFor();
       const names = await page.getByRole('table', { name: 'Servers' }).getByRole('link').allTextContents();
       assert.ok(names.indexOf('The mail') < names.indexOf('The shop'), names.join());
@@ -71,9 +71,9 @@ describe('finding things in the dashboard', { concurrency: 2 }, () => {
       assert.equal(await changes.getByRole('row').count(), 2);
       await checkPage(page);
       await page.getByLabel('To', { exact: true }).fill('2020-01-01');
-      await page.getByText('No change is like this').waitFor();
+      await page.getByText('No matching changes').waitFor();
       await button(page, 'Clear').click();
-      await changes.getByText('Made an API key').first().waitFor();
+      await changes.getByText('Created an API key').first().waitFor();
     });
   });
 

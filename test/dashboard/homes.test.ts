@@ -30,16 +30,16 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
   it('say why a call failed one click from the start', async () => {
     await dashboard.at('/', async (page) => {
       await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor();
-      const failed = page.getByRole('table', { name: 'What failed' }).getByRole('row').filter({ hasText: 'failing' });
+      const failed = page.getByRole('table', { name: 'Failures' }).getByRole('row').filter({ hasText: 'failing' });
       await failed.getByRole('cell', { name: '2', exact: true }).waitFor();
-      await failed.getByText('API answered 503').waitFor();
+      await failed.getByText('API returned 503').waitFor();
       await checkPage(page);
       await button(failed, /^read/).click();
       await dialog(page).getByText('Reason').waitFor();
       await page.keyboard.press('Escape');
       await dialog(page).waitFor({ state: 'hidden' });
       await page.getByRole('table', { name: 'Busiest servers' }).getByRole('link', { name: 'failing' }).click();
-      await page.getByRole('table', { name: 'Most called tools' }).getByRole('link', { name: 'read' }).waitFor();
+      await page.getByRole('table', { name: 'Most-called tools' }).getByRole('link', { name: 'read' }).waitFor();
       await checkPage(page);
     });
   });
@@ -65,7 +65,7 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
       await button(page, 'read').click();
       await field(page, 'Tool description').fill('Typed after');
       await button(page, 'Save').click();
-      await page.getByText('Everything is saved').waitFor();
+      await page.getByText('All changes saved').waitFor();
       await button(page, 'Close').click();
       await tab(page, 'Settings').click();
       assert.equal(await field(page, 'Description').inputValue(), 'Typed before');
@@ -82,14 +82,14 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
     await dashboard.at('/servers/staging', async (page) => {
       await button(page, 'Duplicate to…').click();
       await page.keyboard.type('production');
-      const base = field(dialog(page), 'Base address of the copy');
+      const base = field(dialog(page), 'Copy base URL');
       await base.fill('https://production.example.com');
       const token = dialog(page).getByLabel('authentication.token');
-      assert.equal(await button(dialog(page), 'Create the copy').isDisabled(), true);
+      assert.equal(await button(dialog(page), 'Create copy').isDisabled(), true);
       await token.fill('of-production-0123');
       await dialog(page).getByText('read: address changed').waitFor();
       await checkPage(page);
-      await button(dialog(page), 'Create the copy').click();
+      await button(dialog(page), 'Create copy').click();
       await page.waitForURL('**/servers/production');
       assert.match(JSON.stringify((await copy()).config), /https:\/\/production\.example\.com\/items/);
 
@@ -117,7 +117,7 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
       await checkPage(page);
       await button(page, 'Note version 2').click();
       await field(dialog(page), 'Message').fill('Before the slow API');
-      await button(dialog(page), 'Keep the message').click();
+      await button(dialog(page), 'Save message').click();
       await page.getByRole('cell', { name: 'Before the slow API' }).waitFor();
       await button(page, 'Restore version 2').click();
       await button(dialog(page), 'Restore').click();

@@ -89,9 +89,9 @@ describe('names and descriptions full of markup and hidden characters', { concur
         await button(page, /^Revoke <b>key/).click();
         await isInert(page, 'revoking');
         await page.goto('/servers/hostile/try');
-        await button(page, 'Call the tool').click();
+        await button(page, 'Call tool').click();
         await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
-        await button(page, 'Pick a part of the answer').click();
+        await button(page, 'Pick part of the response').click();
         await isInert(page, 'trying a tool');
       },
       { person },

@@ -40,12 +40,11 @@ for (const view of isWhole ? [wide, narrow] : [wide])
     const link = (name: string) => page.getByRole('link', { name, exact: true });
     /** Goes to another page by the navigation, which a narrow window hides behind a button. */
     async function go(name: string): Promise<void> {
-      const menu = button(page, 'Open the menu');
+      const menu = button(page, 'Open menu');
       if (await menu.isVisible()) await menu.click();
       await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click();
     }
-    const tab = (name: string) =>
-      page.getByRole('navigation', { name: 'About this server' }).getByRole('link', { name });
+    const tab = (name: string) => page.getByRole('navigation', { name: 'Server sections' }).getByRole('link', { name });
     const row = (table: string, text: string | RegExp) =>
       page.getByRole('table', { name: table }).getByRole('row').filter({ hasText: text });
     const url = (path: string) => `http://127.0.0.1:${api.port}${path}`;
@@ -65,29 +64,29 @@ for (const view of isWhole ? [wide, narrow] : [wide])
     });
 
     it("[journey] makes the worked example's server by hand", async () => {
-      await page.getByRole('link', { name: 'By hand' }).click();
+      await page.getByRole('link', { name: 'From scratch' }).click();
       await field(page, 'Name').fill('My work');
       assert.equal(await field(page, 'Slug').inputValue(), 'my-work');
       await field(page, 'Description').fill('Projects and their tasks.');
-      await page.getByRole('radio', { name: 'A stored credential' }).check();
-      await choose(page, 'The token is sent as', /^API key/);
+      await page.getByRole('radio', { name: 'Stored credential' }).check();
+      await choose(page, 'Credential type', /^API key/);
       await field(page, 'Header').fill('apikey');
       await field(page, 'Tool name').fill('list_projects');
       await field(page, 'Tool description').fill('List projects with their ids, oldest first.');
       await field(page, 'URL').fill(url('/rest/v1/projects'));
       await field(page, 'URL').press('Tab');
-      await button(page, 'Add an argument').click();
+      await button(page, 'Add argument').click();
       await field(page, 'Name of argument 1').fill('status');
       await page.getByRole('checkbox', { name: 'status is required' }).uncheck();
       await field(page, 'Description of status').fill('Filter, for example eq.active');
 
-      await button(page, 'Add a tool').click();
+      await button(page, 'Add tool').click();
       await field(page, 'Tool name').fill('create_project');
       await field(page, 'Tool description').fill('Create a project and return it with its new id.');
       await choose(page, 'Method', 'POST');
       await field(page, 'URL').fill(url('/rest/v1/projects'));
       await field(page, 'URL').press('Tab');
-      await button(page, 'Add an argument').click();
+      await button(page, 'Add argument').click();
       await field(page, 'Name of argument 1').fill('name');
       await button(page, 'Create server').click();
       await page.getByText('Your server is running').waitFor();
@@ -104,7 +103,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       await tab('Secrets').click();
       await button(page, 'SERVICE_KEY').click();
       await page.getByLabel(/^Secret value/).fill(exampleToken);
-      await button(page, 'Store secret').click();
+      await button(page, 'Save secret').click();
       await row('Secrets', 'SERVICE_KEY').waitFor();
     });
 
@@ -114,7 +113,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       const outgoing = page.getByRole('region', { name: 'Outgoing request' });
       await outgoing.getByText('GET /rest/v1/projects?status=eq.active HTTP/1.1').waitFor();
       assert.ok(!(await outgoing.textContent())?.includes(exampleToken));
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       const result = page.getByRole('region', { name: 'Result' });
       await result.getByText('OK', { exact: true }).waitFor();
       await result.getByText('active').first().waitFor();
@@ -131,7 +130,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       await code.waitFor();
       apiKey = (await code.textContent()) ?? '';
       await dialog.getByRole('region', { name: 'command for Claude Code' }).getByText(apiKey).waitFor();
-      await button(dialog, 'I have copied it').click();
+      await button(dialog, 'Done').click();
       await row('API keys', 'My agent').getByText('active').waitFor();
       assert.ok(!(await page.content()).includes(apiKey), 'it is shown once');
     });
@@ -139,7 +138,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
     it('[journey] connects a client, and sees its calls arrive while they happen', async () => {
       await page.goto('/servers/my-work/connect');
       await page.getByText(`${toolhost.url}/mcp/my-work`).first().waitFor();
-      await button(page, 'Check the connection').click();
+      await button(page, 'Check connection').click();
       await page.getByRole('img', { name: 'Passed' }).first().waitFor();
       assert.equal(await page.getByRole('img', { name: 'Problem' }).count(), 0);
       await go('Calls');
@@ -194,7 +193,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
     });
 
     it('[journey] signs out, without a complaint of the browser all the while', async () => {
-      const menu = button(page, 'Open the menu');
+      const menu = button(page, 'Open menu');
       if (await menu.isVisible()) await menu.click();
       await page.getByRole('button', { name: /owner/ }).click();
       await page.getByRole('menuitem', { name: 'Sign out' }).click();

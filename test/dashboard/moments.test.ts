@@ -47,7 +47,7 @@ describe('a page that changes while somebody works with it', { concurrency: 2 },
       await saves.stop();
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 3');
-      await page.getByText('Everything is saved').waitFor();
+      await page.getByText('All changes saved').waitFor();
       const { body } = await dashboard.toolhost.rest('GET', '/servers/typed-on');
       assert.equal((body.config as { description: string }).description, 'First text, and a second');
     });
@@ -59,7 +59,7 @@ describe('a page that changes while somebody works with it', { concurrency: 2 },
       await field(page, 'Tool name').fill('read');
       await field(page, 'URL').fill('nowhere');
       await checked(page);
-      await press(page, button(page, 'Add an argument'));
+      await press(page, button(page, 'Add argument'));
       await field(page, 'Name of argument 1').waitFor();
       await page.getByText('Not a URL').first().waitFor();
     });
@@ -72,7 +72,7 @@ describe('a page that changes while somebody works with it', { concurrency: 2 },
       const checks = await holdAnswers(page, 'POST', '/api/v1/check', 'far away');
       await field(page, 'Slug').fill('far away from a slug');
       const answer = await checks.next();
-      await press(page, button(page, 'Add an argument'), answer);
+      await press(page, button(page, 'Add argument'), answer);
       await field(page, 'Name of argument 1').waitFor();
       await page
         .getByText(/found "far away/i)

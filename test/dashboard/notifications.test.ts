@@ -41,29 +41,29 @@ describe('notifications, in the dashboard', () => {
     await dashboard.at('/servers', async (page) => {
       await page.getByRole('link', { name: 'Notifications' }).click();
       await button(page, 'New webhook').click();
-      await field(page, 'Address').fill('http://10.0.0.1/hook');
+      await field(page, 'URL').fill('http://10.0.0.1/hook');
       await button(page, 'Create webhook').click();
-      await saysAtField(field(page, 'Address'), /http/);
-      await field(page, 'Address').fill(`${upstream.url}/hook?token=secret`);
+      await saysAtField(field(page, 'URL'), /http/);
+      await field(page, 'URL').fill(`${upstream.url}/hook?token=secret`);
       await button(page, 'Create webhook').click();
       await page
-        .getByRole('region', { name: 'secret of the webhook' })
+        .getByRole('region', { name: 'webhook secret' })
         .getByText(/^whsec_/)
         .waitFor();
-      await button(page, 'Send a test').click();
+      await button(page, 'Send test').click();
       await toasted(page, `Delivered to ${upstream.url}`);
-      await button(page, 'I have copied it').click();
+      await button(page, 'Done').click();
       assert.equal(upstream.take().at(-1)?.url, '/hook?token=secret');
       await button(page, `Edit ${upstream.url}`).click();
-      await field(page, 'Address').fill(`${upstream.url}/hook?changed`);
-      await page.getByRole('dialog').getByRole('checkbox', { name: 'A key expires' }).uncheck();
-      await page.getByRole('switch', { name: 'On' }).uncheck();
+      await field(page, 'URL').fill(`${upstream.url}/hook?changed`);
+      await page.getByRole('dialog').getByRole('checkbox', { name: 'Key expiring' }).uncheck();
+      await page.getByRole('switch', { name: 'Enabled' }).uncheck();
       await button(page, 'Save webhook').click();
       const webhook = page.getByRole('table', { name: 'Webhooks' }).getByRole('row').nth(1);
       await webhook.getByText('paused').waitFor();
-      assert.doesNotMatch((await webhook.textContent()) ?? '', /A key expires/);
+      assert.doesNotMatch((await webhook.textContent()) ?? '', /Key expiring/);
       await button(page, `Edit ${upstream.url}`).click();
-      await page.getByRole('switch', { name: 'On' }).check();
+      await page.getByRole('switch', { name: 'Enabled' }).check();
       await button(page, 'Save webhook').click();
       await webhook.getByText('paused').waitFor({ state: 'hidden' });
       await button(page, `Test ${upstream.url}`).click();
@@ -71,33 +71,33 @@ describe('notifications, in the dashboard', () => {
       assert.equal(upstream.take().at(-1)?.url, '/hook?changed');
       const elsewhere = 'https://hooks.example.com';
       await button(page, `Edit ${upstream.url}`).click();
-      await field(page, 'Address').fill(`${elsewhere}/hook`);
+      await field(page, 'URL').fill(`${elsewhere}/hook`);
       await button(page, 'Save webhook').click();
       await page
-        .getByRole('region', { name: 'secret of the webhook' })
+        .getByRole('region', { name: 'webhook secret' })
         .getByText(/^whsec_/)
         .waitFor();
-      await button(page, 'I have copied it').click();
+      await button(page, 'Done').click();
       await button(page, `Edit ${elsewhere}`).click();
-      await field(page, 'Address').fill(`${upstream.url}/hook`);
+      await field(page, 'URL').fill(`${upstream.url}/hook`);
       await button(page, 'Save webhook').click();
-      await button(page, 'I have copied it').click();
+      await button(page, 'Done').click();
       const key = await toolhost.key();
       for (let call = 0; call < 20; call++) await toolhost.callTool('shop', key, 'read', { count: call });
       await toolhost.rest('GET', '/calls');
       await look();
       await page.reload();
-      const told = page.getByRole('table', { name: 'What was told' });
-      await told.getByText(/^The API of shop fails: 20 of 20 calls/).waitFor();
-      await told.getByText(`${upstream.url}: told`).waitFor();
+      const told = page.getByRole('table', { name: 'Recent notifications' });
+      await told.getByText(/^The API of shop is failing: 20 of 20 calls failed/).waitFor();
+      await told.getByText(`${upstream.url}: delivered`).waitFor();
       await checkPage(page);
-      await told.getByRole('link', { name: 'An API fails' }).click();
+      await told.getByRole('link', { name: 'API failing' }).click();
       await page.getByRole('heading', { name: 'Calls', level: 1 }).waitFor();
       await page.goto('/notifications');
       await button(page, `Delete ${upstream.url}`).click();
       await button(page, 'Delete webhook').click();
       await toasted(page, 'Deleted the webhook');
-      await page.getByText('The operator of this service has not set up mail').waitFor();
+      await page.getByText('Email is not configured').waitFor();
     });
   });
 });

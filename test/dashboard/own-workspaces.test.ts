@@ -20,7 +20,7 @@ describe('workspaces, in the dashboard', () => {
       await button(page, 'Workspace Trial').waitFor();
       await page.goto('/settings');
       const download = page.waitForEvent('download');
-      await page.getByRole('link', { name: 'Export as JSON' }).click();
+      await page.getByRole('link', { name: 'Export JSON' }).click();
       assert.equal((await download).suggestedFilename(), 'workspace.json');
       await button(page, 'Delete workspace…').click();
       await checkPage(page);

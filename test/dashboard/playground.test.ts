@@ -49,7 +49,7 @@ describe('the playground in the dashboard', () => {
   async function nameModel(page: Page): Promise<void> {
     await choose(page, 'API', 'OpenAI-compatible');
     await field(page, 'Model name').fill('stub');
-    await field(page, 'Address').fill(`${model.url}/v1`);
+    await field(page, 'Base URL').fill(`${model.url}/v1`);
     await page.getByLabel('Key', { exact: true }).fill(key);
   }
 
@@ -73,37 +73,37 @@ describe('the playground in the dashboard', () => {
       await checkPage(page);
       await field(page, 'Question').fill(question);
       await field(page, 'Question').press('Enter');
-      const doubt = page.getByRole('dialog', { name: 'Let the model make this call?' });
+      const doubt = page.getByRole('dialog', { name: 'Allow this call?' });
       await doubt.getByText('We look into it.').waitFor();
       assert.deepEqual(
         upstream.take().map(({ method }) => method),
         ['GET', 'GET'],
       );
-      await button(doubt, 'Call the tool').click();
+      await button(doubt, 'Call tool').click();
       const log = page.getByRole('log', { name: 'Conversation' });
       await log.getByText('The script has ended.').waitFor();
       assert.deepEqual(
         upstream.take().map(({ method, url }) => `${method} ${url}`),
         ['POST /orders/17/notes'],
       );
-      const call = log.getByRole('region', { name: 'Call of list_orders' });
-      await call.getByRole('button', { name: 'Answer and request' }).click();
-      await call.getByRole('region', { name: 'The API said' }).getByText('history').waitFor();
-      assert.doesNotMatch((await call.getByRole('region', { name: 'The agent got' }).textContent()) ?? '', /history/);
+      const call = log.getByRole('region', { name: 'Call to list_orders' });
+      await call.getByRole('button', { name: 'Response and request' }).click();
+      await call.getByRole('region', { name: 'API response' }).getByText('history').waitFor();
+      assert.doesNotMatch((await call.getByRole('region', { name: 'Sent to agent' }).textContent()) ?? '', /history/);
       await checkPage(page);
 
-      await button(call, 'Save as an example').click();
-      await button(call, 'Saved as an example').waitFor();
+      await button(call, 'Save as example').click();
+      await button(call, 'Saved as example').waitFor();
       const { body } = await toolhost.rest('GET', `/servers/${slug}`);
       assert.match(JSON.stringify(body.config), /"status":\{[^}]*"examples":\["late"\]/);
 
-      await choose(page, 'Tools of', 'The view reads');
-      await choose(page, 'The model gets', 'A search for tools');
-      await button(page, 'Ask the same again').click();
+      await choose(page, 'Tools from', 'View reads');
+      await choose(page, 'Tool delivery', 'Search for tools');
+      await button(page, 'Repeat questions').click();
       await log.getByText('There is no tool list_orders.').waitFor();
-      await log.getByText('The view reads, with search · stub').waitFor();
+      await log.getByText('View reads, with search · stub').waitFor();
       const runs = page.getByRole('table', { name: 'Conversations' });
-      await runs.getByRole('button', { name: '1. The server · stub' }).click();
+      await runs.getByRole('button', { name: '1. Server · stub' }).click();
       await log.getByText('The script has ended.').waitFor();
       await checkPage(page);
       assert.deepEqual({ complaints, foreign }, { complaints: [], foreign: [] });
@@ -145,10 +145,10 @@ describe('the playground in the dashboard', () => {
     const page = await context.newPage();
     await page.goto('/servers/stored/playground');
     await nameModel(page);
-    await button(page, 'Store it for the workspace').click();
-    await field(page, 'Stored as').fill('ours');
-    await button(page, 'Store model').click();
-    await page.getByText('with a sealed key of the workspace').waitFor();
+    await button(page, 'Save for workspace').click();
+    await field(page, 'Save as').fill('ours');
+    await button(page, 'Save model').click();
+    await page.getByText('with a stored key').waitFor();
     assert.equal((await page.evaluate<string>('JSON.stringify(sessionStorage)')).includes(key), false);
     model.take();
     await field(page, 'Question').fill('Hello');

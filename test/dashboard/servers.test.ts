@@ -67,7 +67,7 @@ describe('making a server and trying it, in the dashboard', { concurrency: 2 }, 
       await page.locator('input[type=file]').setInputFiles(file);
       await page.getByRole('heading', { name: 'Operations' }).waitFor();
       await checkPage(page);
-      await button(page, 'Choose none').click();
+      await button(page, 'Clear selection').click();
       await page.getByText('0 tools, about 0 tokens').waitFor();
       await page.getByRole('checkbox', { name: 'Tag 1', exact: true }).check();
       await page.getByRole('textbox', { name: 'Search operations' }).fill('things2');
@@ -80,7 +80,7 @@ describe('making a server and trying it, in the dashboard', { concurrency: 2 }, 
       await region.getByText(/12 tools/).waitFor();
       await region.locator('input[type=password]').fill('the-key-of-the-shop');
       await checkPage(page);
-      await button(page, 'Create the server').click();
+      await button(page, 'Create server').click();
       await page.waitForURL('**/servers/shop/connect');
       await page.getByText('Your server is running').waitFor();
     });
@@ -108,14 +108,14 @@ describe('making a server and trying it, in the dashboard', { concurrency: 2 }, 
       await outgoing.getByText('GET /items/seven?kind=small HTTP/1.1').waitFor();
       await outgoing.getByText('curl', { exact: true }).click();
       await outgoing.getByText(`${dashboard.upstream.url}/items/seven?kind=small`).waitFor();
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       const result = page.getByRole('region', { name: 'Result' });
-      await button(result, 'The request that was sent').click();
+      await button(result, 'Sent request').click();
       await result.getByText('GET /items/seven?kind=small HTTP/1.1').waitFor();
       await result.getByText(/Authorization: Bearer \*{8}/).waitFor();
       const shown = (await page.getByRole('main').textContent()) ?? '';
       assert.match(shown, /\d+ ms · API \d+ ms, Toolhost \d+ ms/);
-      assert.match(shown, /The agent gotabout \d+ tokens/);
+      assert.match(shown, /Sent to agentabout \d+ tokens/);
       assert.ok(!shown.includes(token));
     });
   });

@@ -39,11 +39,11 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
     await dashboard.at('/calls', async (page) => {
       const dialog = page.getByRole('dialog');
       await button(page, /^write/).click();
-      await dialog.getByText('API answered 500').waitFor();
+      await dialog.getByText('API returned 500').waitFor();
       await dialog.getByText('HTTP 500 Internal Server Error, application/json').waitFor();
       await dialog.getByRole('region', { name: 'arguments' }).getByText('"count": 3').waitFor();
       await dialog.getByText('POST /items HTTP/1.1').waitFor();
-      await dialog.getByRole('region', { name: 'body of the answer' }).getByText('broken').waitFor();
+      await dialog.getByRole('region', { name: 'response body' }).getByText('broken').waitFor();
       assert.ok(!(await dialog.textContent())?.includes('secret-of-the-api'));
       await page.keyboard.press('Escape');
       await dialog.waitFor({ state: 'hidden' });
@@ -60,8 +60,8 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
     await dashboard.at('/keys', async (page) => {
       await button(page, 'Replace Bounded').click();
       const dialog = page.getByRole('dialog', { name: 'Replace Bounded' });
-      assert.match(await dialog.getByRole('combobox', { name: 'Expires' }).inputValue(), /^As before: /);
-      await button(dialog, 'Make the new key').click();
+      assert.match(await dialog.getByRole('combobox', { name: 'Expires' }).inputValue(), /^Unchanged: /);
+      await button(dialog, 'Create new key').click();
       await page.getByRole('region', { name: 'API key', exact: true }).waitFor();
     });
     const keys = (await toolhost.rest('GET', '/keys')).body.keys as Json[];
@@ -83,14 +83,14 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
       await choose(page, 'Expires', 'In 30 days');
       await choose(page, 'Servers', 'The idle');
       await page.keyboard.press('Escape');
-      await button(dialog, 'Make the new key').click();
+      await button(dialog, 'Create new key').click();
       const shown = page.getByRole('dialog').getByRole('region', { name: 'API key', exact: true });
       await shown.waitFor();
       const key = (await shown.textContent()) ?? '';
       assert.equal((await toolhost.rpc('idle', String(body.key), 'ping')).status, 200, 'the old one works on');
       assert.equal((await toolhost.rpc('idle', key, 'ping')).status, 200);
       assert.equal((await toolhost.rpc('busy', key, 'ping')).status, 403);
-      await button(page, 'I have copied it, revoke the old key').click();
+      await button(page, 'Revoke old key').click();
       await row.getByText(/^revoked/).waitFor();
       await row.getByText('expires in 30 days').waitFor();
       await eventually(async () => {
@@ -110,9 +110,9 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
   it('[find C6] quotas of a minute and a day are none until one is set', async () => {
     await dashboard.toolhost.createServer(dashboard.config('rationed'));
     await dashboard.at('/servers/rationed/options', async (page) => {
-      const day = field(page, 'Calls a day');
+      const day = field(page, 'Calls per day');
       assert.equal(await day.getAttribute('placeholder'), 'no limit');
-      assert.equal(await page.getByText('No quota is set.').count(), 2);
+      assert.equal(await page.getByText('No quota.').count(), 2);
       await day.fill('5000000000');
       await button(page, 'Save limits').click();
       await saysAtField(day, /allowed: at most 1000000000/);
@@ -132,12 +132,12 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
         assert.equal(await page.getByRole('link', { name: 'New server' }).count(), 0);
         for (const [path, absent, disabled] of [
           ['/servers/new?from=form', ['Create server'], []],
-          ['/servers/idle/tools?tool=read', ['Save', 'Add a tool', 'Delete read', 'Add an argument'], []],
-          ['/servers/idle/try', [], ['Call the tool']],
-          ['/servers/idle/connect', [], ['Make a key for this server']],
-          ['/servers/idle/secrets', ['Store secret', /^Delete/], []],
+          ['/servers/idle/tools?tool=read', ['Save', 'Add tool', 'Delete read', 'Add argument'], []],
+          ['/servers/idle/try', [], ['Call tool']],
+          ['/servers/idle/connect', [], ['Create key for this server']],
+          ['/servers/idle/secrets', ['Save secret', /^Delete/], []],
           ['/servers/idle/versions', [/^Restore/], []],
-          ['/servers/idle/options', ['Delete server…', 'Save limits'], ['Start capturing']],
+          ['/servers/idle/options', ['Delete server…', 'Save limits'], ['Start capture']],
           ['/keys', ['New API key', /^Revoke/, /^Replace/], []],
         ] as const) {
           await page.goto(path);

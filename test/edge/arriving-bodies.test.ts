@@ -47,7 +47,10 @@ describe('bodies that never arrive whole', () => {
       const socket = await begin(path, token, bytes);
       socket.once('data', (data) => answered.resolve(String(data)));
     }
-    assert.match(await answered.promise, /^HTTP\/1\.1 503 .*retry-after: 5\r\n.*too many bodies arrive at once/is);
+    assert.match(
+      await answered.promise,
+      /^HTTP\/1\.1 503 .*retry-after: 5\r\n.*too many request bodies are arriving/is,
+    );
     assert.ok((await countGivenUp(toolhost.url, 'memory')) >= 1);
   }
 
@@ -81,7 +84,7 @@ describe('bodies that never arrive whole', () => {
       socket.once('data', (data) => answered.resolve(String(data)));
       await new Promise((resolve) => socket.write(begun + '1\r\nx\r\n'.repeat(pieces), resolve));
     }
-    assert.match(await answered.promise, /^HTTP\/1\.1 503 .*too many bodies arrive at once/is);
+    assert.match(await answered.promise, /^HTTP\/1\.1 503 .*too many request bodies are arriving/is);
   });
 
   it('[sec F3] keep out no body of another workspace', async () => {
@@ -134,13 +137,16 @@ describe('the places for bodies of more than 4 MiB', () => {
       assert.equal(status, 429);
       return text;
     });
-    assert.match(refused, /other large bodies are being read/);
+    assert.match(refused, /too many large bodies are being read/);
     // Two of the ten have found no place.
     await eventually(() => assert.equal(refusals.length, 2));
     aheadMs += 3000;
     const made = await importing();
     assert.equal(made.status, 200, made.text);
     await eventually(() => assert.equal(refusals.length, 3));
-    assert.match(String(refusals[2]), /^HTTP\/1\.1 429 .*retry-after: 5\r\n.*it came slowly while others waited/is);
+    assert.match(
+      String(refusals[2]),
+      /^HTTP\/1\.1 429 .*retry-after: 5\r\n.*the body arrived slowly while other requests were waiting/is,
+    );
   });
 });

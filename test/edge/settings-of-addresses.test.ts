@@ -242,7 +242,7 @@ describe('MANAGEMENT_SLUG', () => {
     await toolhost.stop();
     await assert.rejects(
       startToolhost({ dataDir, env: { MANAGEMENT_SLUG: 'taken' } }),
-      /MANAGEMENT_SLUG: a server has the slug taken, and a slug cannot be changed; set another/,
+      /MANAGEMENT_SLUG: a server has the slug taken, which cannot be changed; set another slug/,
     );
     for (const MANAGEMENT_SLUG of ['deleted', 'manage']) {
       const again = await startToolhost({ dataDir, env: { MANAGEMENT_SLUG } });

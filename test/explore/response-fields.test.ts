@@ -163,7 +163,7 @@ for (const engine of engines) {
         text,
         /updateTool \{"slug":"agents","tool":"get","response_fields":\["id","title","html_url","user.login"\]\}/,
       );
-      assert.match(text, /tokens, \d+ % less than now/);
+      assert.match(text, /tokens, \d+% less than now/);
       const wrong = await world.toolhost.callTool('manage', key, 'proposeResponseFields', {
         slug: 'agents',
         tool: 'gte',

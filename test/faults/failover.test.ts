@@ -54,7 +54,7 @@ describe('a PostgreSQL whose primary changes', () => {
     await eventually(async () => {
       const reply = await change();
       assert.equal(reply.status, 503, reply.text);
-      assert.match(reply.text, /the database takes no changes just now/);
+      assert.match(reply.text, /the database is read-only/);
       assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
     });
     await eventually(async () => assert.ok((await announcing()) > 0, 'the look for changes is with the standby too'));

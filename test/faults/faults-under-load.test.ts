@@ -26,20 +26,20 @@ type Ending = { outcome: Outcome; said: RegExp };
 
 const ending = (outcome: Outcome, said: RegExp): Ending => ({ outcome, said });
 const late = ending('timeout', /^upstream did not answer within 400 ms$/);
-const closed = ending('unreachable', /^the upstream closed the connection before it had answered$/);
-const broken = ending('malformed', /^the upstream closed the connection in the middle of its answer$/);
-const noHttp = ending('malformed', /^the upstream answered with something that is not valid HTTP$/);
+const closed = ending('unreachable', /^the upstream closed the connection before it responded$/);
+const broken = ending('malformed', /^the upstream closed the connection before the end of its response$/);
+const noHttp = ending('malformed', /^the upstream response is not valid HTTP$/);
 /** What cannot be read as JSON is passed on as text. */
 const asText = ending('ok', /^[{["]/);
-const oversize = ending('oversize', /^the answer is larger than 262144 bytes; /);
+const oversize = ending('oversize', /^the response is larger than 262144 bytes; /);
 const malformed = (said: RegExp) => ending('malformed', said);
-const tooMuchAround = malformed(/^the upstream answered with too many bytes around its body$/);
+const tooMuchAround = malformed(/^the upstream responded with too many bytes around its body$/);
 const nobody = ending('unreachable', /^the upstream refused the connection$/);
 const noTls = ending(
   'unreachable',
-  /^no TLS connection to the upstream could be made; does it speak https on this port\?$/,
+  /^no TLS connection to the upstream could be established; check that it uses https on this port$/,
 );
-const unasked = ending('malformed', /^the upstream answered with 101, which no request had asked for$/);
+const unasked = ending('malformed', /^the upstream responded with 101, which was not requested$/);
 const selfSignedTls = ending('unreachable', /^the TLS certificate of the upstream is self-signed$/);
 
 /** How many of these are whole HTTP answers, after which a connection may be used again. */
@@ -78,10 +78,10 @@ const faults: Record<string, Ending> = {
   'bad-json': asText,
   'deep-json': asText,
   'wrong-type': ending('ok', /^<html>No image\.<\/html>$/),
-  'bad-gzip': malformed(/^the upstream answered with a body that does not decompress$/),
+  'bad-gzip': malformed(/^the upstream responded with a body that cannot be decompressed$/),
   'bad-utf8': asText,
-  'interim-flood': malformed(/^the upstream answered with too many interim answers$/),
-  'tiny-chunks': malformed(/^the upstream answered with too many pieces of a body$/),
+  'interim-flood': malformed(/^the upstream responded with too many interim responses$/),
+  'tiny-chunks': malformed(/^the upstream responded with too many body chunks$/),
 };
 
 describe('upstream faults of every kind at once', () => {
@@ -178,7 +178,7 @@ describe('upstream faults of every kind at once', () => {
     for (;;) {
       const seen = hostile.requests.length;
       const ended = await roundOnce();
-      if (!ended.wrong.some(({ text }) => /this service was stopped for a while/.test(text))) return { ...ended, seen };
+      if (!ended.wrong.some(({ text }) => /this service was paused/.test(text))) return { ...ended, seen };
     }
   };
   const roundOnce = async () => {

@@ -38,7 +38,7 @@ describe('a connection that is lost while PostgreSQL stores a change', () => {
       proxy.loseCommit(when, slug);
       const reply = await toolhost.rest('POST', '/servers', { body: serverAt(slug, upstream.url) });
       assert.equal(reply.status, 503, reply.text);
-      assert.match(reply.text, /may have been made or not; look whether it was before you try again/);
+      assert.match(reply.text, /may or may not have been stored; check before you try again/);
       assert.equal(reply.headers.get('retry-after'), null, 'nothing repeats it on its own');
       assert.equal((await slugs()).includes(slug), isStored);
       assert.equal(await entriesOf(slug), isStored ? 1 : 0);

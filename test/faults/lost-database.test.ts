@@ -54,17 +54,20 @@ describe('the files of SQLite under a service', () => {
       assert.equal(second.code, 1, second.stdout);
       assert.match(second.stderr, /another toolhost process serves from/);
       await eventually(() =>
-        assert.match(serving.output(), /\.lock was deleted or replaced while the service ran; it was made anew/),
+        assert.match(
+          serving.output(),
+          /\.lock was deleted or replaced while the service was running; it was created again/,
+        ),
       );
       assert.equal((await fetch(`${serving.url}/readyz`)).status, 200);
       assert.equal(await serving.end(), 0);
     });
 
     const losses: [how: string, said: RegExp, lose: () => void][] = [
-      ['deleted', /toolhost\.sqlite was deleted while the service ran/, () => rmSync(file)],
+      ['deleted', /toolhost\.sqlite was deleted while the service was running/, () => rmSync(file)],
       [
         'replaced',
-        /toolhost\.sqlite was replaced by another file while the service ran/,
+        /toolhost\.sqlite was replaced by another file while the service was running/,
         () => {
           renameSync(file, `${file}.moved`);
           writeFileSync(file, 'another file');
@@ -78,12 +81,13 @@ describe('the files of SQLite under a service', () => {
         lose();
         assert.equal(await child.ended(), 1);
         assert.match(child.output(), said);
-        const copy = /had open is in (\S+\.rescued-\d+)/.exec(child.output())?.[1] ?? assert.fail(child.output());
+        const copy =
+          /had open was saved to (\S+\.rescued-\d+)/.exec(child.output())?.[1] ?? assert.fail(child.output());
         assert.equal(statSync(copy).mode & 0o777, 0o600);
         if (how === 'deleted') {
           const again = await startAgain();
           assert.deepEqual(
-            [again.code, /holds what a service had open|is missing or empty/.test(again.stderr)],
+            [again.code, /contains the data that a service had open|is missing or empty/.test(again.stderr)],
             [1, true],
           );
         }
@@ -98,7 +102,7 @@ describe('the files of SQLite under a service', () => {
     child = await startChildToolhost(env);
     truncateSync(file);
     assert.equal(await child.ended(), 1);
-    assert.match(child.output(), /toolhost\.sqlite was emptied while the service ran/);
+    assert.match(child.output(), /toolhost\.sqlite was emptied while the service was running/);
   });
 
   it('[find C1] an empty database file beside a master key is refused, by every command', async () => {
@@ -112,7 +116,7 @@ describe('the files of SQLite under a service', () => {
       assert.equal(code, 1);
       assert.match(
         stderr,
-        /toolhost\.sqlite is empty, but the master key \S+master\.key of an earlier one is there; restore/,
+        /toolhost\.sqlite is empty, but the master key \S+master\.key of an earlier database exists; restore/,
       );
     }
     assert.equal(statSync(file).size, 0);

@@ -72,7 +72,7 @@ describe('a service that stops while its database is down', () => {
   for (const WORKERS of ['1', '2']) {
     it(`[find C5] with ${WORKERS} process(es) keeps its call records in a file, and the next start writes them`, async () => {
       assert.equal(await stopInOutage({ WORKERS }, 5), 0, child?.output() ?? '');
-      assert.match(child?.output() ?? '', /call records could not be written.*they are in a file/);
+      assert.match(child?.output() ?? '', /call records could not be written.*they were saved to a file/);
       const files = readdirSync(dataDir).filter((name) => name.startsWith('unwritten-calls'));
       assert.ok(files.length >= 1);
       for (const file of files) assert.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600);
@@ -86,7 +86,7 @@ describe('a service that stops while its database is down', () => {
   it('[find C5] ends with 1 and reports the number of lost records where there is no data folder', async () => {
     const none = join(dataDir, 'none');
     assert.equal(await stopInOutage({ DATA_DIR: none }, 5), 1);
-    assert.match(child?.output() ?? '', /\d+ call records could not be written.*they are lost, because the folder/);
+    assert.match(child?.output() ?? '', /\d+ call records could not be written.*they were lost, because the folder/);
   });
 
   it('[find C5] reads a file whose last line was cut off up to that line', async () => {

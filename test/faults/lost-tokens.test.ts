@@ -74,7 +74,7 @@ describe('a service that stops while its database is down, after a provider has 
       request.release(world.provider.honest(new URLSearchParams(request.body.toString())));
       assert.equal((await refreshed).status, mode === 'issued' ? 200 : 503);
       assert.equal(await child.end('SIGTERM'), 1, child.output());
-      assert.match(child.output(), /"logins":1,.*refreshed tokens of logins are lost: their people must log in again/);
+      assert.match(child.output(), /"logins":1,.*refreshed tokens of logins were lost; their users must log in again/);
       proxy.heal();
     });
   }

@@ -34,7 +34,7 @@ describe('the log of an outage of the database', () => {
     // Long enough for more than one look for changes that fails.
     await eventually(async () => assert.ok((await age()) >= 12), 120_000);
     proxy.heal();
-    await eventually(() => assert.match(service.output('stderr'), /looking for changes succeeds again/), 10_000);
+    await eventually(() => assert.match(service.output('stderr'), /polling for changes works again/), 10_000);
     logged = service.output('stderr');
     await service.end();
   });
@@ -45,8 +45,8 @@ describe('the log of an outage of the database', () => {
   });
 
   it('[find C4] has one line per loop at the beginning and one with a count at the end, without stacks', () => {
-    assert.equal(logged.match(/could not look for changes/g)?.length, 1, logged);
-    const last = logged.split('\n').find((line) => line.includes('looking for changes succeeds again')) ?? '{}';
+    assert.equal(logged.match(/could not poll for changes/g)?.length, 1, logged);
+    const last = logged.split('\n').find((line) => line.includes('polling for changes works again')) ?? '{}';
     assert.ok((JSON.parse(last) as { failures: number }).failures >= 2, last);
     assert.doesNotMatch(logged, /\.ts:\d+/);
   });

@@ -117,7 +117,7 @@ describe('a process that is stopped for a while and goes on', () => {
     const texts = await stopDuring(25, 'post', () => {
       for (const socket of asked) socket.destroy();
     });
-    for (const text of texts) assert.match(text, /this service was stopped for a while during the call/);
+    for (const text of texts) assert.match(text, /this service was paused during the call/);
     const { state, failures: failed } = await failures(1);
     assert.deepEqual([state, failed], ['closed', 0]);
     const { calls } = await get('/calls?slug=things&outcome=unavailable&limit=100');

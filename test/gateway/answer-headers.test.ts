@@ -86,13 +86,13 @@ describe('the headers of an answer', () => {
         response_headers: ['Location', 'Retry-After'],
       },
     );
-    const said = '202 Accepted: the upstream answered without a body\nLocation: /jobs/7?token=t\nRetry-After: 5';
+    const said = '202 Accepted: the response has no body\nLocation: /jobs/7?token=t\nRetry-After: 5';
     assert.deepEqual(accepted, { content: [text(said)] });
     const output_schema = { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] };
     const strict = await resultOf({ status: 204, headers }, { method: 'POST', response_headers, output_schema });
     assert.match(
       errorOf(strict),
-      /^output_schema needs a JSON answer; HTTP 204 No Content came without a body.*\nLink: /,
+      /^output_schema requires a JSON response, but HTTP 204 No Content has no body.*\nLink: /,
     );
   });
 
@@ -107,10 +107,7 @@ describe('the headers of an answer', () => {
       structuredContent: { status: 200, response_headers: { ETag: '"v1"', 'Content-Length': '123456789012' } },
     });
     const bare = await resultOf({ headers: length }, { method: 'HEAD' });
-    assert.match(
-      textOf(bare),
-      /^200 OK: an answer to HEAD has no body, and response_headers names the headers to show$/,
-    );
+    assert.match(textOf(bare), /^200 OK: a response to HEAD has no body; set response_headers to show its headers$/);
     assert.match(errorOf(await resultOf({ status: 404 }, { method: 'HEAD' })), /^HTTP 404 Not Found$/);
   });
 
@@ -175,7 +172,7 @@ describe('the headers of an answer', () => {
       assert.match(all, /key=\[redacted\]&page=2/);
     }
     const long = await resultOf(json({}, { 'x-long': 'y'.repeat(4097) }), tool);
-    assert.equal(long.content[0]?.text, 'X-Long: (left out: 4097 characters; at most 4096 are passed on)');
+    assert.equal(long.content[0]?.text, 'X-Long: (omitted: 4097 characters; allowed: at most 4096)');
   });
 
   it('[conf 5] several lines of one name are one list, and letters beyond ASCII are read as UTF-8', async () => {

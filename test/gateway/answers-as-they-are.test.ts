@@ -97,14 +97,17 @@ describe('answers of real APIs', () => {
     for (const [type, body] of answers) {
       for (const filter of filters) {
         const message = errorOf(await resultOf(type, body, filter));
-        assert.match(message, /^response_\w+ needs a JSON answer; |^output_schema needs a JSON answer; /);
+        assert.match(
+          message,
+          /^response_\w+ requires a JSON response, but |^output_schema requires a JSON response, but /,
+        );
         assert.match(message, carriedOut);
         assert.ok(!message.includes(secret), message);
       }
     }
     for (const body of [`"${secret}"`, '5', 'true', `["${secret}"]`, `[[1],{"name":1}]`]) {
       const message = errorOf(await resultOf('application/json', body, { response_fields: ['name'] }));
-      assert.match(message, /^response_fields keep fields of an object .*carried out$/, body);
+      assert.match(message, /^response_fields selects fields of an object .*carried out$/, body);
     }
     const kept = { response_fields: ['a.b'] };
     assert.equal(
@@ -123,20 +126,20 @@ describe('answers of real APIs', () => {
     const message = errorOf(await kept(map, 'users.name'));
     assert.match(
       message,
-      /^response_fields "users\.name" does not exist in the answer: "users" has the keys "u1", "u2"; /,
+      /^response_fields "users\.name" does not exist in the response: "users" has the keys "u1", "u2"; /,
     );
-    assert.match(message, /\* stands for any key: "users\.\*\.name"; the request itself was carried out$/);
+    assert.match(message, /\* matches any key: "users\.\*\.name"; the request itself was carried out$/);
     assert.equal(textOf(await kept(map, 'users.*.name')), '{"users":{"u1":{"name":"A"},"u2":{"name":"B"}}}');
     const failures: [json: string, field: string, found: string][] = [
-      ['{"error":"no","code":5}', 'data.id', 'the answer has the keys "error", "code"'],
-      ['[{"id":1},{"id":2}]', 'name', 'the answer has the keys "id"'],
-      ['{"a":1}', 'a.b', '"a" has no keys, it is a single value'],
+      ['{"error":"no","code":5}', 'data.id', 'the response has the keys "error", "code"'],
+      ['[{"id":1},{"id":2}]', 'name', 'the response has the keys "id"'],
+      ['{"a":1}', 'a.b', '"a" has no keys, because it is a single value'],
       ['{"a":{"b":{"c":1}}}', '*.*.d', '"*.*" has the keys "c"'],
       [`{"long":[{"x":"${'y'.repeat(100_000)}"}]}`, 'long.y', '"long" has the keys "x"'],
     ];
     for (const [json, field, found] of failures) {
       const said = errorOf(await kept(json, field));
-      assert.ok(said.startsWith(`response_fields "${field}" does not exist in the answer: ${found}`), said);
+      assert.ok(said.startsWith(`response_fields "${field}" does not exist in the response: ${found}`), said);
     }
     const matches: [json: string, fields: string[], expected: string][] = [
       ['{"a":{"x":1,"y":2},"b":{"y":3}}', ['*.y'], '{"a":{"y":2},"b":{"y":3}}'],
@@ -156,7 +159,7 @@ describe('answers of real APIs', () => {
     const texts = ['{"a": NaN, "b": 1}', ')]}\'\n{"a":1}', '{"a":1,}', '{"a":1}{"b":2}', "{'a':1}", '<html>', '{"a":'];
     for (const body of texts) {
       const { content, isError, structuredContent } = await resultOf('application/json', body);
-      const note = 'The request was carried out. Its answer is passed on as text, because it is not strict JSON.';
+      const note = 'The request was carried out. Its response is passed on as text, because it is not strict JSON.';
       assert.deepEqual(content, [
         { type: 'text', text: body },
         { type: 'text', text: note },
@@ -177,7 +180,7 @@ describe('answers of real APIs', () => {
       assert.equal(textOf(await coded(coding, '{"a":1}')), '{"a":1}', coding);
     for (const coding of ['none', 'binary', 'utf-8'])
       assert.equal((await coded(coding, PNG, 'image/png')).content[1]?.type, 'image', coding);
-    assert.match(errorOf(await coded('compress', Buffer.from([0x1f, 0x9d, 0xff]))), /content coding that is not known/);
+    assert.match(errorOf(await coded('compress', Buffer.from([0x1f, 0x9d, 0xff]))), /unknown content coding/);
   });
 
   it('[behaviour The tool result] interim answers that nobody asked for are taken, 100 Continue too', async () => {

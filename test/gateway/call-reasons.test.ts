@@ -75,7 +75,7 @@ describe('the record of a failed call', () => {
     }
     const path = { url: '/v1/:id', input_schema: { id: { type: 'string' } } };
     assert.equal(await reasonOf(path, { id: '..' }), 'id: must not be empty, "." or ".."');
-    assert.equal(await reasonOf(path, { id: 'caller\nvalue' }), 'id: must not hold control characters');
+    assert.equal(await reasonOf(path, { id: 'caller\nvalue' }), 'id: must not contain control characters');
     assert.equal(
       await reasonOf(path, { id: 'v'.repeat(70_000) }),
       'id: has too many characters; allowed in a URL: 65536',
@@ -100,12 +100,12 @@ describe('the record of a failed call', () => {
     const away = { status: 302, headers: { location: 'http://upstream-text.example/upstream-text' } };
     assert.equal(
       await answered(away, { redirects: 'follow' }),
-      'HTTP 302: the redirect was not followed: its URL may not be called: only https, web ports and public hosts are allowed',
+      'HTTP 302: the redirect was not followed: its URL is not allowed; allowed: https, web ports, and public hosts',
     );
     const gone = { status: 302, headers: { location: 'https://upstream-text.example/upstream-text' } };
     assert.equal(
       await answered(gone, { redirects: 'follow' }),
-      `${host()}: after a redirect: there is no host (its target): the name was not found`,
+      `${host()}: after a redirect: the host (its target) was not found`,
     );
   });
 
@@ -115,23 +115,20 @@ describe('the record of a failed call', () => {
       await at(`http://127.0.0.1:${closedPort}/x?q=1`),
       `127.0.0.1:${closedPort}: the upstream refused the connection`,
     );
-    assert.equal(
-      await at('https://missing.example.com/x'),
-      'there is no host missing.example.com: the name was not found',
-    );
+    assert.equal(await at('https://missing.example.com/x'), 'the host missing.example.com was not found');
     assert.equal(
       await at('https://private.example.com/x'),
-      'private.example.com: the upstream host does not stand for an address that may be called',
+      'private.example.com: the upstream host does not resolve to an address that may be called',
     );
     assert.match(
       String(await at(`https://127.0.0.1:${one.upstream.port}/`)),
-      /: no TLS connection to the upstream could be made/,
+      /: no TLS connection to the upstream could be established/,
     );
     one.upstream.on('GET /held', () => 'hold');
     assert.equal(await at('/held', { timeout_ms: 50 }), `${host()}: upstream did not answer within 50 ms`);
     assert.equal(
       await answered({ body: 'x'.repeat(2000) }, { response_limit_bytes: 1000 }),
-      `${host()}: the answer is larger than 1000 bytes`,
+      `${host()}: the response is larger than 1000 bytes`,
     );
   });
 
@@ -141,13 +138,13 @@ describe('the record of a failed call', () => {
     const output_schema = { type: 'object', properties: { items: { type: 'array', items: item } } };
     assert.equal(
       await answered({ body }, { output_schema }),
-      'the answer does not fit output_schema: items.*.id: found string; allowed: integer',
+      'the response does not match output_schema: items.*.id: found string; allowed: integer',
     );
     // Finding the fault takes more steps than the event loop spends at once, and the verdict does not.
     const many = { items: [...Array.from({ length: 400 }, (_, id) => ({ id })), { id: 'upstream-text' }] };
     assert.equal(
       await answered({ body: many }, { output_schema }),
-      'the answer does not fit output_schema: items.*.id: found string; allowed: integer',
+      'the response does not match output_schema: items.*.id: found string; allowed: integer',
     );
     const closed = { ...item, properties: {}, additionalProperties: { type: 'integer' } };
     assert.equal(
@@ -155,19 +152,19 @@ describe('the record of a failed call', () => {
         { body },
         { output_schema: { type: 'object', properties: { items: { type: 'array', items: closed } } } },
       ),
-      'the answer does not fit output_schema: items.*.*: found string; allowed: integer',
+      'the response does not match output_schema: items.*.*: found string; allowed: integer',
     );
     assert.equal(
       await answered({ body }, { response_transform: 'items.0.name' }),
-      'response_transform "items.0.name" does not exist in the answer; it goes as far as "items.0"',
+      'response_transform "items.0.name" does not exist in the response; the path exists up to "items.0"',
     );
     assert.equal(
       await answered({ body: 'x', headers: { 'content-type': 'text/upstream-text' } }, { response_transform: 'a' }),
-      'response_transform needs a JSON answer; the upstream answered with another media type',
+      'response_transform requires a JSON response, but the upstream returned another media type',
     );
     assert.equal(
       await answered({ body: '{', headers: { 'content-type': 'application/json' } }, { response_fields: ['a'] }),
-      'response_fields needs a JSON answer; the upstream answered with application/json, and it is not strict JSON',
+      'response_fields requires a JSON response, but the upstream returned application/json, and it is not strict JSON',
     );
     const slug = await one.serve({ headers: { 'X-Key': '{{KEY}}' } });
     await one.toolhost.callTool(slug, await one.toolhost.key(), 'run');
@@ -183,7 +180,7 @@ describe('the record of a failed call', () => {
       await limited.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
     const { body } = await limited.toolhost.rest('GET', '/calls?outcome=limited&limit=1');
     await limited.stop();
-    assert.match(String((body.calls as Json[])[0]?.reason), /^too many calls: this server takes 1 a minute/);
+    assert.match(String((body.calls as Json[])[0]?.reason), /^Too many calls: this server gets at most 1 per minute/);
   });
 
   it('[conf 8] is at most 300 characters long', async () => {

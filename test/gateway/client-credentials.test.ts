@@ -181,14 +181,14 @@ for (const engine of engines) {
       const said = await failed(slug);
       assert.match(
         said,
-        /^no token for the API: the token endpoint 127\.0\.0\.1:\d+ gave no token \(status 401, invalid_client\): it does not accept the client id or the client secret$/,
+        /^no token for the API: the token endpoint 127\.0\.0\.1:\d+ returned no token \(status 401, invalid_client\): it does not accept the client id or client secret$/,
       );
-      assert.match(await failed(slug), /invalid_client.*; it is asked again in 1 s$/);
+      assert.match(await failed(slug), /invalid_client.*; the next request is sent in 1 s$/);
       assert.equal(world.asked().length, 1);
       await service.wait(1001);
       await failed(slug);
       await service.wait(1500);
-      assert.match(await failed(slug), /asked again in 1 s$/);
+      assert.match(await failed(slug), /next request is sent in 1 s$/);
       assert.equal(world.asked().length, 1);
       const { body } = await service.toolhost.rest('GET', `/servers/${slug}/calls`);
       assert.deepEqual(new Set((body.calls as Json[]).map(({ outcome }) => outcome)), new Set(['no_token']));
@@ -204,22 +204,22 @@ for (const engine of engines) {
       await service.wait(3_590_000);
       assert.deepEqual(await call(slug), ['Bearer t-1']);
       await service.wait(11_000);
-      assert.match(await failed(slug), /gave no token \(status 503\)/);
+      assert.match(await failed(slug), /returned no token \(status 503\)/);
     });
 
     it('[conf 4] says what is wrong with an answer, without a value of it', async () => {
       const cases: [Answer, RegExp][] = [
         [
           { status: 400, body: { error: 'invalid_scope' } },
-          /\(status 400, invalid_scope\): it does not grant the scopes/,
+          /\(status 400, invalid_scope\): it does not grant the requested scopes/,
         ],
         [
           { status: 200, body: { error: 'unauthorized_client' } },
           /\(status 200, unauthorized_client\): this client may not/,
         ],
-        [{ body: {} }, /answered without a usable access_token/],
-        [{ body: { access_token: 'a b' } }, /answered without a usable access_token/],
-        [{ body: { access_token: key } }, /gave a token in the form of a credential of this service/],
+        [{ body: {} }, /responded without a usable access_token/],
+        [{ body: { access_token: 'a b' } }, /responded without a usable access_token/],
+        [{ body: { access_token: key } }, /returned a token in the format of a credential of this service/],
         [{ body: { access_token: 'x', token_type: 'DPoP' } }, /a token of the type DPoP/],
         [{ body: '<html>' }, /neither JSON nor a form/],
         [{ status: 307, headers: { location: 'https://evil.example/' } }, /status 307/],
@@ -232,7 +232,7 @@ for (const engine of engines) {
         assert.ok(!said.includes(clientSecret));
       }
       const slug = await serve(service.toolhost, world, { token_url: 'https://token.example.com/token' });
-      assert.match(await failed(slug), /the token endpoint token\.example\.com could not be asked: /);
+      assert.match(await failed(slug), /the token endpoint token\.example\.com could not be called: /);
     });
 
     it('[conf 4] sends neither secret nor token to a host that the secret was not set for', async () => {
@@ -289,10 +289,10 @@ for (const engine of engines) {
         [{ token_url: undefined }, /^authentication\.token_url: is missing; type ClientCredentials needs it/],
         [{ token_url: 'nowhere' }, /^authentication\.token_url: found "nowhere"; allowed: an https URL/],
         [{ token_url: 'https://10.0.0.1/token' }, /^authentication\.token_url: /],
-        [{ token_url: 'https://{{H}}/token' }, /^authentication\.token_url: \{\{NAME\}\} is not filled here/],
-        [{ token_url: `${world.issuer.url}/t?scope=x` }, /^authentication\.token_url: holds the parameter "scope"/],
+        [{ token_url: 'https://{{H}}/token' }, /^authentication\.token_url: \{\{NAME\}\} is not replaced here/],
+        [{ token_url: `${world.issuer.url}/t?scope=x` }, /^authentication\.token_url: contains the parameter "scope"/],
         [{ extra_params: { client_id: 'x' } }, /^authentication\.extra_params\.client_id: the service sets this/],
-        [{ token: 'x' }, /^authentication\.token: not together with type ClientCredentials/],
+        [{ token: 'x' }, /^authentication\.token: cannot be combined with type ClientCredentials/],
         [{ client_auth: 'jwt' }, /^authentication\.client_auth: found "jwt"; allowed: "basic", "body"/],
         [{ client_secret: key }, /^authentication\.client_secret: holds an API key/],
       ];

@@ -159,7 +159,7 @@ describe('the bounds of files of answers', () => {
     const result = await one.call(slug);
     assert.match(
       textsOf(result),
-      /^The response is a file: run\.zip \(application\/zip, 1048576 bytes\)\. It is too large for the result, and it has no address: the files of the last ten minutes fill the space of this workspace; call the tool again in \d+ seconds, or ask for less\.$/,
+      /^The response is a file: run\.zip \(application\/zip, 1048576 bytes\)\. It is too large for the result, and it has no URL: the files of the last ten minutes fill the file storage of this workspace; call the tool again in \d+ seconds, or request less data\.$/,
     );
     assert.notEqual(result.isError, true);
     assert.equal(await counted('full'), 1);
@@ -180,7 +180,7 @@ describe('the bounds of files of answers', () => {
     for (let n = 0; n < 5; n++) assert.match(await from('203.0.113.1', `token-${n}`), /Download it from /);
     assert.match(
       await from('203.0.113.1', 'another'),
-      /it has no address: the files of the last ten minutes fill the share of the space that callers from this address have without/,
+      /it has no URL: the files of the last ten minutes fill the share of the file storage that unverified callers/,
     );
     assert.match(await from('203.0.113.2', 'token-1'), /Download it from /);
     assert.match(await from('2001:db8::1', 'token-1'), /Download it from /);
@@ -204,7 +204,7 @@ describe('the bounds of files of answers', () => {
       const result = await one.call(limited);
       const text = textsOf(result);
       assert.ok(text.length <= 4 * tokens, `${tokens}: ${text.length} characters`);
-      assert.equal(/\[Cut: this is .+ Get the rest with read_more, cursor /.test(text), lines > 100);
+      assert.equal(/\[Truncated: this is .+ Get the remainder with read_more and cursor /.test(text), lines > 100);
       const reply = await fetch(addressOf(result));
       assert.ok(bytes.equals(Buffer.from(await reply.arrayBuffer())));
     }

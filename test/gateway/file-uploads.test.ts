@@ -79,7 +79,7 @@ describe('uploads by the address of a file', () => {
     const address = await given(megabyte);
     const other = await one.toolhost.key();
     const foreign = await one.toolhost.key({ workspace: 'elsewhere' });
-    const unknown = /^file: no file is at this address for you; an address works for ten minutes/;
+    const unknown = /^file: there is no file for you at this URL; a file URL works for ten minutes/;
     assert.match(await refused(whole, { file: address }, other), unknown);
     assert.match(
       await refused(whole, { file: address.slice(0, -3) + (address.endsWith('abc') ? 'xyz' : 'abc') }),
@@ -148,7 +148,7 @@ describe('uploads by the address of a file', () => {
       const address = addressOf(await call(source, {}));
       assert.match(
         await refused(whole, { file: address }),
-        /the request would hold an API key or a token of this service/,
+        /the request contains an API key or a token of this service/,
       );
     }
   });

@@ -8,14 +8,14 @@ import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool
 import { streamedRows } from '../support/upstreams/broken-answers.ts';
 import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
 
-const closed = /^the upstream closed the connection before it had answered$/;
-const broken = /^the upstream closed the connection in the middle of its answer$/;
-const oversize = /^the answer is larger than 1048576 bytes; /;
+const closed = /^the upstream closed the connection before it responded$/;
+const broken = /^the upstream closed the connection before the end of its response$/;
+const oversize = /^the response is larger than 1048576 bytes\. /;
 const late = /^upstream did not answer within 300 ms$/;
-const noHttp = /^the upstream answered with something that is not valid HTTP$/;
+const noHttp = /^the upstream response is not valid HTTP$/;
 
 /** A busy machine may stop this process in the middle of a call; such a call says nothing about the upstream. */
-const stopped = /^this service was stopped for a while during the call/;
+const stopped = /^this service was paused during the call/;
 
 /** Each behaviour of the hostile upstream, the time it is given, and what the tool then says. */
 const endings: [path: string, timeoutMs: number, expected: RegExp][] = [
@@ -27,8 +27,8 @@ const endings: [path: string, timeoutMs: number, expected: RegExp][] = [
   ['/bomb', 10_000, oversize],
   ['/endless', 10_000, oversize],
   ['/garbage', 2000, noHttp],
-  ['/huge-headers', 2000, /^the upstream answered with too many bytes (of headers|around its body)$/],
-  ['/bad-gzip', 2000, /^the upstream answered with a body that does not decompress$/],
+  ['/huge-headers', 2000, /^the upstream responded with too many (header bytes|bytes around its body)$/],
+  ['/bad-gzip', 2000, /^the upstream responded with a body that cannot be decompressed$/],
   ['/status/418', 2000, /^HTTP 418 Chosen\n\{"status":418\}$/],
   ['/status/599', 2000, /^HTTP 599 Chosen\n/],
   [
@@ -99,7 +99,7 @@ describe('hostile upstreams', () => {
     const rows = await one.serve({ url: `${hostile.url}/rows`, timeout_ms: 10_000 });
     assert.equal(JSON.parse(textOf(await one.call(rows))).length, streamedRows);
     const flood = await one.serve({ url: `${hostile.url}/tiny-chunks`, timeout_ms: 10_000 });
-    assert.match(errorOf(await one.call(flood)), /^the upstream answered with too many pieces of a body$/);
+    assert.match(errorOf(await one.call(flood)), /^the upstream responded with too many body chunks$/);
   });
 
   it('[sec G1] all at once leave the process up and serving', async () => {

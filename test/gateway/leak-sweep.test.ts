@@ -117,7 +117,8 @@ describe('[sec A10] secrets are found nowhere', () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  const busy = /overloaded for the moment|as many wait already as may|this was not begun within/;
+  const busy =
+    /service is overloaded|overloaded for the moment|Too many requests are queued|The request did not start within/;
   const send = async (
     path: string,
     token: string,

@@ -42,7 +42,8 @@ describe('answers with a limit', () => {
       assert.ok(texts.join('').length <= tokens * 4, `${texts.join('').length} characters`);
       for (const text of texts) assert.ok(text.isWellFormed());
       const [text = '', note = ''] = texts;
-      const about = /^\[(?:Cut: this|This) is (.*?)(?:, of about \d+ tokens in all)?\. /.exec(note)?.[1] ?? 'whole';
+      const about =
+        /^\[(?:Truncated: this|This) is (.*?)(?:, of about \d+ tokens in total)?\. /.exec(note)?.[1] ?? 'whole';
       pieces.push({ text, about });
       const cursor = cursorOf(note);
       if (cursor === undefined) return pieces;
@@ -110,7 +111,7 @@ describe('answers with a limit', () => {
     const count = shown.data.items.length;
     assert.ok(count > 3);
     assert.deepEqual(shown.data.items, items.slice(0, count));
-    const start = `[Cut: this is items 1 to ${count} of 100 of the list "data.items", of about `;
+    const start = `[Truncated: this is items 1 to ${count} of 100 of the list "data.items", of about `;
     assert.equal(note.slice(0, start.length), start);
     assert.deepEqual(whole(await piecesOf(200)), answer.body);
   });
@@ -189,7 +190,7 @@ describe('answers with a limit', () => {
     const refused = async (slug: string, bearer: string, wanted: string) => {
       const reply = await call(slug, 'read_more', { cursor: wanted }, bearer);
       assert.equal(reply.isError, true);
-      assert.match(textsOf(reply).join(), /cursor: not known/);
+      assert.match(textsOf(reply).join(), /cursor: not valid/);
     };
     await refused('most-200', 'another-caller', cursor);
     await refused('most-500', token, cursor);
@@ -233,7 +234,7 @@ describe('answers with a limit', () => {
       ['search_tools', 'describe_tool', 'call_tool', 'read_more'],
     );
     answer = { body: { text: 'y'.repeat(2000) } };
-    assert.match(textsOf(await call('tool-limit'))[1] ?? '', /^\[Cut/);
+    assert.match(textsOf(await call('tool-limit'))[1] ?? '', /^\[Truncated/);
     assert.equal((await call('no-limit')).content.length, 1);
     const [, note = ''] = textsOf(await call('search-limit', 'call_tool', { name: 'read' }));
     const next = await call('search-limit', 'call_tool', { name: 'read_more', arguments: { cursor: cursorOf(note) } });

@@ -112,7 +112,7 @@ describe('tools that name a credential', () => {
     assert.deepEqual(refused.body.problems, [
       {
         path: 'credentials.other.token',
-        message: `"${mask}" keeps a stored value, and none is stored; send the value itself`,
+        message: `"${mask}" stands for a stored value, but none is stored; send the value itself`,
       },
     ]);
 
@@ -156,7 +156,7 @@ describe('tools that name a credential', () => {
       [
         { tools: [tool('a', { credential: 'secret-in-the-wrong-place' })] },
         'tools[0].credential',
-        /no name in credentials.*allowed: none$/,
+        /not a name in the server credentials.*allowed: none$/,
       ],
       [
         { credentials: { admin }, tools: [tool('a', { credential: 'adm' })] },
@@ -168,23 +168,23 @@ describe('tools that name a credential', () => {
         'tools[0].credential',
         /allowed: admin, none$/,
       ],
-      [{ credentials: { none: admin } }, 'credentials.none', /allowed as a name: .*but not none/],
+      [{ credentials: { none: admin } }, 'credentials.none', /allowed as a name: .*except none/],
       [{ credentials: { 'a.b': admin } }, 'credentials.a.b', /allowed as a name/],
       [
         { credentials: { admin: { type: 'Bearer' } } },
         'credentials.admin.token',
-        /only authentication sends the token of a caller/,
+        /only authentication can send the caller token/,
       ],
       [{ credentials: { admin: { type: 'Cookie', token: 'x' } } }, 'credentials.admin.cookie', /is missing/],
       [
         { credentials: { admin }, authentication: { type: 'Bearer' } },
         'authentication.token',
-        /callers bring an API key and no token/,
+        /callers send an API key and no token/,
       ],
       [
         { credentials: { admin }, authentication: { type: 'Bearer' }, oauth: login },
         'credentials',
-        /not together with oauth/,
+        /cannot be combined with oauth/,
       ],
       [
         { credentials: { admin }, headers: { Authorization: 'x' } },

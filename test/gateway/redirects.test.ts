@@ -160,21 +160,21 @@ describe('redirects that a tool follows', () => {
     take();
     assert.match(
       await refusalOf(await follow('/long-1')),
-      /^HTTP 302: the redirect to \/long-5 on a host that is given by its address after 3 others was not followed: at most 3 redirects of a call are followed$/,
+      /^HTTP 302: the redirect to \/long-5 on a host that is specified by its IP address after 3 other redirects was not followed: a call follows at most 3 redirects$/,
     );
     assert.equal(take().home.length, 4);
     lead(one.upstream, '/round', `${other.url}/back`);
     lead(other, '/back', `${one.upstream.url}/round#again`);
     assert.match(
       await refusalOf(await follow('/round')),
-      /after 1 others? was not followed: it leads to a URL that was asked before, in a circle$/,
+      /after 1 other redirects? was not followed: it leads back to a URL that was already requested \(a redirect loop\)$/,
     );
     assert.deepEqual([take().home.length], [1]);
     other.take();
     secureTarget = `${other.url}/file`;
     assert.match(
       await refusalOf(await follow(`https://files.example:${securePort}/`)),
-      /was not followed: it leads from https to http, where others can read the answer$/,
+      /was not followed: it leads from https to http, where others can read the response$/,
     );
     assert.equal(other.take().length, 0);
   });
@@ -182,32 +182,29 @@ describe('redirects that a tool follows', () => {
   it('[conf 5] [sec B1] no target is contacted that a configuration could not name', async () => {
     const contacts = canary.connections;
     const cases: [string, RegExp][] = [
-      [
-        `http://127.0.0.1:${canary.port}/`,
-        /: its URL may not be called: only https, web ports and public hosts are allowed$/,
-      ],
-      [`https://127.0.0.1:${canary.port}/`, /its URL may not be called/],
-      ['http://169.254.169.254/latest/meta-data', /its URL may not be called/],
-      ['https://[::ffff:7f00:1]/', /its URL may not be called/],
-      ['https://2130706433/', /its URL may not be called/],
-      ['https://db.internal/', /its URL may not be called/],
-      ['https://files.example:22/', /its URL may not be called/],
-      ['http://files.example/', /its URL may not be called/],
-      ['ftp://files.example/', /its URL may not be called/],
+      [`http://127.0.0.1:${canary.port}/`, /: its URL is not allowed; allowed: https, web ports, and public hosts$/],
+      [`https://127.0.0.1:${canary.port}/`, /its URL is not allowed/],
+      ['http://169.254.169.254/latest/meta-data', /its URL is not allowed/],
+      ['https://[::ffff:7f00:1]/', /its URL is not allowed/],
+      ['https://2130706433/', /its URL is not allowed/],
+      ['https://db.internal/', /its URL is not allowed/],
+      ['https://files.example:22/', /its URL is not allowed/],
+      ['http://files.example/', /its URL is not allowed/],
+      ['ftp://files.example/', /its URL is not allowed/],
       ['javascript:alert(1)', /^HTTP 302: the redirect to another URL was not followed/],
       ['data:text/plain,x', /was not followed/],
-      [`${one.toolhost.url}/mcp/other`, /its URL may not be called/],
-      ['https://me:pass@files.example/', /: its URL holds a user name or password$/],
+      [`${one.toolhost.url}/mcp/other`, /its URL is not allowed/],
+      ['https://me:pass@files.example/', /: its URL contains a user name or password$/],
       [
         'https://private.example.com/',
-        /^after a redirect: the upstream host does not stand for an address that may be called$/,
+        /^after a redirect: the upstream host does not resolve to an address that may be called$/,
       ],
       [
         'https://missing.example.com/x?secret-query',
-        /^after a redirect: there is no host missing\.example\.com: the name was not found$/,
+        /^after a redirect: the host missing\.example\.com was not found$/,
       ],
-      ['', /^HTTP 302: the redirect to another URL was not followed: it has no URL that can be read$/],
-      ['https://', /it has no URL that can be read$/],
+      ['', /^HTTP 302: the redirect to another URL was not followed: it has no valid URL$/],
+      ['https://', /it has no valid URL$/],
     ];
     const slug = await follow('/away');
     for (const [location, message] of cases) {
@@ -226,7 +223,7 @@ describe('redirects that a tool follows', () => {
       lead(one.upstream, '/echo', `${other.url}/file?key=${form}`);
       other.take();
       const said = await refusalOf(slug);
-      assert.match(said, /was not followed: it would carry a credential of this call to another origin$/);
+      assert.match(said, /was not followed: it would send a credential of this call to another origin$/);
       assert.ok(!said.includes(form));
       assert.deepEqual(other.take(), []);
     }
@@ -242,7 +239,10 @@ describe('redirects that a tool follows', () => {
     const input_schema = { filter: { type: 'string', in: 'body' } };
     const slug = await follow('/a', { input_schema });
     const said = errorOf(await one.call(slug, { filter: 'x' }));
-    assert.match(said, /^HTTP 302: the redirect to .* was not followed: the request has a body, which is sent once$/);
+    assert.match(
+      said,
+      /^HTTP 302: the redirect to .* was not followed: the request has a body, which is sent only once$/,
+    );
     const [only, ...more] = take().home;
     assert.deepEqual([only?.body.toString(), more], ['{"filter":"x"}', []]);
   });
@@ -258,7 +258,7 @@ describe('redirects that a tool follows', () => {
       // A timeout of its own for the redirect would end a second later at the earliest.
       const said = await onTime(ms, () => refusalOf(slug));
       if (other.requests.length > 0)
-        assert.equal(said, `upstream did not answer within ${ms} ms, its redirects included`);
+        assert.equal(said, `the upstream did not respond within ${ms} ms, including redirects`);
     }
     const [held] = other.take();
     assert.equal(await held?.closed, 'aborted');

@@ -93,7 +93,7 @@ describe('a server in search mode', () => {
   });
 
   it('explains a search without results, without a query or with an unknown tag [agent 1]', async () => {
-    assert.match(textOf(await call('shop', 'search_tools', { query: 'xylophone' })), /No tool fits "xylophone"/);
+    assert.match(textOf(await call('shop', 'search_tools', { query: 'xylophone' })), /No tool matches "xylophone"/);
     assert.match(textOf(await call('shop', 'search_tools')), /4 tools.*orders \(3\)/s);
     const wrong = await call('shop', 'search_tools', { tag: 'order' });
     assert.equal(wrong.isError, true);
@@ -136,7 +136,7 @@ describe('a server in search mode', () => {
     assert.ok(json.length < 62_000);
     const described = (JSON.parse(json) as Json[]).map(({ name }) => String(name));
     assert.deepEqual(described, names.slice(0, described.length));
-    assert.match(note, new RegExp(`Left out.*${names.slice(described.length).join(', ')}`));
+    assert.match(note, new RegExp(`Omitted.*${names.slice(described.length).join(', ')}`));
   });
 
   it('calls a tool as a direct call does: same request, result and checks [agent 1]', async () => {
@@ -216,7 +216,7 @@ describe('a server in search mode', () => {
   it('refuses a tool with the name of one of the three, in search mode only [agent 1]', async () => {
     const tools = ['search_tools', 'describe_tool', 'call_tool'].map((name) => toolWith({ name }));
     const { problems } = await check(toolhost, configWith({ tool_mode: 'search', tools }));
-    const sentence = 'is the name of a tool that the server itself offers with these settings; choose another name';
+    const sentence = 'is the name of a built-in tool with these settings; choose another name';
     assert.deepEqual(
       problems,
       tools.map(({ name }, index) => `tools[${index}].name: "${name}" ${sentence}`),
@@ -256,7 +256,7 @@ describe('a server in search mode', () => {
 
   it('changes what it finds when its tools change [agent 1]', async () => {
     await toolhost.createServer(configWith({ slug: 'changing', tool_mode: 'search', tools: shop() }));
-    assert.match(textOf(await call('changing', 'search_tools', { query: 'zebra' })), /No tool fits/);
+    assert.match(textOf(await call('changing', 'search_tools', { query: 'zebra' })), /No tool matches/);
     const tools = [...shop(), tool('feed_zebra', 'Feeds the zebra.', { method: 'POST' })];
     assert.equal((await toolhost.rest('PATCH', '/servers/changing', { body: { tools } })).status, 200);
     assert.match(textOf(await call('changing', 'search_tools', { query: 'zebra' })), /- feed_zebra/);

@@ -70,8 +70,8 @@ describe('the tool result: failures of the upstream', () => {
   it('[sec A4] [find D5] redirects are not followed, and their target is named without its query', async () => {
     const token = 'a'.repeat(41);
     const targets = new Map([
-      [`${other.url}/elsewhere?secret-query=1`, '/elsewhere on a host that is given by its address'],
-      [`//127.0.0.1:${other.port}/x`, '/x on a host that is given by its address'],
+      [`${other.url}/elsewhere?secret-query=1`, '/elsewhere on a host that is specified by its IP address'],
+      [`//127.0.0.1:${other.port}/x`, '/x on a host that is specified by its IP address'],
       [`http://me:secret@localhost:${other.port}/a?b=c#d`, `http://localhost:${other.port}/a`],
       ['https://api.example.com/v2/things', 'https://api.example.com/v2/things'],
       ['/v1/things', '/v1/things on the same host'],
@@ -115,18 +115,19 @@ describe('the tool result: failures of the upstream', () => {
     const query = '/secret-path?q=secret-query';
     const cases: [string, string][] = [
       [`http://127.0.0.1:${closedPort}`, 'the upstream refused the connection'],
-      ['https://missing.example.com', 'there is no host missing.example.com: the name was not found'],
-      ['https://private.example.com', 'the upstream host does not stand for an address that may be called'],
+      ['https://missing.example.com', 'the host missing.example.com was not found'],
+      ['https://private.example.com', 'the upstream host does not resolve to an address that may be called'],
       [
         `https://127.0.0.1:${one.upstream.port}`,
-        'no TLS connection to the upstream could be made; does it speak https on this port?',
+        'no TLS connection to the upstream could be established; check that it uses https on this port',
       ],
     ];
     for (const [origin, sentence] of cases) assert.equal(await message({ url: `${origin}${query}` }), sentence);
   });
 
   it('[behaviour The tool result] an answer over the limit is refused with advice', async () => {
-    const hint = '; ask for less with filters or paging, or let the server keep fewer fields with response_fields';
+    const hint =
+      '. Request less data with filters or paging, or have the server return fewer fields with response_fields';
     const sized = (size: number, headers: Record<string, string> = {}) => {
       one.upstream.on('GET /large', () => ({
         body: 'x'.repeat(size),
@@ -135,14 +136,14 @@ describe('the tool result: failures of the upstream', () => {
       return { url: '/large', response_limit_bytes: 1000 };
     };
     assert.equal(textOf(await one.call(await one.serve(sized(1000)))).length, 1000);
-    assert.equal(await message(sized(1001)), `the answer is larger than 1000 bytes${hint}`);
+    assert.equal(await message(sized(1001)), `the response is larger than 1000 bytes${hint}`);
     assert.equal(
       await message(sized(1001, { 'transfer-encoding': 'chunked' })),
-      `the answer is larger than 1000 bytes${hint}`,
+      `the response is larger than 1000 bytes${hint}`,
     );
     const limit = 10 * 1024 * 1024;
     const { response_limit_bytes: _, ...unlimited } = sized(limit + 1);
-    assert.equal(await message(unlimited), `the answer is larger than ${limit} bytes${hint}`);
+    assert.equal(await message(unlimited), `the response is larger than ${limit} bytes${hint}`);
     assert.equal(
       textOf(await one.call(await one.serve({ ...sized(limit), response_limit_bytes: limit }))).length,
       limit,

@@ -89,16 +89,16 @@ describe('the tool result: parts of a JSON answer', () => {
     const message = async (path: string) => {
       const text = errorOf(await resultOf(json, { response_transform: path }));
       return text.replace(
-        /^response_transform ".*?" does not exist in the answer: (.*); the request itself was carried out$/,
+        /^response_transform ".*?" does not exist in the response: (.*); the request itself was carried out$/,
         '$1',
       );
     };
-    assert.equal(await message('dta.items'), 'the answer has the keys "data"');
+    assert.equal(await message('dta.items'), 'the response has the keys "data"');
     assert.equal(await message('data.itms'), '"data" has the keys "items", "none", "text", "big", "o"');
     assert.equal(await message('data.items.2'), '"data.items" has the indexes 0 to 1');
     assert.equal(await message('data.none.0'), '"data.none" has no entries');
-    assert.equal(await message('data.text.length'), '"data.text" has no keys, it is a single value');
-    assert.equal(await message('data.big.rawJSON'), '"data.big" has no keys, it is a single value');
+    assert.equal(await message('data.text.length'), '"data.text" has no keys, because it is a single value');
+    assert.equal(await message('data.big.rawJSON'), '"data.big" has no keys, because it is a single value');
     assert.equal(await message('data.o.x'), '"data.o" has no keys');
     const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 25 }, (_, i) => [`k${i}`, i])));
     assert.match(errorOf(await resultOf(wide, { response_transform: 'x' })), /"k19" and 5 more; the request/);
@@ -157,7 +157,7 @@ describe('the tool result: parts of a JSON answer', () => {
       const message = errorOf(await one.call(misfit));
       assert.equal(
         message,
-        `the answer does not fit output_schema; the request itself was carried out: ${JSON.stringify(JSON.parse(json).data)}`,
+        `the response does not match output_schema; the request itself was carried out: ${JSON.stringify(JSON.parse(json).data)}`,
       );
       const { body } = await one.toolhost.modern(misfit, callerToken, 'tools/call', { name: 'run', arguments: {} });
       assert.deepEqual(
@@ -169,7 +169,10 @@ describe('the tool result: parts of a JSON answer', () => {
     assert.equal(textOf(whole), '{"id":1,"more":[1.0]}');
     const many = `{"id":${JSON.stringify(Array(100_000).fill('x'))}}`;
     const list = { type: 'object', properties: { id: { type: 'array', items: { type: 'integer' } } } };
-    assert.match(errorOf(await resultOf(many, { output_schema: list })), /^the answer does not fit output_schema; /);
+    assert.match(
+      errorOf(await resultOf(many, { output_schema: list })),
+      /^the response does not match output_schema; /,
+    );
   });
 
   it('[sec A10] a failure that shows the answer shows no credential in it, and no beginning of one', async () => {
@@ -186,7 +189,7 @@ describe('the tool result: parts of a JSON answer', () => {
     const expired = JSON.stringify({ error: `token Bearer ${secret} is expired` });
     assert.equal(
       await said(expired, { output_schema }),
-      'the answer does not fit output_schema; the request itself was carried out: {"error":"token Bearer [redacted] is expired"}',
+      'the response does not match output_schema; the request itself was carried out: {"error":"token Bearer [redacted] is expired"}',
     );
     for (let before = 960; before < 1000; before += 7) {
       const message = await said(JSON.stringify({ a: `${'x'.repeat(before)}${secret}` }), { output_schema });

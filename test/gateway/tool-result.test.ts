@@ -203,21 +203,21 @@ describe('the tool result: kinds of content', () => {
     const many = `${'--b\r\n\r\nx\r\n'.repeat(51)}--b--`;
     const refused: [string, string, RegExp][] = [
       ['multipart/mixed', 'x', /multipart body without a boundary; the request itself was carried out$/],
-      ['multipart/mixed; boundary=b', 'no parts', /multipart body of no parts; allowed: 1 to 50;/],
-      ['multipart/mixed; boundary=b', many, /multipart body of more than 50 parts; allowed: 1 to 50;/],
+      ['multipart/mixed; boundary=b', 'no parts', /multipart body with no parts; allowed: 1 to 50;/],
+      ['multipart/mixed; boundary=b', many, /multipart body with more than 50 parts; allowed: 1 to 50;/],
     ];
     for (const [type, body, message] of refused) assert.match(errorOf(await resultOf(typed(type, body))), message);
   });
 
   it('[behaviour The tool result] an empty answer or 204 says so in a text block', async () => {
-    assert.deepEqual(await blocks({ status: 204 }), text('204 No Content: the upstream answered without a body'));
-    assert.deepEqual(await blocks(typed('application/json', '')), text('200 OK: the upstream answered without a body'));
-    assert.deepEqual(await blocks({ status: 201 }), text('201 Created: the upstream answered without a body'));
+    assert.deepEqual(await blocks({ status: 204 }), text('204 No Content: the response has no body'));
+    assert.deepEqual(await blocks(typed('application/json', '')), text('200 OK: the response has no body'));
+    assert.deepEqual(await blocks({ status: 201 }), text('201 Created: the response has no body'));
   });
 
   it('[spec 4.3.10] [spec 7] an empty answer to a POST or PATCH without Prefer hints at return=representation', async () => {
     const hint =
-      '204 No Content: the upstream answered without a body (the header "Prefer: return=representation" asks some upstreams for the written row)';
+      '204 No Content: the response has no body (with the header "Prefer: return=representation", some upstreams return the written row)';
     for (const method of ['POST', 'PATCH']) {
       assert.equal(textOf(await resultOf({ status: 204 }, { method })), hint);
       const headers = { prefer: 'return=representation' };
@@ -233,16 +233,16 @@ describe('the tool result: kinds of content', () => {
       ...(location !== undefined && { headers: { location } }),
     });
     const message = async (answer: Answer, tool: Json = { method: 'POST' }) => textOf(await resultOf(answer, tool));
-    const accepted = '202 Accepted: the upstream answered without a body';
+    const accepted = '202 Accepted: the response has no body';
     assert.equal(await message(empty(202)), accepted);
     assert.equal(await message(empty(202, '/jobs/7')), `${accepted}\nLocation: /jobs/7`);
     assert.equal(await message(empty(202, '/jobs/7'), { method: 'GET' }), `${accepted}\nLocation: /jobs/7`);
     assert.equal(
       await message(empty(201, 'https://user:pass@api.example.com/things/9?sig=abc#x')),
-      '201 Created: the upstream answered without a body\nLocation: /things/9',
+      '201 Created: the response has no body\nLocation: /things/9',
     );
     const noContent = await message(empty(204, '/rows/3'), { method: 'PATCH' });
-    assert.match(noContent, /^204 No Content: the upstream answered without a body\nLocation: \/rows\/3$/);
+    assert.match(noContent, /^204 No Content: the response has no body\nLocation: \/rows\/3$/);
     for (const status of [200, 201, 204]) assert.match(await message(empty(status)), /Prefer/);
     for (const odd of ['', 'http://[', 'javascript:alert(1)', '//'])
       assert.doesNotMatch(await message(empty(202, odd)), /Location|alert/);
@@ -253,24 +253,24 @@ describe('the tool result: kinds of content', () => {
     assert.equal(textOf(await one.call(echo)), `${accepted}\nLocation: /token/[redacted]/x`);
     assert.match(
       errorOf(await resultOf(empty(202, '/jobs/7'), { method: 'POST', response_transform: 'id' })),
-      /HTTP 202 Accepted came without a body; the request itself was carried out\nLocation: \/jobs\/7$/,
+      /HTTP 202 Accepted has no body; the request itself was carried out\nLocation: \/jobs\/7$/,
     );
   });
 
   it('[behaviour The tool result] a response_transform on an answer other than JSON is an error', async () => {
     const tool = { response_transform: 'data' };
-    const message = 'response_transform needs a JSON answer; ';
+    const message = 'response_transform requires a JSON response, but ';
     assert.equal(
       errorOf(await resultOf(typed('text/html', '<p>'), tool)),
-      `${message}the upstream answered with text/html; the request itself was carried out`,
+      `${message}the upstream returned text/html; the request itself was carried out`,
     );
     assert.equal(
       errorOf(await resultOf(typed('image/png', PNG), tool)),
-      `${message}the upstream answered with image/png; the request itself was carried out`,
+      `${message}the upstream returned image/png; the request itself was carried out`,
     );
     assert.equal(
       errorOf(await resultOf({ status: 204 }, tool)),
-      `${message}HTTP 204 No Content came without a body; the request itself was carried out`,
+      `${message}HTTP 204 No Content has no body; the request itself was carried out`,
     );
     for (const whole of ['.', '']) {
       assert.equal(textOf(await resultOf(typed('text/html', '<p>'), { response_transform: whole })), '<p>');

@@ -86,7 +86,7 @@ describe('trying a tool out', () => {
     });
     const call = (body: Json) => toolhost.rest('POST', '/servers/forwards/tools/get/call', { body });
     const refused = await call({});
-    const message = 'this server forwards the token of its caller; give one to try it with';
+    const message = "this server forwards the caller's token; provide one to try the tool";
     assert.deepEqual([refused.status, refused.body.problems], [400, [{ path: 'token', message }]]);
     const records = async () => (await toolhost.rest('GET', '/servers/forwards/calls')).body.calls as Json[];
     assert.deepEqual(await records(), []);

@@ -40,7 +40,7 @@ describe('credentials that cannot be used, and the reason that their sender is t
 
   const placeholders: [reason: RegExp, credentials: string[]][] = [
     [
-      /is a variable that the client did not fill in/,
+      /is a variable that the client did not expand/,
       [
         ...[
           dollar('SHOP_TOKEN'),
@@ -54,7 +54,7 @@ describe('credentials that cannot be used, and the reason that their sender is t
       ],
     ],
     [
-      /is the placeholder of an example/,
+      /is an example placeholder/,
       ['<your-key>', '<your API key>', 'YOUR_API_KEY', 'your-api-key', 'your_token_here', 'API_KEY', 'SHOP_TOKEN'],
     ],
     [/^the client sent the word "undefined"/, ['undefined']],
@@ -109,7 +109,7 @@ describe('credentials that cannot be used, and the reason that their sender is t
     aheadMs += 61_000;
     const [day] = expiresAt.split('.');
     for (const slug of ['stored', 'other', 'open', 'manage']) {
-      assert.equal(reasonOf(await asBearer(slug, expiring)), `this API key expired at ${day}Z; use another one`);
+      assert.equal(reasonOf(await asBearer(slug, expiring)), `this API key expired at ${day}Z; use another key`);
       assert.match(reasonOf(await asBearer(slug, revoked)), /^this API key was revoked at \d{4}-[\d-]+T[\d:]+Z; use/);
     }
     assert.match(String((await toolhost.rest('GET', '/servers', { key: expiring })).body.detail), /expired at /);

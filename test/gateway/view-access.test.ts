@@ -123,7 +123,7 @@ describe('access to views', () => {
       'views[4]: there is no view "mine/constructor" in this workspace; allowed: slug/view; it has: mine/v',
     ]);
     assert.deepEqual(await problems({ views: ['mine/v'], scopes: ['call', 'manage:read'] }), [
-      'scopes: a key that is limited to views only calls tools; found manage:read, allowed: call',
+      'scopes: a key that is limited to views can only call tools; found manage:read; allowed: call',
     ]);
     const stranger = await toolhost.key({ workspace: 'ws_other' });
     const [theirs] = await problems({ views: ['mine/v'] }, stranger);

@@ -133,10 +133,7 @@ describe('a view of a server', () => {
     ] as const) {
       const reply = await call('shop/support', name, args);
       assert.equal(reply.isError, true);
-      assert.equal(
-        textOf(reply),
-        `The arguments do not fit: ${fixed}: is fixed in this view of the server; leave it out`,
-      );
+      assert.equal(textOf(reply), `The arguments are invalid: ${fixed}: is fixed in this view; omit it`);
     }
     assert.equal(upstream.requests.length, sent);
   });
@@ -308,7 +305,7 @@ describe('a view of a server', () => {
     assert.deepEqual(await namesAt('kept/v'), ['orders', 'get_invoice']);
     const disabled = await change('PATCH', 'get_invoice', { disabled: true });
     assert.equal(disabled.status, 200);
-    assert.match(disabled.text, /the tool \\"get_invoice\\" is disabled, so the view does not have it/);
+    assert.match(disabled.text, /the tool \\"get_invoice\\" is disabled, so the view does not include it/);
     assert.deepEqual(await namesAt('kept/v'), ['orders']);
   });
 });

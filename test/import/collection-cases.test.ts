@@ -47,7 +47,7 @@ describe('an imported collection', () => {
     const odd = await imports.imported("curl https://a.example.com/ok; curl 'https://a.example.com/a/{b'");
     assert.deepEqual(
       odd.report.map(({ outcome, notes }) => [outcome, ...notes]),
-      [['whole'], ['skipped', 'the part "{b" of the path, whose brackets name no value']],
+      [['whole'], ['skipped', 'the path segment "{b", whose brackets contain no parameter name']],
     );
   });
 

@@ -270,7 +270,7 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
     const tracker = request('https://stats.example.net/collect');
     const both = recording(things, request('https://api.example.com/open'), tracker);
     assert.deepEqual(made(both).urls, ['/things', '/open']);
-    assert.match(made(both).plan.all[2]?.notes.join() ?? '', /its address is not that of the credential/);
+    assert.match(made(both).plan.all[2]?.notes.join() ?? '', /its address differs from the address of the credential/);
     const other = recording(
       things,
       request('https://api.example.com/more', 'a'),

@@ -155,7 +155,7 @@ describe('a document that is one step away', () => {
     for (const url of [undefined, 'https://raw.githubusercontent.com/a/b/main/openapi.json']) {
       assert.deepEqual(
         from(url).questions.map(({ name, required, question }) => [name, required, question]),
-        [['server', true, 'The document has no address. Which address has the API, such as https://api.example.com?']],
+        [['server', true, "The document has no address. What is the API's address, such as https://api.example.com?"]],
       );
     }
   });

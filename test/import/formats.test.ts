@@ -69,7 +69,7 @@ describe('a collection of a further format', () => {
     assert.deepEqual(made.names, ['list_orders', 'list_customers', 'cancel_an_order', 'things']);
     assert.deepEqual(
       made.findings.map(({ message }) => message),
-      ['is no HTTP request; left out'],
+      ['is not an HTTP request; left out'],
     );
     assert.equal((await sent(made, 'list_customers', { sort: 'age' })).request, 'GET /customers?sort=age');
     const canceled = await sent(made, 'cancel_an_order', { id: 8, reason: 'lost' });

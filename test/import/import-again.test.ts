@@ -132,8 +132,8 @@ for (const engine of engines) {
       const moved = documentOf({ '/pets': renamed });
       const plan = await again(slug, { document: moved });
       assert.deepEqual(plan.body.views, [
-        'desk: the tool "get_pet" is gone from the document, so the view no longer has it',
-        'desk: the tool "list_pets" is called "all_pets" now',
+        'desk: the tool "get_pet" was removed from the document, so it is removed from the view',
+        'desk: the tool "list_pets" is renamed to "all_pets"',
       ]);
       const applied = await again(slug, { mode: 'apply', document: moved });
       assert.equal(applied.status, 200, applied.text);
@@ -143,7 +143,7 @@ for (const engine of engines) {
       const without = documentOf({ '/pets': { get: { ...renamed.get, parameters: [] } } });
       const [problem = ''] = (await again(slug, { document: without })).body.views as string[];
       const expected = 'views.desk.tools[1].arguments.limit: the tool has no argument "limit"; it has none';
-      assert.equal(problem, `${expected}; change the view before you apply`);
+      assert.equal(problem, `${expected}; change the view before you apply the import`);
       const refused = await again(slug, { mode: 'apply', document: without });
       assert.equal(refused.status, 400);
       assert.ok(refused.text.includes('views.desk.tools[1].arguments.limit'));

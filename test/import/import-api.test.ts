@@ -81,7 +81,7 @@ describe('importApi', () => {
     assert.deepEqual([plan.proposal.tools, (plan.chosen as { tools: number }).tools], [40, 40]);
     const { proposal } = await imported({ url: `${documents.url}/openapi.json`, for: 'get thing 7' });
     assert.ok(proposal.include.includes('GET /things7/{id}'), proposal.include.join());
-    assert.match(proposal.reason, /fit the sentence/);
+    assert.match(proposal.reason, /match the sentence/);
     assert.deepEqual(
       plan.secrets.map(({ name }) => name),
       ['KEY'],
@@ -97,7 +97,7 @@ describe('importApi', () => {
     const use = (name: string, args: Json) => toolhost.callTool('manage', key, name, args);
     const url = `${documents.url}/moved`;
     const plan = await use('importApi', { url });
-    assert.match(String(plan.content[0]?.text), /100 operations; 100 whole/);
+    assert.match(String(plan.content[0]?.text), /100 operations; 100 complete/);
     const made = await use('importApi', {
       mode: 'create',
       url,

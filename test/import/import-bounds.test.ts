@@ -51,7 +51,7 @@ describe('the bounds of imports', () => {
         400,
         new RegExp(`document: found ${most + 1} characters; .* at most ${most} `),
       ],
-      [{ document: `${long}\0` }, 400, /holds the character U\+0000/],
+      [{ document: `${long}\0` }, 400, /contains the character U\+0000/],
       [{ document: 'openapi: 3', slug: long }, 413, /the body without document is larger than 1048576 bytes/],
       [{ document: long, slug: {} }, 400, /slug: found an object; allowed: a string/],
       [[long] as unknown as Json, 400, /the body must be a JSON object/],
@@ -115,7 +115,7 @@ describe('the bounds of imports', () => {
     const [first] = held;
     const reply = await first;
     assert.equal(reply?.status, 429);
-    assert.match(reply?.text ?? '', /host was slow while others waited/);
+    assert.match(reply?.text ?? '', /host was slow while other imports were waiting/);
     for (const request of upstream.requests) request.release({ body: things() });
     const statuses = (await Promise.all(held.slice(1))).map(({ status }) => status);
     assert.deepEqual(

@@ -69,15 +69,15 @@ describe('a description of which some parts are wrong', () => {
       { components: { securitySchemes: { host: { type: 'apiKey', in: 'header', name: 'Host' } } } },
     );
     assert.deepEqual(outcomesOf(document), [
-      'GET /clash: partial; the query parameter "filter[x]": "filter[x]" is a name that a property of the argument filter can get; make one argument of both',
-      'GET /needed: skipped; input_schema.filter_x.wire_name: "filter[x]" is a name that a property of the argument filter can get; make one argument of both',
+      'GET /clash: partial; the query parameter "filter[x]": "filter[x]" is also the name of a possible property of the argument filter; merge both into one argument',
+      'GET /needed: skipped; input_schema.filter_x.wire_name: "filter[x]" is also the name of a possible property of the argument filter; merge both into one argument',
       'POST /type: partial; the body of type "text/plain\\r\\nX-Evil: 1"',
       'POST /needed-type: skipped; the body of type "text/plain\\r\\nX-Evil: 1"',
-      'GET /name: partial; the query parameter "{{TOKEN}}": a variable or a secret never fills a name; write it out',
+      'GET /name: partial; the query parameter "{{TOKEN}}": variables and secrets are not interpolated in names; write the name out',
       'GET /dots/../up: skipped; a path with . or .. segments',
-      'GET /host: skipped; the credential "host" cannot be sent: authentication.header: this header is set by the service or by HTTP itself; leave it out',
+      'GET /host: skipped; the credential "host" cannot be sent: authentication.header: this header is set by the service or by HTTP itself; remove it',
       'GET /more: whole',
-      'POST /called-properties: partial; the query parameter "id": "{{A}}" is not filled here and would be sent as it stands; a secret or a variable may fill a constant, "value"',
+      'POST /called-properties: partial; the query parameter "id": "{{A}}" is not interpolated here and would be sent literally; use a secret or a variable in a constant, "value"',
     ]);
   });
 });

@@ -148,13 +148,13 @@ paths:
       ['read_a', 'add_a', 'read_b'],
     );
     assert.deepEqual(plan.findings, [
-      { at: 'paths./a', message: 'is written twice; what both say is joined' },
-      { at: 'post', message: 'is written twice; the last one counts' },
+      { at: 'paths./a', message: 'is written twice; both are merged' },
+      { at: 'post', message: 'is written twice; the last one is used' },
     ]);
     const twice = JSON.stringify(openApi({ '/a': { get: { responses } }, '/b': { get: { responses } } }));
     assert.deepEqual(planOf(twice).findings, []);
     assert.deepEqual(planOf(twice.replace('"/b"', '"/a"')).findings, [
-      { at: 'document', message: 'a name is written twice in one object, such as a path; the last one counts' },
+      { at: 'document', message: 'an object contains the same name twice, such as a path; the last one is used' },
     ]);
   });
 
@@ -264,7 +264,7 @@ describe('what an imported tool sends', () => {
       assert.match(body.toString(), /name="file"; filename="a\.txt"[\s\S]*\r\n\r\nhello\r\n/);
     }
     const untyped = { '/a': { post: { requestBody: { required: true }, responses } } };
-    assert.deepEqual(outcomesOf(openApi(untyped)), ['POST /a: skipped; a body of no type']);
+    assert.deepEqual(outcomesOf(openApi(untyped)), ['POST /a: skipped; a body without a type']);
   });
 
   it('[conf 1] a parameter with alternatives is written in its style, whichever of them is given', async () => {

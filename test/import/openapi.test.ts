@@ -365,7 +365,7 @@ describe('the reader of API descriptions', () => {
       'GET /b: partial; the cookie "my session"',
       'GET /c: skipped; the cookie "my session"',
       'TRACE /d: skipped; the method TRACE',
-      'GET /e/{date}_PI.xml: skipped; a path parameter that a letter follows',
+      'GET /e/{date}_PI.xml: skipped; a path parameter followed by a letter',
       'GET /f: loosened; pattern; recursion',
       'GET /g: skipped; credentials of type "mutualtls"',
       'GET /h/../i: skipped; a path with . or .. segments',

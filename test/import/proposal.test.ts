@@ -65,7 +65,7 @@ describe('the proposal of an import', () => {
     assert.ok(!found.includes('GET /emojis'), found.join());
     const reads = planOf(desk, { for: 'tickets', readOnly: true });
     assert.ok(reads.chosen.length > 0 && reads.chosen.every(({ operation }) => operation.method === 'GET'));
-    assert.match(planOf(desk, { for: 'xyzzy' }).proposal.reason, /^no operation fits the sentence, so /);
+    assert.match(planOf(desk, { for: 'xyzzy' }).proposal.reason, /^no operation matches the sentence, so /);
   });
 });
 
@@ -145,7 +145,7 @@ describe('a tool of an import', () => {
         response_headers,
       ]),
       [
-        ['For the next page pass next_cursor of the answer as cursor.', undefined],
+        ['For the next page pass next_cursor of the result as cursor.', undefined],
         ['For the next page pass the id of the last item as starting_after.', undefined],
         ['For the next page raise offset by the number of items.', undefined],
         ['For the next page raise page by 1.', ['Link']],

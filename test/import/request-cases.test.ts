@@ -218,7 +218,7 @@ describe('an imported operation', () => {
     }
     assert.deepEqual(await urlsOf('/a:id/v:cancel', [inPath('id')], { id: 'x' }), ['/ax/v:cancel']);
     const [skipped] = skippedOf(openApi({ '/things/{id': { get: { responses: {} } } }));
-    assert.match(skipped ?? '', /skipped; the part "\{id" of the path, whose brackets name no value$/);
+    assert.match(skipped ?? '', /skipped; the path segment "\{id", whose brackets contain no parameter name$/);
   });
 
   it('[imp 2] keeps the slashes of a parameter that is the rest of the path', async () => {
@@ -282,7 +282,7 @@ describe('an imported operation', () => {
     const key = { components: { securitySchemes: { key: { type: 'apiKey', in: 'query', name: 'key' } } } };
     const paths = { '/rows': { get: { parameters: [whole('text/plain', { type: 'string' })], responses: {} } } };
     const [skipped] = skippedOf(openApi(paths, { ...key, security: [{ key: [] }] }));
-    assert.match(skipped ?? '', /partial; the input in "querystring" "q": makes this argument all of the query/);
+    assert.match(skipped ?? '', /partial; the input in "querystring" "q": makes this argument the whole query/);
   });
 
   it('[imp 2] keeps reserved characters where the document allows them, and JSON texts in a path', async () => {

@@ -91,7 +91,7 @@ describe('the schema of an imported operation', () => {
   it('[imp 2] is read where it stands in the fields of its media type or its parameter, with a finding', async () => {
     const note = await imports.imported(importCase('openapi/schema-at-the-wrong-place.yaml'));
     assert.deepEqual(await bodySent(note, { text: 'hi' }), { text: 'hi' });
-    assert.match(JSON.stringify(note.findings), /outside of its place.*content\.application\/json\.schema/);
+    assert.match(JSON.stringify(note.findings), /in the wrong place.*content\.application\/json\.schema/);
     const parameter = { name: 'page', in: 'query', type: 'integer', minimum: 1 };
     const post = { operationId: 'a', parameters: [parameter], requestBody: { schema: { type: 'array', items: {} } } };
     const made = await imports.imported(JSON.stringify(openApi({ '/a': { post } })));

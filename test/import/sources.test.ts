@@ -110,7 +110,7 @@ describe('where descriptions come from', () => {
     const url = `${site.url}/openapi.yaml`;
     const refused = await toolhost.rest('POST', '/import', { body: { url } });
     assert.equal(refused.status, 400);
-    assert.match(refused.text, /HTTP 401; give headers with a credential/);
+    assert.match(refused.text, /HTTP 401; provide headers with a credential/);
     const body = { mode: 'create', url, headers: { Authorization: token }, include: ['*'], slug: 'files' };
     const made = await toolhost.rest('POST', '/import', { body });
     assert.equal(made.status, 200, made.text);
@@ -167,7 +167,7 @@ describe('where descriptions come from', () => {
     assert.notEqual(wrong.code, 0);
     assert.doesNotMatch(wrong.stderr, /the-token-of/);
     const denied = await command(['import', `${site.url}/openapi.yaml`, '--plan']);
-    assert.match(denied.stderr, /HTTP 401; give a credential with --header/);
+    assert.match(denied.stderr, /HTTP 401\. Pass a credential with --header/);
     const slug = await command(['import', `${site.url}/openapi.yaml`, '--plan', '--slug', 'No Slug']);
     assert.match(slug.stderr, /--slug No Slug: .*allowed: 3 to 63/);
   });

@@ -91,7 +91,7 @@ paths:
       assert.throws(
         () => planOf(inPath, { answers: { [name]: 'the-value' } }),
         ({ problems }: { problems: { message: string }[] }) =>
-          /set the secret API_KEY of the server/.test(String(problems[0]?.message)) &&
+          /set the secret API_KEY after creating the server/.test(String(problems[0]?.message)) &&
           !JSON.stringify(problems).includes('the-value'),
       );
     }
@@ -107,7 +107,7 @@ paths:
       ['TOKEN', 'KEY_2'],
     );
     const [asked] = planOf(openApi(paths, { servers: [{ url: 'https://{token}.example.com' }] })).questions;
-    assert.match(String(asked?.question), /everybody who may read the configuration sees it/);
+    assert.match(String(asked?.question), /everyone who can read the configuration sees it/);
   });
 
   it('[imp 2] a schema with a discriminator takes the fields of its kinds, where no oneOf names them', () => {
@@ -191,8 +191,8 @@ paths:
     assert.deepEqual(
       outcomesOf(document).filter((line) => line.includes('skipped')),
       [
-        'POST /region: skipped; the address of its own needs a value of "region"; give it in answers',
-        'POST /bot: skipped; a secret in an address of its own',
+        'POST /region: skipped; its own address needs a value for "region"; set it in answers',
+        'POST /bot: skipped; its own address, which contains a secret',
       ],
     );
     const item = (url: string) => ({ name: `Ask ${url}`, request: { method: 'GET', url: { raw: url } } });

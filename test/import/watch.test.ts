@@ -265,7 +265,7 @@ for (const engine of engines) {
       );
       const text = `text-${engine}`;
       await rest('POST', '/import', { mode: 'create', document: things(first), slug: text, include: ['*'] });
-      assert.match((await rest('PUT', `/servers/${text}/import/watch`, { watch: 'daily' })).text, /has no address/);
+      assert.match((await rest('PUT', `/servers/${text}/import/watch`, { watch: 'daily' })).text, /has no URL/);
       const slug = await imported();
       const { db } = await world.database();
       const { workspace_id } = await db

@@ -97,7 +97,7 @@ describe('the limit of refused requests of an address', () => {
     const { text } = await refuse(from);
     const { id, error } = JSON.parse(text) as { id: number; error: { code: number; message: string } };
     assert.deepEqual([id, error.code], [1, 429]);
-    assert.match(error.message, /too many requests from this address were refused/);
+    assert.match(error.message, /too many requests from this address were rejected/);
     const rest = await send(from, 'GET', '/api/v1/servers', {});
     assert.match(String(rest.headers['content-type']), /^application\/problem\+json/);
     assert.equal((await scrape(toolhost.url)).value('toolhost_address_limit_refusals_total') > 0, true);

@@ -82,7 +82,7 @@ for (const engine of engines) {
       assert.ok(seconds >= 1 && seconds <= 60, String(seconds));
       assert.match(
         messageOf(refused),
-        /this server takes 5 a minute, and they are used up; this call was not made, try again in \d+ s$/,
+        /this server gets at most 5 per minute, and all of them were used\. The call was not made; retry in \d+ s\.$/,
       );
       assert.equal(upstream.requests.length, 5);
       const shown = (await toolhost.rest('GET', `/servers/${slug}/limits`)).body;
@@ -101,7 +101,7 @@ for (const engine of engines) {
       const replies = await calls(toolhost, slug, key, 6);
       assert.deepEqual([count(replies, 200), count(replies, 429)], [2, 4]);
       const refused = replies.find(({ status }) => status === 429) as Reply;
-      assert.match(messageOf(refused), /this server takes 6 a day, and they are used up/);
+      assert.match(messageOf(refused), /this server gets at most 6 per day, and all of them were used/);
       assert.ok(Number(refused.headers.get('retry-after')) > 3600);
       await wait(24 * 60 * minuteMs);
       assert.equal(count(await calls(toolhost, slug, key, 8), 200), 6);
@@ -117,11 +117,14 @@ for (const engine of engines) {
       try {
         const replies = [...(await calls(toolhost, slug, key, 3)), ...(await calls(toolhost, other, key, 3))];
         assert.deepEqual([count(replies, 200), count(replies, 429)], [4, 2]);
-        assert.match(messageOf(replies.at(-1) as Reply), /the servers of this workspace together take 4 a minute/);
+        assert.match(
+          messageOf(replies.at(-1) as Reply),
+          /all servers of this workspace together get at most 4 per minute/,
+        );
         await wait(minuteMs);
         const more = await calls(toolhost, other, key, 5);
         assert.deepEqual([count(more, 200), count(more, 429)], [2, 3]);
-        assert.match(messageOf(more.find(({ status }) => status === 429) as Reply), /together take 6 a day/);
+        assert.match(messageOf(more.find(({ status }) => status === 429) as Reply), /together get at most 6 per day/);
         const shown = (await toolhost.rest('GET', `/servers/${slug}/limits`)).body;
         assert.deepEqual(shown.calls_per_day, { limit: 6, from: 'workspace' });
       } finally {
@@ -138,13 +141,13 @@ for (const engine of engines) {
       assert.deepEqual([count(replies, 200), count(replies, 429)], [3, 1]);
       assert.match(
         messageOf(replies.find(({ status }) => status === 429) as Reply),
-        /an API key and the keys made with it together take 3 a minute/,
+        /an API key and the keys created with it together get at most 3 per minute/,
       );
       await wait(minuteMs);
       const more = await calls(toolhost, slug, limited, 3);
       assert.match(
         messageOf(more.find(({ status }) => status === 429) as Reply),
-        /keys made with it together take 5 a day/,
+        /keys created with it together get at most 5 per day/,
       );
       assert.equal((await call(toolhost, slug, key)).status, 200);
       const path = `/keys/${made.id}/limits`;
@@ -154,7 +157,9 @@ for (const engine of engines) {
       assert.deepEqual(changed.body, { id: made.id, limits: { calls_per_second: 2, calls_per_minute: 100 } });
       await eventually(async () => {
         const flood = await calls(toolhost, slug, limited, 6);
-        assert.ok(flood.some((reply) => /keys made with it together take 2 a second/.test(messageOf(reply))));
+        assert.ok(
+          flood.some((reply) => /keys created with it together get at most 2 per second/.test(messageOf(reply))),
+        );
       });
       const listed = (await toolhost.rest('GET', '/keys?limit=200')).body.keys as Json[];
       assert.deepEqual(listed.find(({ id }) => id === made.id)?.limits, changed.body.limits);
@@ -182,7 +187,7 @@ for (const engine of engines) {
       assert.equal(await succeeded(sibling, 3), 3);
       assert.equal(await succeeded(parent, 3), 1);
       const refused = await call(toolhost, slug, sibling.key);
-      assert.match(messageOf(refused), /an API key and the keys made with it together take 6 a day/);
+      assert.match(messageOf(refused), /an API key and the keys created with it together get at most 6 per day/);
       const tried = { key: sibling.key, body: { arguments: {} } };
       assert.equal((await toolhost.rest('POST', `/servers/${slug}/tools/get/call`, tried)).status, 429);
       assert.equal((await call(toolhost, slug, key)).status, 200);
@@ -220,13 +225,13 @@ for (const engine of engines) {
       assert.equal(overRest.status, 429);
       assert.match(
         String(overRest.body.detail),
-        /keys made with it together take 2 a day, and they are used up; .* try again in \d+ s/,
+        /keys created with it together get at most 2 per day, and all of them were used\. .* retry in \d+ s/,
       );
       assert.ok(Number(overRest.headers.get('retry-after')) > 0);
       const overMcp = await toolhost.rpc('manage', limited, 'tools/call', { name: 'callTool', arguments: input });
       assert.equal(overMcp.status, 429);
-      assert.match(messageOf(overMcp), /keys made with it together take 2 a day/);
-      assert.equal(messageOf(await call(toolhost, slug, limited)).includes('2 a day'), true);
+      assert.match(messageOf(overMcp), /keys created with it together get at most 2 per day/);
+      assert.equal(messageOf(await call(toolhost, slug, limited)).includes('2 per day'), true);
     });
 
     it('[find C6] calls that are refused for another reason do not count', async () => {

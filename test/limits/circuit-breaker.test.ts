@@ -9,7 +9,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const openAfter = 20;
 const isHeldBack = (result: ToolReply | undefined) =>
-  result?.isError === true && /nothing was sent to it/.test(result.content[0]?.text ?? '');
+  result?.isError === true && /so nothing was sent/.test(result.content[0]?.text ?? '');
 
 /** A call that can be cancelled by going away. */
 const modernCall = {
@@ -77,7 +77,7 @@ describe('[sec 4.1] the circuit breaker', () => {
     const before = Date.now();
     const result = await server.call();
     assert.ok(isHeldBack(result));
-    assert.match(result.content[0]?.text ?? '', /the next attempt is made in 7 s$/);
+    assert.match(result.content[0]?.text ?? '', /the next request is allowed in 7 s$/);
     assert.equal(requestsAt('/opens'), openAfter);
     const { body } = await toolhost.rest('GET', '/calls?outcome=circuit_open', { key: server.key });
     assert.equal((body.calls as Json[]).length, 1);
@@ -104,7 +104,7 @@ describe('[sec 4.1] the circuit breaker', () => {
     const held = await upstream.waitForRequest(upstream.requests.length + 1);
     const meanwhile = await server.call();
     assert.ok(isHeldBack(meanwhile));
-    assert.match(meanwhile.content[0]?.text ?? '', /one attempt is under way/);
+    assert.match(meanwhile.content[0]?.text ?? '', /a probe request is in progress/);
     answering(path, 200);
     held.release({ body: { fine: true } });
     assert.equal((await attempt).content[0]?.text, '{"fine":true}');
@@ -158,7 +158,7 @@ describe('[sec 4.1] the circuit breaker', () => {
         server = await serve(...tool());
         results = await times(openAfter, server);
         // A call during which a busy machine stopped this process counts neither way.
-      } while (results.some(({ content }) => /this service was stopped for a while/.test(content[0]?.text ?? '')));
+      } while (results.some(({ content }) => /this service was paused/.test(content[0]?.text ?? '')));
       assert.equal(results.filter((result) => result.isError && !isHeldBack(result)).length, openAfter);
       assert.ok(isHeldBack(await server.call()));
     });
@@ -224,7 +224,7 @@ describe('[sec 4.1] the circuit breaker', () => {
     const text = async (key: string) => JSON.stringify(await toolhost.callTool('stored', key, 'get'));
     for (let n = 0; n < openAfter / 2; n++)
       for (const key of [first, second]) assert.match(await text(key), /HTTP 503/);
-    assert.match(await text(third), /nothing was sent to it/);
+    assert.match(await text(third), /so nothing was sent/);
   });
 
   it('[find A6] strangers of an address have one of their own: made-up tokens hold back no caller whom the API has accepted', async () => {

@@ -18,7 +18,7 @@ describe('a compiled server', () => {
     );
     assert.match(
       problems[0]?.message ?? '',
-      /^counts 17\d{6} characters when it is compiled: its text, 500 for each tool, .*; allowed: 12000000; use several servers$/,
+      /^has a compiled size of 17\d{6} characters: its text plus 500 per tool, .*; allowed: 12000000; split it into several servers$/,
     );
   });
 });

@@ -240,7 +240,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     assert.equal(refused.reason, 'no_connection');
     assert.match(
       refused.message,
-      /^this workspace and the others of its creator have 10 requests to upstreams under way, which is their share /,
+      /^the workspaces of this owner have 10 upstream requests in progress, which is their share /,
     );
     held.push(...Array.from({ length: 5 }, (_, n) => hold('other', n)));
     assert.equal((await hold('other', 5)).reason, 'no_connection');

@@ -53,8 +53,8 @@ describe('toolhost limits', () => {
     const { stdout } = await command(['limits', 'show'], {
       env: { ...env, CALLS_PER_SECOND: '0', CONCURRENT_CALLS: '7' },
     });
-    assert.match(stdout, /^calls a second +none +default of the environment$/m);
-    assert.match(stdout, /^calls at once +35 +default of the environment$/m);
+    assert.match(stdout, /^calls per second +none +environment default$/m);
+    assert.match(stdout, /^concurrent calls +35 +environment default$/m);
   });
 
   it('says what is allowed', async () => {
@@ -69,7 +69,7 @@ describe('toolhost limits', () => {
       [2, 2, 1, 1],
     );
     assert.match(zero.stderr, /allowed: a whole number from 1 to 100000/);
-    assert.match(nothing.stderr, /give one or more of --calls-per-second, --concurrent-calls/);
+    assert.match(nothing.stderr, /pass one or more of --calls-per-second, --concurrent-calls/);
     assert.match(slug.stderr, /there is no such server in this workspace/);
     assert.match(workspace.stderr, /there is no workspace "wsp_none"/);
   });
@@ -80,21 +80,21 @@ describe('toolhost limits', () => {
       assert.equal(code, 0, stderr);
       return stdout;
     };
-    assert.match(await run('limits', 'set', '--calls-per-day', '1000'), /^calls a day +1000 +set$/m);
+    assert.match(await run('limits', 'set', '--calls-per-day', '1000'), /^calls per day +1000 +set$/m);
     assert.match(
       await run('limits', 'set', '--server', 'operated', '--calls-per-minute', '7'),
-      /^calls a minute +7 +set$/m,
+      /^calls per minute +7 +set$/m,
     );
-    assert.match(await run('limits', 'show', '--server', 'operated'), /^calls a day +1000 +limit of the workspace$/m);
+    assert.match(await run('limits', 'show', '--server', 'operated'), /^calls per day +1000 +limit of the workspace$/m);
     await run('limits', 'reset');
-    assert.doesNotMatch(await run('limits', 'show'), /calls a day/);
+    assert.doesNotMatch(await run('limits', 'show'), /calls per day/);
     await run('keys', 'create', '--name', 'k', '--scopes', 'call', '--calls-per-day', '5');
     const { keys } = (await running.rest('GET', '/keys?limit=200')).body as { keys: Json[] };
     const made = keys.find(({ name }) => name === 'k') as Json;
     assert.deepEqual(made.limits, { calls_per_day: 5 });
     assert.match(
       await run('keys', 'limit', String(made.id), '--calls-per-day', '0', '--calls-per-second', '2'),
-      /2 calls a second\./,
+      /2 calls per second\./,
     );
   });
 });

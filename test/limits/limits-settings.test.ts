@@ -83,7 +83,10 @@ describe('limits that are set', () => {
     const replies = await Promise.all(Array.from({ length: 30 }, () => callAt(toolhost, slug)));
     const refused = replies.filter((reply) => reply.status === 429);
     assert.ok(refused.length >= 3, String(refused.length));
-    assert.match(refused[0]?.text ?? '', /this server takes 1 a second; this call was not made, try again in \d s/);
+    assert.match(
+      refused[0]?.text ?? '',
+      /this server gets at most 1 per second\. The call was not made; retry in \d s/,
+    );
     assert.equal(((await limits()).use as Json).refused, refused.length);
   });
 
@@ -140,7 +143,7 @@ describe('limits that are set', () => {
 
   it('are tools of the management server, which say them in words', async () => {
     const { text, output } = await manager.done('setServerLimits', { slug, calls_per_second: 5 });
-    assert.match(text, /takes 5 \(set\) calls a second and runs 50 \(default\) at once\./);
+    assert.match(text, /accepts 5 \(set\) calls per second and runs 50 \(default\) concurrently\./);
     assert.deepEqual((output as Json).calls_per_second, { limit: 5, from: 'set', set: 5 });
     assert.match((await manager.done('getServerLimits', { slug })).text, /Now: 0 running, 0 waiting, 0 refused/);
     const workspace = await manager.done('getWorkspaceLimits');

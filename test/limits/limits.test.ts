@@ -49,7 +49,7 @@ describe('limits of calls', () => {
     const refused = replies.find((reply) => reply.status === 429);
     assert.match(refused?.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
     assert.equal(refused?.body.id, 1);
-    assert.match(String((refused?.body.error as Json | undefined)?.message), /too many calls.*try again in \d+ s/);
+    assert.match(String((refused?.body.error as Json | undefined)?.message), /Too many calls.*retry in \d+ s/);
     assert.equal(upstream.requests.length, served);
     assert.equal((await call('quiet', token)).status, 200);
     assert.equal((await toolhost.rpc('busy', token, 'tools/list')).status, 200);
@@ -146,7 +146,7 @@ describe('[sec 4.1] a late event loop', () => {
     const refused = await call();
     assert.deepEqual([refused.status, refused.headers.get('retry-after'), refused.body.id], [503, '1', 1]);
     const error = refused.body.error as Json;
-    assert.match(String(error.message), /the service is overloaded.*this call was not made, try again in 1 s$/);
+    assert.match(String(error.message), /The service is overloaded.*The call was not made; retry in 1 s\.$/);
     request.release({ body: { fine: true } });
     assert.equal((await running).status, 200);
     assert.equal(upstream.requests.length, 1);

@@ -86,7 +86,7 @@ describe('callers without a key', () => {
     };
     const beside = await refused();
     assert.ok(beside.length >= 88, String(beside.length));
-    assert.match(beside[0]?.text ?? '', /credentials that are not known to be good/);
+    assert.match(beside[0]?.text ?? '', /unverified callers/);
     await userCalls('203.0.113.1');
     at += 10 * 60_000;
     const alone = (await refused()).length;

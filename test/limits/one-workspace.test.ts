@@ -66,8 +66,8 @@ describe('[sec M9] limits of a workspace', () => {
     const replies = await Promise.all(flood(6, 3));
     assert.deepEqual([count(replies, 200), count(replies, 429)], [11, 7]);
     const refused = replies.find((reply) => reply.status === 429);
-    assert.match(messageOf(refused), /the servers of this workspace together take 10 a second/);
-    assert.match(messageOf(refused), /this call was not made, try again in 1 s/);
+    assert.match(messageOf(refused), /all servers of this workspace together get at most 10 per second/);
+    assert.match(messageOf(refused), /The call was not made; retry in 1 s/);
     assert.equal(refused?.headers.get('retry-after'), '1');
     assert.equal(upstream.requests.length, 11);
     assert.equal((await call('modest-1')).status, 200);
@@ -184,10 +184,7 @@ describe('[sec M9] the fair share of a process', () => {
       try {
         for (;;) slots.push(await gate.enter(serverOf(workspace), anybody));
       } catch (error) {
-        assert.match(
-          String(error),
-          /the service is busy, and this workspace and the others of its creator have their share/,
-        );
+        assert.match(String(error), /The service is busy, and the workspaces of this owner have used their share/);
       }
       return slots;
     };
@@ -258,7 +255,7 @@ describe('[find A7] the memory of calls', () => {
       assert.equal(status, 200);
       assert.match(
         text,
-        /no memory left for its answer, and this workspace and the others of its creator use their share of it; .* fewer large calls/,
+        /no memory left for its response and the workspaces of this owner have used their share; .* fewer parallel large calls/,
       );
     }
     for (const response of held.splice(0)) response.end();

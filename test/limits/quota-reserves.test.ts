@@ -143,7 +143,7 @@ async function isLetIn(gate: Limits, limits: Limited['limits']): Promise<boolean
     await gate.enter({ id: 's', workspaceId: 'w', limits }, { id: 'k', keyId: 'k', network: undefined, isKnown: true });
     return true;
   } catch (error) {
-    assert.match(String(error), /this server (takes|runs) \d+/);
+    assert.match(String(error), /this server (gets|runs) at most \d+/);
     return false;
   }
 }

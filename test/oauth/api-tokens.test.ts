@@ -71,7 +71,7 @@ describe('the REST API and tokens of the management login', () => {
   it('[ship 7] refuses to make an API key, which would outlive the login', async () => {
     const refused = await rest('POST', '/keys', agent.tokens.access_token, { name: 'mine', scopes: ['manage'] });
     assert.equal(refused.status, 403);
-    assert.match(refused.text, /a login cannot make API keys/);
+    assert.match(refused.text, /a login cannot create API keys/);
     assert.equal((await rest('GET', '/keys', agent.tokens.access_token)).status, 200);
   });
 

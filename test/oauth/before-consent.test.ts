@@ -110,7 +110,7 @@ describe('before anybody has consented', () => {
             );
             const { protocol, host } = new URL(redirectUri);
             const target = host === '' ? protocol : `${protocol}//${host}`;
-            assert.ok(visibleText(page).includes(`The answer would go to ${target} `), visibleText(page));
+            assert.ok(visibleText(page).includes(`Would redirect to ${target} `), visibleText(page));
             assert.ok(visibleText(page).includes(`Go to ${target}`), visibleText(page));
           }
         }

@@ -232,17 +232,17 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
         await page.goto(url);
         await check(page, /^Allow/);
         await page.getByRole('button', { name: 'Allow and log in' }).click();
-        await check(page, /^Now log in at/);
+        await check(page, /^Log in at/);
         await page.goto(url);
         await page.getByRole('button', { name: 'Cancel' }).click();
         await check(page, 'You did not log in');
         await page.goto(url.replace('client_id=thc_', 'client_id=other_'));
-        await check(page, 'This did not work');
+        await check(page, 'Something went wrong');
         await page.goto(`${toolhost.url}/mcp/nobody/desk`);
-        await check(page, 'There is no server at this address');
+        await check(page, 'There is no server at this URL');
         const stray = await authorizationUrl('Claude Code', `https://${'long-name.'.repeat(20)}example/callback`);
         await page.goto(stray.replace('response_type=code', 'response_type=token'));
-        await check(page, 'This login cannot begin');
+        await check(page, 'This login cannot start');
         for (const large of largeNames) {
           await page.goto(await authorizationUrl(large));
           await checkFit(page);

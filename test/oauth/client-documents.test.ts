@@ -51,7 +51,7 @@ describe('clients that describe themselves by a document', () => {
     const text = visibleText(page);
     for (const part of [
       /“Documented agent”/,
-      /Described at agents\.example\.com:\d+/,
+      /Described by a document at agents\.example\.com:\d+/,
       /localhost:3118/,
       /a program on this device/,
     ]) {
@@ -118,10 +118,7 @@ describe('clients that describe themselves by a document', () => {
 
   it('[mcp 60] says on the page what it tried and what helps, and the same of names that a stranger may not learn of', async (t) => {
     const textAt = async (id: string) => visibleText(await consentOf(clientAt(id)));
-    assert.match(
-      await textAt(site.serve('/none', { status: 404 })),
-      /, cannot be used: it is answered with status 404/,
-    );
+    assert.match(await textAt(site.serve('/none', { status: 404 })), /, cannot be used: its host returned status 404/);
     assert.match(await textAt(site.publish('/html-page', {}, { 'content-type': 'text/html' })), /it is not JSON/);
     assert.match(await textAt(site.publish('/no-id', { client_id: undefined })), /client_id must be a text/);
     const listener = await startWebPortListener();
@@ -133,7 +130,7 @@ describe('clients that describe themselves by a document', () => {
     ] as const;
     for (const id of [closed, unknown, internal]) {
       const { host } = new URL(id);
-      const said = `could not fetch the metadata document of this client from ${host}: there is no connection to that host. The operator can allow connections to it, or set CLIENT_METADATA_DOCUMENTS=off`;
+      const said = `could not fetch the client's metadata document from ${host}: there is no connection to that host. The operator can allow connections to that host, or set CLIENT_METADATA_DOCUMENTS=off`;
       assert.ok((await textAt(id)).includes(said), await textAt(id));
     }
   });
@@ -156,10 +153,10 @@ describe('clients that describe themselves by a document', () => {
     const { connections } = site;
     const known = await outcomeOf('known');
     assert.deepEqual([known.isAnnounced, known.found, known.statuses], [true, 'ok', [200, 400]]);
-    assert.match(known.text, /lets only clients that it knows describe itself/);
+    assert.match(known.text, /accepts metadata documents from only known clients/);
     const off = await outcomeOf('off');
     assert.deepEqual([off.isAnnounced, off.found, off.statuses], [undefined, undefined, [400, 400]]);
-    assert.match(off.text, /has to register, or the operator can change CLIENT_METADATA_DOCUMENTS/);
+    assert.match(off.text, /register the client instead, or ask the operator to change CLIENT_METADATA_DOCUMENTS/);
     assert.equal(site.connections, connections);
   });
 

@@ -77,7 +77,7 @@ describe('consent', () => {
       const local = await world.client(slug, { redirectUri });
       const text = visibleText(await world.browser().get(local.authorization().url));
       assert.match(text, warning);
-      assert.ok(text.includes(`The answer goes to ${shown} `), text);
+      assert.ok(text.includes(`Redirects to ${shown} `), text);
     }
   });
 
@@ -310,31 +310,31 @@ describe('consent', () => {
     const issuer = world.issuer(slug);
     const { origin } = new URL(issuer);
     const secret = 'x1'.repeat(30);
-    const address = `it must be ${issuer}, the address of this server, or that of a view of it`;
+    const address = `it must be ${issuer}, the URL of this server, or the URL of one of its views`;
     const cases: [change: Changes, message: string][] = [
       [{ response_type: undefined }, `response_type is missing; it must be 'code'`],
       [{ response_type: 'token' }, `response_type is 'token'; it must be 'code'`],
       [{ response_type: secret }, `response_type is something else; it must be 'code'`],
-      [{ response_mode: 'form_post' }, `response_mode is 'form_post'; it must be 'query', or left out`],
-      [{ request: 'eyJ' }, 'request is not supported; give the parameters themselves'],
+      [{ response_mode: 'form_post' }, `response_mode is 'form_post'; it must be 'query' or absent`],
+      [{ request: 'eyJ' }, 'request is not supported; send the parameters themselves'],
       [{ code_challenge_method: 'plain' }, `code_challenge_method is 'plain'; it must be 'S256' (PKCE)`],
       [{ code_challenge: secret }, 'code_challenge is 60 characters; it must be 43 characters of base64url (PKCE)'],
-      [{ resource: `https://other.example/${secret}` }, `resource names another address; ${address}`],
+      [{ resource: `https://other.example/${secret}` }, `resource names another URL; ${address}`],
       [{ resource: `${origin}/mcp/x` }, `resource names ${origin}/mcp/x; ${address}`],
       [{ resource: `${origin}/mcp/x/y` }, `resource names ${origin}/mcp/x/y; ${address}`],
-      [{ resource: `${origin}/files/${secret}` }, `resource names another address; ${address}`],
-      [{ resource: `${origin}/mcp/x/y/${secret}` }, `resource names another address; ${address}`],
+      [{ resource: `${origin}/files/${secret}` }, `resource names another URL; ${address}`],
+      [{ resource: `${origin}/mcp/x/y/${secret}` }, `resource names another URL; ${address}`],
       [{ resource: `${origin}/mcp/x?k=${secret}` }, `resource names ${origin}/mcp/x; ${address}`],
-      [{ resource: `${issuer}#${secret}` }, 'resource has a #fragment; leave it out (RFC 8707, 2)'],
-      [{ resource: secret }, `resource names something that is no web address; ${address}`],
+      [{ resource: `${issuer}#${secret}` }, 'resource has a #fragment; remove it (RFC 8707, 2)'],
+      [{ resource: secret }, `resource names something that is not a web address; ${address}`],
     ];
     for (const [change, message] of cases) {
       const { searchParams } = next(await world.browser().get(agent.authorization(change).url));
       assert.equal(searchParams.get('error_description'), message);
     }
     for (const [name, message] of [
-      ['state', 'The parameter "state" is given twice; each may be given once.'],
-      [secret, 'A parameter is given twice; each may be given once.'],
+      ['state', 'The parameter "state" occurs twice; send each parameter once.'],
+      [secret, 'A parameter occurs twice; send each parameter once.'],
     ] as const) {
       const { url } = client.authorization({ [name]: '1' });
       url.searchParams.append(name, '2');

@@ -115,7 +115,7 @@ describe('a login while the database takes no more rows of one table', () => {
       if (searchParams.has('code')) continue;
       failed.push(table);
       assert.equal(searchParams.get('error'), 'temporarily_unavailable');
-      assert.match(searchParams.get('error_description') ?? '', /^the login could not be finished: the disk is full/);
+      assert.match(searchParams.get('error_description') ?? '', /^the login could not be completed: the disk is full/);
       assert.ok((await world.logIn(client, person)).code);
     }
     assert.deepEqual(failed, ['codes', 'grants', 'audit_events', 'call_quota_use']);

@@ -56,10 +56,7 @@ for (const engine of engines) {
       const { searchParams } = next(await world.returned(client.authorization()));
       assert.deepEqual(
         [searchParams.get('error'), searchParams.get('error_description')],
-        [
-          'temporarily_unavailable',
-          'new logins have stored all the bytes that they may in this minute; try again in a minute',
-        ],
+        ['temporarily_unavailable', 'new logins have reached their storage limit for this minute; retry in a minute'],
       );
       const failures = db().selectFrom('audit_events').select('detail').where('operation', '=', 'loginFailed');
       assert.match((await failures.executeTakeFirstOrThrow()).detail, /temporarily_unavailable/);

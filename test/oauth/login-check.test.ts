@@ -104,20 +104,16 @@ describe('finishing a login that was begun to try it', () => {
     assert.equal(await status(await toolhost.key({ workspace: 'another' })), 404);
     await toolhost.createServer({ name: 'No login', slug: 'no-login', tools: [] });
     const { body, status: missing } = await check('no-login', client, code, verifier);
-    assert.deepEqual([missing, body.detail], [404, 'this server has no login; give it oauth first']);
+    assert.deepEqual([missing, body.detail], [404, 'this server has no login; add oauth to its configuration first']);
   });
 
   const refusals: [number, Json, string][] = [
     [
       401,
       { error: 'invalid_client' },
-      "refused the client id or the client secret of this server with status 401; it may want 'client_auth': 'basic' in oauth",
+      "refused this server's client id or client secret with status 401; it may require 'client_auth': 'basic' in oauth",
     ],
-    [
-      400,
-      { error: 'unauthorized_client' },
-      'refused the client id or the client secret of this server with status 400',
-    ],
+    [400, { error: 'unauthorized_client' }, "refused this server's client id or client secret with status 400"],
     [404, {}, 'refused the request with status 404'],
   ];
   for (const [status, body, said] of refusals) {

@@ -53,7 +53,7 @@ describe('codes that strangers make up', () => {
     const query = new URLSearchParams({ code: 'made-up', state: sent.get('state') ?? '', iss: provider.url });
     const page = await browser.get(`${sent.get('redirect_uri')}?${query}`);
     assert.deepEqual([page.status, asked()], [429, 100], page.html);
-    assert.match(page.html, /too many sign-ins from this address failed; wait a minute/i);
+    assert.match(page.html, /too many sign-ins from this address have failed; wait a minute/i);
     assert.deepEqual(await returned('198.51.100.2', 1), [401]);
   });
 

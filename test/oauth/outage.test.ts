@@ -118,7 +118,7 @@ describe('the database lost while a login is refreshed', () => {
     const reply = await world.toolhost.rpc(slug, access_token, 'tools/call', { name: 'run', arguments: {} });
     assert.equal(reply.status, 503, reply.text);
     assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
-    assert.match(reply.text, /the database does not answer/);
+    assert.match(reply.text, /the database does not respond/);
     proxy.heal();
     await eventually(async () => {
       const { status, body } = await world.toolhost.rest('GET', `/calls?slug=${slug}&outcome=unavailable`);

@@ -94,7 +94,7 @@ describe('a redirect URI that leads to the service itself', () => {
     const authorization = client.authorization();
     const page = await world.returned(authorization, browser);
     assert.deepEqual([page.status, leadsTo(page)], [400, undefined]);
-    assert.match(page.html, /answer of another login/);
+    assert.match(page.html, /response belongs to another login/);
     assert.deepEqual(world.provider.takeTokens(), []);
     world.provider.onLogin(() => ({ ...answer, iss: world.provider.url }));
     await world.returned(client.authorization(), browser);

@@ -226,7 +226,7 @@ describe('[find B6] a token that was handed out before the server changed', () =
     for (const name of ['run', 'collect']) {
       const { status, headers, text } = await call(slug, token, name);
       assert.equal(status, 401, text);
-      assert.match(text, /changed where it sends the token since you logged in/);
+      assert.match(text, /changed the destination of the token since you logged in/);
       const challenge = headers.get('www-authenticate') ?? '';
       assert.equal(/resource_metadata="[^"]+".*error="invalid_token"/.test(challenge), hints, challenge);
     }

@@ -51,7 +51,7 @@ describe('tokens and errors of the provider', () => {
         assert.deepEqual([error, hasCode], ['server_error', false], token_type);
         assert.equal(
           description,
-          `the token endpoint gave a token of the type ${token_type.trim()} and only bearer tokens can be sent on`,
+          `the token endpoint returned a token of the type ${token_type.trim()}, but only bearer tokens can be forwarded`,
         );
         assert.doesNotMatch(page.html, /alert|a-token/);
       }
@@ -62,7 +62,7 @@ describe('tokens and errors of the provider', () => {
         const { error, description } = await ended(clients[mode], { ...whole, token_type });
         assert.deepEqual(
           [error, description],
-          ['server_error', 'the token endpoint answered without a usable token_type'],
+          ['server_error', 'the token endpoint responded without a usable token_type'],
         );
       }
     });
@@ -75,7 +75,7 @@ describe('tokens and errors of the provider', () => {
         assert.equal((await ended(clients[mode], { ...whole, [field]: longest })).hasCode, true, field);
         const { error, description, hasCode } = await ended(clients[mode], { ...whole, [field]: `${longest}a` });
         assert.deepEqual([error, hasCode], ['server_error', false], field);
-        assert.equal(description, `the token endpoint answered without a usable ${field}`);
+        assert.equal(description, `the token endpoint responded without a usable ${field}`);
       }
     }
   });
@@ -86,7 +86,7 @@ describe('tokens and errors of the provider', () => {
       assert.equal((await ended(clients.issued, { ...whole, [field]: fits })).hasCode, true, field);
       for (const longer of ['\u0001'.repeat(3000), '\u20ac'.repeat(6000), '"'.repeat(9000)]) {
         const { description } = await ended(clients.issued, { ...whole, [field]: longer });
-        assert.equal(description, `the token endpoint answered without a usable ${field}`);
+        assert.equal(description, `the token endpoint responded without a usable ${field}`);
       }
     }
   });
@@ -139,7 +139,10 @@ describe('tokens and errors of the provider', () => {
       for (const code of codes) {
         for (const status of [200, 400, 401, 403]) {
           const { description, hasCode, page } = await ended(clients[mode], { error: code }, status);
-          assert.deepEqual([hasCode, description], [false, `the provider does not accept this login and says ${code}`]);
+          assert.deepEqual(
+            [hasCode, description],
+            [false, `the provider does not accept this login and returned the error ${code}`],
+          );
           assert.ok(visibleText(page).includes(code));
         }
       }
@@ -150,7 +153,7 @@ describe('tokens and errors of the provider', () => {
     for (const code of [...codes, 'login_required', 'unauthorized_client']) {
       world.provider.onLogin(() => ({ error: code, error_description: markup }));
       const { searchParams } = next(await world.returned(clients.issued.authorization()));
-      assert.equal(searchParams.get('error_description'), `the provider answered the login with the error ${code}`);
+      assert.equal(searchParams.get('error_description'), `the provider responded to the login with the error ${code}`);
       assert.equal(searchParams.get('error'), code === 'invalid_scope' ? code : 'server_error');
     }
   });
@@ -227,7 +230,7 @@ describe('tokens and errors of the provider', () => {
         assert.equal(hasCode, false);
         assert.match(
           description,
-          /^(the provider answered the login with an error|the provider does not accept this login|.*neither a code nor an error)$/,
+          /^(the provider responded to the login with an error|the provider does not accept this login|.*neither a code nor an error)$/,
         );
         assert.ok(!page.html.includes(clientSecret.slice(3, 20)));
       }),

@@ -110,7 +110,7 @@ describe('logging in at the provider', () => {
     const page = await world.returned((await world.client(await world.serve())).authorization());
     assert.match(
       next(page).searchParams.get('error_description') ?? '',
-      /it may want 'client_auth': 'basic' in oauth$/,
+      /it may require 'client_auth': 'basic' in oauth$/,
     );
   });
 
@@ -149,7 +149,7 @@ describe('logging in at the provider', () => {
       const { searchParams } = next(await world.returned(client.authorization()));
       assert.equal(
         searchParams.get('error_description'),
-        `the token endpoint answered without a usable ${String(field)}`,
+        `the token endpoint responded without a usable ${String(field)}`,
       );
     }
   });
@@ -270,7 +270,7 @@ describe('logging in at the provider', () => {
         [params.error, params.state, params.iss, params.code],
         [code, authorization.state, world.issuer(slug), undefined],
       );
-      assert.match(params.error_description ?? '', /^[a-z0-9_ ]+$/i);
+      assert.match(params.error_description ?? '', /^[a-z0-9_' ]+$/i);
       assert.doesNotMatch(page.html, /<script|a-token/);
       assert.equal(world.provider.takeTokens().length, 1, 'a code is good once, so nothing is sent twice');
     });

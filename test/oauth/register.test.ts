@@ -178,7 +178,7 @@ describe('registering a client', () => {
       [{ redirect_uris: Array(21).fill(metadata.redirect_uris[0]) }, uris, list],
       [{ redirect_uris: 'https://agent.example/cb' }, uris, list],
       [{ redirect_uris: [5] }, uris, list],
-      [{ redirect_uris: long }, uris, 'the redirect URIs are too long together'],
+      [{ redirect_uris: long }, uris, 'the redirect URIs are too long in total'],
       [{ ...metadata, client_name: {} }, rest, 'client_name must be a text of at most 20000 characters'],
       [{ ...metadata, scope: 'x'.repeat(4001) }, rest, 'scope must be a text of at most 4000 characters'],
       [{ ...metadata, grant_types: 'x' }, rest, 'grant_types must be a list of at most 10 texts'],

@@ -140,7 +140,10 @@ describe('renewing the provider’s tokens', () => {
       world.refuseFirstToken();
       const result = await call(0);
       assert.equal(result.isError, true);
-      assert.match(textOf(result), /^HTTP 401 Unauthorized: .* was not sent again, .* the next call will work/);
+      assert.match(
+        textOf(result),
+        /^HTTP 401 Unauthorized: .* was not sent again, .* the next call uses the new token/,
+      );
       assert.deepEqual([bearers().length, world.provider.takeTokens().length], [1, 1]);
       assert.notEqual((await call(0)).isError, true);
       assert.deepEqual([bearers().length, world.provider.takeTokens().length], [1, 0]);
@@ -153,7 +156,7 @@ describe('renewing the provider’s tokens', () => {
   it('[spec 4.3.7] asks for a login when the upstream refuses the token that was renewed for a write', async () => {
     const { at, token: own, call } = await serveTools([{ method: 'POST' }]);
     takeOnly(() => false);
-    assert.match(textOf(await call(0)), /the next call will work/);
+    assert.match(textOf(await call(0)), /the next call uses the new token/);
     assert.match(textOf(await call(0)), /^HTTP 401 Unauthorized\b(?!: the API refused the token)/);
     assert.deepEqual([bearers().length, world.provider.takeTokens().length], [2, 1]);
     assert.equal((await world.list(at, own)).status, 401);
@@ -165,7 +168,7 @@ describe('renewing the provider’s tokens', () => {
     assert.equal((await call(0)).isError, true);
     assert.notEqual((await call(0)).isError, true);
     world.refuseFirstToken();
-    assert.match(textOf(await call(0)), /the next call will work/);
+    assert.match(textOf(await call(0)), /the next call uses the new token/);
     assert.notEqual((await call(0)).isError, true);
     assert.equal(world.provider.takeTokens().length, 2);
   });

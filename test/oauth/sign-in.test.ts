@@ -111,7 +111,7 @@ describe('answers of the identity provider at a sign-in', () => {
       const browser = createBrowser();
       const { page } = await signIn(browser, forgery());
       assert.equal(page.status, 401, page.html);
-      assert.match(page.html, /sign-in did not succeed/i);
+      assert.match(page.html, /sign-in failed/i);
       assert.equal(sessionOf(browser), undefined);
       assert.equal(await statusOf(browser), 401);
     });
@@ -251,7 +251,7 @@ describe('an identity provider that is down when a person comes back from it', (
       await fail();
       const page = await toDashboard();
       assert.equal(page.status, 503, page.html);
-      assert.match(page.html, /identity provider does not answer; try again in a moment/i);
+      assert.match(page.html, /identity provider does not respond; retry in a few seconds/i);
       const answer = await toClient();
       assert.deepEqual([answer.get('error'), answer.has('code')], ['temporarily_unavailable', false]);
     });

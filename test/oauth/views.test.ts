@@ -58,7 +58,7 @@ describe('a login for a view', () => {
     const reading = await world.browser().get(client.authorization(at(slug, 'reading')).url);
     assert.match(reading.html, /It can read with: run\. It changes nothing\./);
     const whole = await world.browser().get(client.authorization().url);
-    assert.doesNotMatch(whole.html, /Only its view/);
+    assert.doesNotMatch(whole.html, /Limited to view/);
   });
 
   for (const token_mode of ['issued', 'passthrough']) {
@@ -114,7 +114,7 @@ describe('a login for a view', () => {
     const whole = await client.redeem(code, verifier);
     assertOAuthError(whole, 400, 'invalid_target');
     const address = world.issuer(slug);
-    const named = `resource names ${address}; it must be ${address}/desk, which the login was for`;
+    const named = `resource names ${address}; it must be ${address}/desk, the resource of the login`;
     assert.equal(whole.body.error_description, named);
     assertOAuthError(await client.redeem(code, verifier, at(slug, 'reading')), 400, 'invalid_target');
     const tokens = tokensOf(await client.redeem(code, verifier, { resource: undefined }));

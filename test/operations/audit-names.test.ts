@@ -105,7 +105,7 @@ describe('the names in the audit log, and what a person learns about the service
   it('says of an invitation to no address what was found and what is allowed', async () => {
     const session = await personSession(world.toolhost, { name: 'Dora' });
     const reply = await as(session, 'POST', '/invitations', { email: 'nobody', role: 'viewer' });
-    const message = 'found "nobody"; allowed: one e-mail address, such as anna@example.com';
+    const message = 'found "nobody"; allowed: one email address, such as anna@example.com';
     assert.deepEqual([reply.status, reply.body.problems], [400, [{ path: 'email', message }]]);
   });
 });

@@ -92,7 +92,7 @@ describe('checking a connection', () => {
     assert.deepEqual(byStatus(checks).warning, ['address', 'sign_in']);
     const { clients, detail } = await checkOf(slug, 'sign_in');
     assert.deepEqual(clients, ['Claude', 'ChatGPT']);
-    assert.match(detail, /a token of the upstream/);
+    assert.match(detail, /an upstream token/);
     const stored = await serve({ authentication: { type: 'Bearer', token: 'a-stored-token' } });
     assert.match((await checkOf(stored, 'sign_in')).detail, /an API key of this workspace/);
   });
@@ -115,7 +115,7 @@ describe('checking a connection', () => {
     assert.equal((await judged('short-one', ['a'.repeat(48)])).status, 'ok');
     const { status, clients, detail } = await judged('short-two', ['a'.repeat(49), 'fine']);
     assert.deepEqual([status, clients], ['warning', ['Claude Code']]);
-    assert.match(detail, /^Claude Code takes 64 characters .*: a{49}\.$/);
+    assert.match(detail, /^Claude Code allows 64 characters .*: a{49}\.$/);
     assert.deepEqual((await judged('short-three', ['a'.repeat(50)])).clients, ['Claude Code', 'Cursor', 'LibreChat']);
     const dotted = await judged('dotted', ['things.get', 'a.b', 'c.d', 'e.f', 'plain']);
     assert.deepEqual([dotted.status, dotted.clients], ['warning', clientsWithStrictNames]);
@@ -137,14 +137,17 @@ describe('checking a connection', () => {
       tools: [toolAt(`${world.upstream.url}/thing`, { headers: { 'X-Key': '{{KEY}}' } })],
     });
     const secrets = () => checkOf(slug, 'secrets');
-    assert.match((await secrets()).detail, /without a value for TOKEN, KEY\.$/);
+    assert.match((await secrets()).detail, /until these secrets have a value: TOKEN, KEY\.$/);
     for (const name of ['TOKEN', 'KEY']) {
       await toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value: 'a-secret-value' } });
     }
     assert.equal((await secrets()).status, 'ok');
     await toolhost.rest('PATCH', `/servers/${slug}`, { body: { tools: [toolAt('https://api.example.com/thing')] } });
     const { status, detail } = await secrets();
-    assert.deepEqual([status, detail], ['problem', 'Set again, for hosts that the tools call by now: KEY, TOKEN.']);
+    assert.deepEqual(
+      [status, detail],
+      ['problem', 'Set these secrets again, because the tools now call other hosts: KEY, TOKEN.'],
+    );
     assert.doesNotMatch(JSON.stringify(await checksOf(slug)), /a-secret-value/);
   });
 
@@ -232,7 +235,7 @@ for (const hosts of ['', '*.tools.example.com']) {
       const address = checks.find(({ id }) => id === 'address');
       if (hosts) {
         assert.deepEqual(byStatus(checks).warning, ['provider']);
-        assert.equal(address?.detail, 'https://tools.example.com/mcp/on-the-web is https.');
+        assert.equal(address?.detail, 'https://tools.example.com/mcp/on-the-web uses HTTPS.');
       } else {
         assert.deepEqual(byStatus(checks).warning, ['address', 'provider']);
         assert.deepEqual(address?.clients, ['Claude']);

@@ -114,7 +114,7 @@ for (const engine of engines) {
       await asOwner('DELETE', `/keys/${id}`);
       const { status, body: answer } = await held.finish();
       assert.equal(status, 401);
-      assert.match(String(answer.detail), /the API key ended while the request was under way; nothing was changed/);
+      assert.match(String(answer.detail), /the API key ended while the request was in progress; nothing was changed/);
       const { body: listed } = await asOwner('GET', '/keys');
       assert.ok(!(listed.keys as Json[]).some((key) => key.name === 'outlives'));
     });
@@ -266,7 +266,10 @@ for (const engine of engines) {
       assert.equal((await asOwner('PATCH', '/servers/moves', { tools })).status, 200);
       const { reply, sent } = await call.finish();
       assert.deepEqual([reply.status, reply.headers.get('retry-after'), sent], [503, '1', []], reply.text);
-      assert.match(reply.text, /the server was changed while the call waited, and nothing was sent; call again/);
+      assert.match(
+        reply.text,
+        /The server was changed while the call waited\. Nothing was sent; call the tool again\./,
+      );
       assert.equal((await send()).status, 200);
       assert.deepEqual(
         upstream.take().flatMap(({ method, url }) => (method === 'GET' ? [url] : [])),

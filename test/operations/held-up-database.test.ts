@@ -47,7 +47,7 @@ describe('many requests of one workspace that the database holds up', () => {
     assert.equal(await countGivenUp(toolhost.url, 'operation'), 54);
     for (const { headers, text } of replies) {
       assert.equal(headers.get('retry-after'), '2');
-      assert.match(text, /as many wait already as may; .* nothing was done, try again in 2 s/);
+      assert.match(text, /Too many requests are queued .* Nothing was changed; retry in 2 s/);
     }
     // The other key of this workspace and the other workspace read and change what they like meanwhile.
     assert.equal((await toolhost.rest('GET', '/servers/beside')).status, 200);
@@ -76,12 +76,12 @@ describe('many requests of one workspace that the database holds up', () => {
     const [called, keys, server] = others;
     assert.deepEqual([called.isError, keys.status, server.status], [undefined, 200, 200]);
     const replies = await Promise.all(held);
-    const tooMany = replies.filter(({ text }) => /as many wait already as may/.test(text));
+    const tooMany = replies.filter(({ text }) => /Too many requests are queued/.test(text));
     assert.equal(tooMany.length, 11);
     for (const { status, headers } of tooMany) assert.deepEqual([status, headers.get('retry-after')], [429, '2']);
     // The one that had begun is answered; on a busy machine the lock may be held for longer than the others may wait.
     assert.ok(replies.some(({ status }) => status === 200));
     for (const { status, text } of replies.filter((reply) => !tooMany.includes(reply)))
-      assert.ok(status === 200 || (status === 429 && /was not begun within 5 s/.test(text)), text);
+      assert.ok(status === 200 || (status === 429 && /did not start within 5 s/.test(text)), text);
   });
 });

@@ -33,7 +33,7 @@ describe('the bounds of a key', () => {
     for (const longer of [{ expires_in: 7200 }, { expires_at: '2040-01-01T00:00:00Z' }]) {
       const { status, text } = await ask(child.key, longer);
       assert.equal(status, 400);
-      assert.match(text, new RegExp(`after the end of the key that makes it; allowed: until ${until}`));
+      assert.match(text, new RegExp(`after the expiry of the key that you use; allowed: until ${until}`));
     }
   });
 

@@ -147,7 +147,7 @@ describe('an input that is parsed on a thread', () => {
       }),
     );
     // What the input is about is looked up first, so an unknown server may be reported instead.
-    const isNul = expected?.text.includes('holds the character U+0000');
+    const isNul = expected?.text.includes('contains the character U+0000');
     if (isNul) assert.ok(/U\+0000|no such/.test(found?.text ?? ''), `${path} ${short} ${found?.text}`);
     else assert.deepEqual(found, expected, `${path} ${short}`);
     return found?.status ?? 0;

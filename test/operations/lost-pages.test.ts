@@ -39,7 +39,7 @@ describe('an address where nothing is', () => {
       const page = await get(path, browsers);
       assert.equal(page.status, 404);
       assert.match(String(page.headers['content-type']), /^text\/html/);
-      assert.match(page.text, /There is nothing at this address/);
+      assert.match(page.text, /There is nothing at this URL/);
       assert.match(page.text, /<a [^>]*href="\/"/);
       assert.doesNotMatch(page.text, /<script/);
       assert.match(String(page.headers['content-security-policy']), /default-src 'none'; style-src 'sha256-/);
@@ -75,11 +75,11 @@ describe('an address where nothing is', () => {
     }
     assert.deepEqual(
       [...answered],
-      ['{"jsonrpc":"2.0","error":{"code":-32600,"message":"there is no server at this address"}}'],
+      ['{"jsonrpc":"2.0","error":{"code":-32600,"message":"there is no server at this URL"}}'],
     );
     const [text = '', ...others] = shown;
     assert.deepEqual(others, []);
-    assert.match(text, /There is no server at this address/);
+    assert.match(text, /There is no server at this URL/);
     assert.match(text, /<a [^>]*href="\/"/);
   });
 
@@ -108,7 +108,7 @@ describe('an address where nothing is', () => {
     const page = await get('/', browsers, { host: 'elsewhere.example' });
     assert.equal(page.status, 421);
     assert.match(String(page.headers['content-type']), /^text\/html/);
-    assert.match(page.text, /does not answer for that host name/);
+    assert.match(page.text, /does not serve that host name/);
     assert.match(page.text, /BASE_URL/);
     const endpoint = await get('/mcp/echo', browsers, { host: 'elsewhere.example' });
     assert.deepEqual([endpoint.status, endpoint.text], [421, page.text]);

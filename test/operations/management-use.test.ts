@@ -64,7 +64,7 @@ describe('the management server, for using a server that is there', () => {
     await refused(
       'previewToolCall',
       { slug: 'first-server', tool: 'get', arguments: { id: [1] } },
-      /^The arguments do not fit\n- arguments.note: is missing\n- arguments.id: found an array of 1; allowed: string$/,
+      /^The arguments are invalid\n- arguments.note: is missing\n- arguments.id: found an array of 1; allowed: string$/,
     );
     await refused('previewToolCall', { slug: 'first-server', tool: 'none' }, /the server has no tool "none"/);
     assert.deepEqual(upstream.take(), []);
@@ -83,7 +83,7 @@ describe('the management server, for using a server that is there', () => {
     await refused(
       'callTool',
       { slug: 'forwarding', tool: 'get' },
-      /^token: this server forwards the token of its caller; give one/,
+      /^token: this server forwards the caller's token; provide one/,
     );
     await done('callTool', { slug: 'forwarding', tool: 'get', token: 'given-token' });
     assert.equal(upstream.take()[0]?.headers.authorization, 'Bearer given-token');

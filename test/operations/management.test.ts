@@ -180,12 +180,12 @@ describe('the management server', () => {
       return (output as { next_steps: string[] }).next_steps.at(-1) ?? '';
     };
     const key =
-      /"Authorization: Bearer \$TOOLHOST_API_KEY" \(TOOLHOST_API_KEY is an API key of the workspace with the scope call/;
+      /"Authorization: Bearer \$TOOLHOST_API_KEY" \(TOOLHOST_API_KEY is a workspace API key with the scope call/;
     assert.match(await stepOf('with-a-secret', { type: 'Bearer', token: '{{TOKEN}}' }), key);
     assert.match(await stepOf('open'), new RegExp(`${key.source}, or any other text`));
     assert.match(
       await stepOf('with-own-tokens', { type: 'Bearer' }),
-      /\$API_TOKEN" \(API_TOKEN is the caller's own token/,
+      /\$API_TOKEN" \(API_TOKEN is the caller's own API token/,
     );
   });
 
@@ -212,7 +212,7 @@ describe('the management server', () => {
     await refused(
       'createMcpServer',
       serverAt('first-server', upstream.url),
-      /^slug: "first-server" is taken by a server of yours; change that one with updateMcpServer /,
+      /^slug: "first-server" is used by a server of this workspace; change that server with updateMcpServer /,
     );
   });
 
@@ -245,7 +245,7 @@ describe('the management server', () => {
     await refused(
       'updateMcpServer',
       { slug: 'first-server', expected_version: 1, name: 'X' },
-      /changed meanwhile and is at version 2/,
+      /changed in the meantime and is at version 2/,
     );
     await refused('updateMcpServer', { slug: 'first-server', tools: null }, /tools: found null/);
     await refused('updateMcpServer', { slug: 'first-server', workspace_id: 'theirs' }, /workspace_id: unknown field/);
@@ -265,7 +265,11 @@ describe('the management server', () => {
     const { output: now } = await done('getMcpServer', { slug: 'first-server' });
     assert.deepEqual(now.config, versions[1]?.config);
     await refused('restoreVersion', { slug: 'first-server', version: 99 }, /has no version 99/);
-    await refused('restoreVersion', { slug: 'first-server', version: 1, expected_version: 3 }, /changed meanwhile/);
+    await refused(
+      'restoreVersion',
+      { slug: 'first-server', version: 1, expected_version: 3 },
+      /changed in the meantime/,
+    );
   });
 
   it('checkMcpServer checks without storing', async () => {
@@ -289,12 +293,12 @@ describe('the management server', () => {
     const others = await toolhost.key({ workspace: 'others' });
     assert.match(
       String((await check(key, 'first-server')).slug_taken),
-      /^"first-server" is taken by a server of yours/,
+      /^"first-server" is used by a server of this workspace/,
     );
     const elsewhere = await check(others, 'first-server');
     assert.deepEqual(
       [elsewhere.valid, elsewhere.slug_taken],
-      [true, '"first-server" is taken or was used before; choose another'],
+      [true, '"first-server" is taken or was used before; choose another slug'],
     );
     const readers = await toolhost.key({ scopes: ['manage:read'], workspace: 'others' });
     assert.equal('slug_taken' in (await check(readers, 'first-server')), false);
@@ -304,9 +308,12 @@ describe('the management server', () => {
   it('[sec E2] deleteMcpServer ends the server, and its slug stays reserved', async () => {
     const { text, output } = await done('deleteMcpServer', { slug: 'first-server' });
     assert.equal(output.deleted, 'first-server');
-    assert.match(text, /^Deleted the server first-server\. Until .* restoreMcpServer .* Its slug stays reserved\.$/);
+    assert.match(
+      text,
+      /^Deleted the server first-server\. It can be restored until .* restoreMcpServer .* Its slug stays reserved\.$/,
+    );
     assert.equal((await toolhost.rpc('first-server', key, 'ping')).status, 404);
-    await refused('createMcpServer', serverAt('first-server', upstream.url), /was deleted; restore that one/);
+    await refused('createMcpServer', serverAt('first-server', upstream.url), /a deleted server; restore that server/);
   });
 
   it('[spec 5.2] is for keys with the scope manage', async () => {
@@ -316,6 +323,9 @@ describe('the management server', () => {
     const reader = await toolhost.key({ scopes: ['manage:read'] });
     assert.equal((await manage('listMcpServers', {}, reader)).isError, false);
     const { isError, text } = await manage('deleteMcpServer', { slug: 'forwarding' }, reader);
-    assert.deepEqual([isError, text], [true, 'this needs the scope manage:write; the credential has manage:read']);
+    assert.deepEqual(
+      [isError, text],
+      [true, 'this operation needs the scope manage:write; the credential has manage:read'],
+    );
   });
 });

@@ -94,7 +94,7 @@ describe("responses of a model's host", () => {
     ],
     [
       'a wrong content coding',
-      /does not decompress/,
+      /cannot be decompressed/,
       (r) => void r.writeHead(200, { ...streamed, 'content-encoding': 'gzip' }).end(chunk({ content: 'plain' })),
     ],
     [
@@ -105,7 +105,7 @@ describe("responses of a model's host", () => {
     ['nothing', /sent nothing that belongs to its API/, (r) => void r.writeHead(200, streamed).end()],
     [
       'a tool call without a name',
-      /sent a tool call without the name of a tool/,
+      /sent a tool call without a tool name/,
       (r) => void r.writeHead(200, streamed).end(chunk({ tool_calls: [{ index: 0, id: 'a' }] }, 'tool_calls')),
     ],
     [
@@ -118,7 +118,7 @@ describe("responses of a model's host", () => {
     ],
     [
       'one-byte pieces without end',
-      /comes in too many pieces|more than 4 MiB/,
+      /has too many chunks|more than 4 MiB/,
       async (r) => {
         r.socket?.setNoDelay();
         await repeat(r.writeHead(200, streamed), '\n');
@@ -224,7 +224,7 @@ describe("responses of a model's host", () => {
     );
     assert.equal((await toolhost.rest('PUT', '/models/mine', { body: model })).status, 200);
     const failed = await askAs({ saved: 'mine' }, caller);
-    assert.equal(failed.body.detail, 'The model "mine" answered with HTTP status 404 (model_not_found).');
+    assert.equal(failed.body.detail, 'The model "mine" responded with HTTP status 404 (model_not_found).');
     assert.doesNotMatch(failed.text, /neighbor|127\.0\.0\.1/);
   });
 

@@ -88,7 +88,7 @@ for (const engine of engines) {
       assert.ok(told && isSigned(told, made.secret) && more.length === 0);
       const { type, text, data } = JSON.parse(String(told.body));
       assert.deepEqual([type, data.subject], ['upstream.failing', 'shop']);
-      assert.match(text, /^The API of shop fails: 20 of 20 calls since .*\/calls\?server=shop$/);
+      assert.match(text, /^The API of shop is failing: 20 of 20 calls failed since .*\/calls\?server=shop$/);
       const [notice] = await notices();
       assert.deepEqual(notice?.deliveries, [{ to: 'webhook', name: receiver.url, state: 'delivered' }]);
       assert.ok(
@@ -127,7 +127,7 @@ for (const engine of engines) {
       const first = async () => (await notices()).findLast(({ event }) => event === 'quota.near');
       await look();
       let notice = await first();
-      assert.match(notice?.text ?? '', /^Of 10 secrets of all servers, 8 are used\.$/);
+      assert.match(notice?.text ?? '', /^8 of 10 secrets in all servers are used\.$/);
       assert.deepEqual(notice?.deliveries, [
         { to: 'webhook', name: receiver.url, state: 'waiting', error: 'HTTP 503' },
       ]);
@@ -205,7 +205,7 @@ for (const engine of engines) {
         // Only people see names.
         name: `usr_${session}`,
         state: 'waiting',
-        error: 'the mail server of this service did not take it',
+        error: 'the mail server rejected the message',
       });
       mail.state.refuses = false;
       await world.wait(2 * 60_000);

@@ -167,12 +167,12 @@ describe('the playground', () => {
     }));
     const unknown = await ask([user('Hello')], { model: modelOf('openai', { url: `${upstream.url}/v1` }) });
     assert.equal(unknown.status, 400);
-    assert.equal(unknown.body.detail, "The model's host answered with HTTP status 401 (invalid_api_key).");
+    assert.equal(unknown.body.detail, "The model's host responded with HTTP status 401 (invalid_api_key).");
     upstream.on('POST /v1/messages', () => ({ body: 'nothing to see', headers: { 'content-type': 'text/html' } }));
     const odd = await ask([user('Hello')], { model: modelOf('anthropic', { url: `${upstream.url}/v1` }) });
     assert.equal(odd.status, 503, odd.text);
     const ours = await ask([user('Hello')], { model: modelOf('anthropic', { key: await toolhost.key() }) });
-    assert.match(ours.text, /holds an API key or a token of this service/);
+    assert.match(ours.text, /contains a Toolhost API key or token/);
   });
 
   it('a host that says more after what ended its answer, or has an odd status, harms nobody', async () => {
@@ -192,7 +192,11 @@ describe('the playground', () => {
       { role: 'tools', results: [{ id: 'c', tool: 'read_order', text: 'none' }] },
     ]).flat();
     const { status, text } = await ask([user('Hello'), ...turns]);
-    assert.deepEqual([status, /found 20 answers to the last question; allowed: 20/.test(text)], [400, true], text);
+    assert.deepEqual(
+      [status, /found 20 model messages after the last user message; allowed: 20/.test(text)],
+      [400, true],
+      text,
+    );
     assert.equal((await ask([user('Hello'), ...turns, user('And now?')])).status, 200);
   });
 

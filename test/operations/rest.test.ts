@@ -184,7 +184,7 @@ describe('the REST API', () => {
     );
     problem(await rest('GET', '/nowhere'), 404);
     const wrong = await rest('POST', '/servers/matched');
-    assert.match(problem(wrong, 405).detail, /takes only GET, PUT, PATCH, DELETE/);
+    assert.match(problem(wrong, 405).detail, /allows only GET, PUT, PATCH, DELETE/);
     assert.equal(wrong.headers.get('allow'), 'GET, PUT, PATCH, DELETE');
     const none = await toolhost.rest('GET', '/servers', { headers: { authorization: '' } });
     assert.equal(none.headers.get('www-authenticate')?.startsWith('Bearer'), true);

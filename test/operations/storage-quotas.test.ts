@@ -62,7 +62,7 @@ for (const engine of engines) {
       const made = replies.filter(({ status }) => status === 201);
       assert.equal(made.length, 3);
       for (const reply of replies.filter(({ status }) => status !== 201))
-        refused(reply, /would have 4 hosted servers; allowed: 3; delete one that is not needed/);
+        refused(reply, /would have 4 hosted servers; allowed: 3; delete a server that you do not need/);
       const { body } = await ask('GET', '/servers');
       const slugs = (body.servers as Json[]).map(({ slug }) => String(slug));
       assert.equal(slugs.length, 3);
@@ -76,7 +76,7 @@ for (const engine of engines) {
       const make = () => ask('POST', '/keys', { name: 'k', scopes: ['call'] });
       const ids: unknown[] = [];
       for (let n = 0; n < 3; n += 1) ids.push((await make()).body.id);
-      refused(await make(), /would have 5 API keys that work; allowed: 4; revoke one/);
+      refused(await make(), /would have 5 active API keys; allowed: 4; revoke a key/);
       await ask('DELETE', `/keys/${ids[0]}`);
       assert.equal((await ask('POST', '/keys', { name: 'k', scopes: ['call'], expires_in: 60 })).status, 201);
       refused(await make(), /allowed: 4/);
@@ -90,11 +90,11 @@ for (const engine of engines) {
       await create('one', { authentication: { type: 'Bearer', token: 'in-the-configuration' } });
       const set = (name: string, value: string) => ask('PUT', `/servers/${workspace}-one/secrets/${name}`, { value });
       assert.equal((await set('A', '1')).status, 200);
-      refused(await set('B', '1'), /would have 3 secrets of all servers; allowed: 2/);
+      refused(await set('B', '1'), /would have 3 secrets in all servers; allowed: 2/);
       assert.equal((await set('A', '2')).status, 200);
       refused(
         await create('two', { authentication: { type: 'Bearer', token: 'another' } }),
-        /would have 3 secrets of all servers/,
+        /would have 3 secrets in all servers/,
       );
       assert.equal((await ask('GET', `/servers/${workspace}-two`)).status, 404);
     });
@@ -109,7 +109,7 @@ for (const engine of engines) {
       assert.equal(applied.status, 200, applied.text);
       const { status, body } = await set(200);
       assert.equal(status, 403);
-      assert.match(String(body.detail), /has 200 secrets; allowed: 200 of one server/);
+      assert.match(String(body.detail), /has 200 secrets; allowed: 200 per server/);
       assert.equal((await set(7, 'other')).status, 200);
     });
 
@@ -164,7 +164,7 @@ for (const engine of engines) {
       const late = replies.filter(({ status }) => status === 429);
       assert.equal(late.length, 3);
       assert.equal(late[0]?.headers.get('retry-after'), '50');
-      assert.match(late[0]?.text ?? '', /were changed 5 times in this minute.*try again in 50 s/);
+      assert.match(late[0]?.text ?? '', /limit of 5 changes per minute; retry in 50 s/);
       assert.equal((await quota('writes'))?.used, 5);
       await world.wait(50_000);
       assert.equal((await create('later')).status, 201);
@@ -176,7 +176,7 @@ for (const engine of engines) {
       assert.deepEqual([(await create('a')).status, (await create('b')).status], [201, 201]);
       const late = await create('c');
       assert.equal(late.status, 429);
-      assert.match(late.text, /were changed 2 times in this day.*try again in 86400 s/);
+      assert.match(late.text, /limit of 2 changes per day; retry in 86400 s/);
       assert.equal((await quota('dailywrites'))?.used, 2);
       await world.wait(day);
       assert.equal((await create('c')).status, 201);
@@ -233,7 +233,10 @@ for (const engine of engines) {
       await openWorkspace('Second');
       assert.equal((await create('cleo-second')).status, 201);
       const { status, body } = await create('cleo-third');
-      assert.deepEqual([status, /others of its creator were changed 5 times/.test(String(body.detail))], [429, true]);
+      assert.deepEqual(
+        [status, /workspaces of this creator reached their limit of 5 changes/.test(String(body.detail))],
+        [429, true],
+      );
       const other = await creator('Dora', { dailywrites: 5 });
       await other.openWorkspace('First');
       assert.equal((await other.create('cleo-third')).status, 201);
@@ -300,13 +303,13 @@ describe('toolhost quotas', () => {
     assert.match(shown.stdout, /^servers +1 +1 +set +hosted servers$/m);
     assert.match(shown.stdout, /^keys +none +1 +set /m);
     const reset = await quotas('reset');
-    assert.match(reset.stdout, /^keys +30 +1 +default of the environment /m);
+    assert.match(reset.stdout, /^keys +30 +1 +environment default /m);
     assert.equal((await create('second')).status, 201);
   });
 
   it('[find A5] says what is allowed', async () => {
     const none = await quotas('set');
-    assert.deepEqual([none.code, /give one or more of --servers, --slugs/.test(none.stderr)], [2, true], none.stderr);
+    assert.deepEqual([none.code, /pass one or more of --servers, --slugs/.test(none.stderr)], [2, true], none.stderr);
     for (const wrong of ['1.5', '99999999']) {
       const { code, stderr } = await quotas('set', `--servers=${wrong}`);
       assert.equal(code, 2, stderr);

@@ -124,7 +124,7 @@ describe('objects of another workspace', () => {
       const answer = await toolhost.rest('POST', `/servers/owned/${verb}`, { key: stranger, body });
       assert.equal(answer.status, status, answer.text);
       assert.deepEqual(answer.body.problems, [
-        { path: 'slug', message: '"owned" is taken or was used before; choose another' },
+        { path: 'slug', message: '"owned" is taken or was used before; choose another slug' },
       ]);
       const limited = await toolhost.key({ workspace: 'victim', servers: ['elsewhere'] });
       const refused = await toolhost.rest('POST', `/servers/owned/${verb}`, { key: limited, body });
@@ -186,7 +186,7 @@ describe('objects of another workspace', () => {
       body: serverAt('owned', upstream.url),
     });
     assert.equal(status, 409);
-    assert.equal(body.detail, 'slug: "owned" is taken or was used before; choose another');
+    assert.equal(body.detail, 'slug: "owned" is taken or was used before; choose another slug');
   });
 
   it('[sec E2] is not imitated: reserved, mixed-case, foreign and encoded slugs are refused', async () => {

@@ -73,7 +73,7 @@ for (const engine of engines) {
       const called = await toolhost.callTool('manage', await toolhost.key(), 'previewToolCall', { padding });
       assert.deepEqual(
         [called.isError, called.content[0]?.text],
-        [true, 'the arguments are larger than 1048576 bytes or 60000 elements; send less at once'],
+        [true, 'the arguments are larger than 1048576 bytes or 60000 elements; send less per call'],
       );
       const more = await toolhost.rest('POST', '/check', { body: largeServer('more', 1100) });
       assert.equal(more.status, 413);

@@ -91,7 +91,7 @@ for (const engine of engines) {
         ['url: required', 'timeout_ms: found 30000', 'tool_name: unknown field'],
       );
       const taken = await rest('POST', '/servers/bad/tools', another('get'));
-      assert.match(taken.text, /\\"get\\" is the name of another tool already; change that one with updateTool/);
+      assert.match(taken.text, /\\"get\\" is already the name of another tool; change that tool with updateTool/);
       assert.equal((await rest('PATCH', '/servers/bad/tools/get', { name: 'get' })).status, 200);
       const unknown = await rest('DELETE', '/servers/bad/tools/gett');
       assert.equal(unknown.status, 404);
@@ -166,11 +166,11 @@ for (const engine of engines) {
 
     it('[conf 7] the quota of tools holds for every change, and a server above it may shrink', async () => {
       const many = (count: number) => Array.from({ length: count }, (_, i) => another(`t${i}`));
-      const excess = /21 tools; allowed: 20; make several servers, or ask the operator of the service for more/;
+      const excess = /21 tools; allowed: 20; split them into several servers, or ask the operator for a higher quota/;
       assert.match((await rest('POST', '/servers', serverAt('full', api, { tools: many(21) }))).text, excess);
       const checked = await done('POST', '/check', serverAt('full', api, { tools: many(21) }));
       assert.deepEqual(problemsOf(checked), [
-        'tools: 21 tools; allowed: 20; make several servers, or ask the operator of the service for more',
+        'tools: 21 tools; allowed: 20; split them into several servers, or ask the operator for a higher quota',
       ]);
       await done('POST', '/servers', serverAt('full', api, { tools: many(20) }));
       const refused = await rest('POST', '/servers/full/tools', another('more'));
@@ -192,10 +192,10 @@ for (const engine of engines) {
       const { text } = await agent.done('updateTool', { slug: 'told', tool: 'get', description: 'Short.' });
       assert.match(
         text,
-        /^Changed the tool "get" of the server "told" \(version 2\)\.\nWarning: description: is under 20/,
+        /^Changed the tool "get" of the server "told" \(version 2\)\.\nWarning: description: is shorter than 20/,
       );
       const same = await agent.done('updateTool', { slug: 'told', tool: 'get' });
-      assert.match(same.text, /^Nothing changes in the tool "get"/);
+      assert.match(same.text, /^Nothing changed in the tool "get"/);
       await agent.refused('updateTool', { slug: 'told', tool: 'got' }, /no such tool; did you mean `get`/);
       await agent.refused('removeTool', { slug: 'told' }, /tool: required/);
     });

@@ -54,13 +54,13 @@ describe('compressed answers of upstreams', () => {
 
     it(`refuses ${coding} that is too long, cut off or damaged`, async () => {
       answer = { coding, body: encode(Buffer.alloc(8 * limitBytes, 'a')) };
-      assert.match(errorOf(await one.call(slug)), /^the answer is larger than 1048576 bytes/);
+      assert.match(errorOf(await one.call(slug)), /^the response is larger than 1048576 bytes/);
       for (const length of [boundary / 2, 4 * boundary]) {
         const whole = encode(Buffer.from(noise(length)));
         answer = { coding, body: whole.subarray(0, -20) };
-        assert.match(errorOf(await one.call(slug)), /^the upstream answered with a body that does not decompress$/);
+        assert.match(errorOf(await one.call(slug)), /^the upstream responded with a body that cannot be decompressed$/);
         answer = { coding, body: Buffer.concat([Buffer.from('damaged'), whole]) };
-        assert.match(errorOf(await one.call(slug)), /^the upstream answered with a body that does not decompress$/);
+        assert.match(errorOf(await one.call(slug)), /^the upstream responded with a body that cannot be decompressed$/);
       }
     });
   }

@@ -68,7 +68,7 @@ describe("the operator's exceptions to the address guard", () => {
     await earlier.stop();
     const later = await startToolhost({ dataDir });
     const result = await later.callTool('formerly', 'some-token', 'get');
-    assert.match(result.content[0]?.text ?? '', /does not stand for an address that may be called/);
+    assert.match(result.content[0]?.text ?? '', /does not resolve to an address that may be called/);
     assert.equal(otherPort.connections, 0);
     await later.stop();
     rmSync(dataDir, { recursive: true });

@@ -84,7 +84,7 @@ describe('a service that goes out through a proxy', () => {
   it('does not ask it for names that stand for addresses inside, nor for such addresses', async () => {
     assert.match(
       await callAt('name', 'https://inside.example.com'),
-      /does not stand for an address that may be called/,
+      /does not resolve to an address that may be called/,
     );
     assert.deepEqual(proxy.asked.splice(0), []);
   });
@@ -99,7 +99,7 @@ describe('a service that goes out through a proxy', () => {
 
   it('says when the proxy makes no connection, without its password', async () => {
     const text = await callAt('refused', 'https://refused.example.com');
-    assert.match(text, /the proxy that this service goes out through made no connection to refused\.example\.com/);
+    assert.match(text, /the egress proxy could not connect to refused\.example\.com/);
     assert.doesNotMatch(text, /secret/);
     assert.throws(
       () => readConfig({ EGRESS_PROXY: 'socks5://me:secret@proxy' }, () => ''),

@@ -225,7 +225,7 @@ describe('which addresses a call may reach', () => {
       [{ address: '::1', family: 6 }],
     ]) {
       answers = list;
-      assert.match((await get()).content[0]?.text ?? '', /does not stand for an address that may be called/);
+      assert.match((await get()).content[0]?.text ?? '', /does not resolve to an address that may be called/);
     }
     const { body } = await toolhost.rest('GET', `/calls?outcome=blocked&limit=4&slug=names-${count}`);
     assert.equal((body.calls as unknown[]).length, 4);
@@ -239,7 +239,7 @@ describe('which addresses a call may reach', () => {
     while (allowed.connections === 0) await new Promise((resolve) => setImmediate(resolve));
     answers = v4('127.0.0.2');
     assert.match((await first).content[0]?.text ?? '', /did not answer|TLS/);
-    assert.match((await get()).content[0]?.text ?? '', /does not stand for an address that may be called/);
+    assert.match((await get()).content[0]?.text ?? '', /does not resolve to an address that may be called/);
     assert.deepEqual([lookups, allowed.connections], [2, 1]);
   });
 });

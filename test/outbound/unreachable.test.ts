@@ -38,8 +38,11 @@ describe('an upstream that cannot be reached', () => {
     const closed = await freePort();
     cases = [
       [`http://closed.example:${closed}`, `closed.example:${closed} refused the connection`],
-      [`http://missing.example:${closed}`, `there is no host missing.example:${closed}: the name was not found`],
-      [`http://flaky.example:${closed}`, `the name flaky.example:${closed} could not be looked up just now`],
+      [`http://missing.example:${closed}`, `the host missing.example:${closed} was not found`],
+      [
+        `http://flaky.example:${closed}`,
+        `the name flaky.example:${closed} could not be resolved; try again in a moment`,
+      ],
       [`https://expired.example:${expired}`, `the TLS certificate of expired.example:${expired} has expired`],
       [
         `https://wrong.example:${elsewhere}`,
@@ -48,7 +51,7 @@ describe('an upstream that cannot be reached', () => {
       [`https://unknown.example:${unknown}`, `the TLS certificate of unknown.example:${unknown} is self-signed`],
       [
         `https://plain.example:${plain.port}`,
-        `no TLS connection to plain.example:${plain.port} could be made; does it speak https on this port?`,
+        `no TLS connection to plain.example:${plain.port} could be established; check that it uses https on this port`,
       ],
       // An address is not repeated, not even one from the configuration.
       [`http://127.0.0.1:${closed}`, 'the upstream refused the connection'],
@@ -92,9 +95,9 @@ describe('an upstream that cannot be reached', () => {
       ETIMEDOUT: `${host} did not accept a connection in time`,
       EMFILE: `this service has no file descriptor or port left for a connection to ${host}; try again in a moment`,
       CERT_NOT_YET_VALID: `the TLS certificate of ${host} is not valid yet`,
-      UNABLE_TO_VERIFY_LEAF_SIGNATURE: `the TLS certificate of ${host} is not signed by an authority that is trusted here`,
+      UNABLE_TO_VERIFY_LEAF_SIGNATURE: `the TLS certificate of ${host} is not signed by a trusted authority`,
       CERT_UNHEARD_OF: `the TLS certificate of ${host} is not valid`,
-      EUNHEARDOF: `no connection to ${host} could be made`,
+      EUNHEARDOF: `no connection to ${host} could be established`,
     };
     for (const [code, said] of Object.entries(sentences)) {
       nextCode = code;

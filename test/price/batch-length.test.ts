@@ -33,7 +33,7 @@ describe('[find A2] a batch of short messages', () => {
     const answers = body as unknown as Json[];
     assert.equal(answers.length, 100);
     assert.ok(answers[0]?.result);
-    assert.match(JSON.stringify(answers.at(-1)?.error), /not done: .* send it by itself/);
+    assert.match(JSON.stringify(answers.at(-1)?.error), /not processed: .* send this message in its own request/);
     assert.equal(upstream.requests.length, 0, 'a call that was not done was sent nowhere');
   });
 

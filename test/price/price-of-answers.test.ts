@@ -56,7 +56,7 @@ describe('the cost of an answer', () => {
       const json = `{"list":${list('1', 9.8 * 1000 * 1000)}}`;
       const result = await resultOf('500 parts on 4.9 million numbers', 'application/json', json, { output_schema });
       assert.equal(result.isError, true);
-      assert.match(textOf(result), /^the answer holds too many values to check against output_schema/);
+      assert.match(textOf(result), /^The response has too many values\. Checking them against output_schema/);
       const few = { type: 'object', properties: { list: { type: 'array', items: { maximum: 3 } } } };
       const checked = await resultOf('one part on 4.9 million numbers', 'application/json', json, {
         output_schema: few,
@@ -136,7 +136,7 @@ describe('the cost of an answer', () => {
       const others = names.slice(100).map((name) => `{"${name}":1}`);
       const body = `[${Array.from({ length: 12_000 }, (_, i) => others[i % others.length]).join(',')}]`;
       const none = await resultOf('other names', 'application/json', body, { response_fields: fields });
-      assert.match(textOf(none), /^response_fields "\w+" does not exist in the answer: /);
+      assert.match(textOf(none), /^response_fields "\w+" does not exist in the response: /);
       const [first, last] = [fields[0], fields[99]];
       const swapped = list(`{"${last}":1,"${first}":2}`, 260_000);
       const kept = await resultOf('the same names', 'application/json', swapped, { response_fields: fields });

@@ -117,7 +117,10 @@ describe('the cost of arguments', () => {
       await call(`${keyword} on a text`, slug, `{"a":[${heavy['a text of é']}]}`);
     }
     const result = await call('refused', await serve({ input_schema: schemas.maximum }), `{"a":${heavy.numbers}}`);
-    assert.match(result?.content[0]?.text ?? '', /^The arguments hold too many values to check against input_schema/);
+    assert.match(
+      result?.content[0]?.text ?? '',
+      /^The arguments have too many values\. Checking them against input_schema/,
+    );
   });
 
   it('[find A2] 1,000 and 29,000 unknown arguments beside 100 long declared ones', async () => {

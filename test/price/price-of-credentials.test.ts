@@ -174,7 +174,7 @@ describe('the cost of credentials', () => {
           if (length < 16_384) continue;
           assert.match(
             text,
-            /no token for the API: .+ (answered without a usable access_token|could not be asked)/,
+            /no token for the API: .+ (responded without a usable access_token|could not be called)/,
             what,
           );
         }
@@ -184,7 +184,7 @@ describe('the cost of credentials', () => {
     it('[sec D14] is little for any error code', async () => {
       for (const error of [filled('a', 262_000), filled('a', 3000), filled('ab', 250_000)]) {
         const { text } = await priced.costsLittle(`${error.length} characters`, () => callAfter({ error }));
-        assert.match(text, /gave no token \(status 200\)/);
+        assert.match(text, /returned no token \(status 200\)/);
       }
     });
   });

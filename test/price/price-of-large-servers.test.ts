@@ -146,7 +146,7 @@ describe('the cost of a large server', () => {
         return (body.problems as { path: string; message: string }[]).map(({ path, message }) => `${path}: ${message}`);
       };
       assert.deepEqual(await problemsOf('too many', { tools: many, views: viewsOf({ tags: ['all'] }) }), [
-        'views: list 40000 tools together; allowed: 20000. Name fewer, or set tool_mode to search in the larger ones',
+        'views: list 40000 tools in total; allowed: 20000; list fewer tools, or set tool_mode to search in larger views',
       ]);
       assert.deepEqual(
         await problemsOf('search', { tools: many, views: viewsOf({ tags: ['all'], tool_mode: 'search' }) }),
@@ -154,7 +154,7 @@ describe('the cost of a large server', () => {
       );
       const steps = await problemsOf('long values', { views: viewsOf(long) });
       assert.ok(
-        steps.every((problem) => /more steps to check than a configuration has|^: and/.test(problem)),
+        steps.every((problem) => /more steps to check than a configuration may use|^: and/.test(problem)),
         steps[0] ?? '',
       );
       const unknown = await problemsOf('absent', { views: viewsOf(absent) });
@@ -234,7 +234,7 @@ describe('the cost of a large server', () => {
     /** On a busy machine some are not begun within five seconds. */
     function assertRefused({ status, text }: { status: number; text: string }): void {
       if (status === 429)
-        assert.match(text, /was not begun within 5 s; large servers of one person are read one at a time/);
+        assert.match(text, /did not start within 5 s \(large servers of one account are loaded one at a time/);
       else assert.equal(status, 401, text);
     }
 

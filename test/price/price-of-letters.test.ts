@@ -114,7 +114,7 @@ describe('the cost of letters that are rare', () => {
       const check = () => priced.rest('POST', '/check', config);
       const { body } = await priced.costsLittle(`a long host, ${count} tools`, check);
       assert.equal(body.valid, false);
-      assert.match(JSON.stringify(body.problems), /has a host that cannot exist; allowed: 253 characters, and 63/);
+      assert.match(JSON.stringify(body.problems), /has a host that is too long; allowed: 253 characters, and 63/);
     }
     const host = (n: number) => [0, 1, 2].map((part) => syllables(55, 4000 * part + n)).join('.');
     const different = { name: 'Hosts', slug: 'many-hosts', tools: tools(300, (n) => `https://${host(n)}.example/a`) };

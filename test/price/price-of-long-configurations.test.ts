@@ -130,8 +130,8 @@ describe('the cost of configurations', () => {
     it('[find A1] is little where it has more, or fills more, and so is refused', async () => {
       const headers = { 'x-0': '{{V}}'.repeat(490), 'x-1': '{{V}}'.repeat(490) };
       const configs: [Json, RegExp][] = [
-        [configOf('refused', 990, 'v'), /has 792000 placeholders \{\{NAME\}\} in all fields together; allowed: 50000/],
-        [configOf('refused', 990, 'v'.repeat(500)), /variables fill 495000 characters of it; allowed: 65536/],
+        [configOf('refused', 990, 'v'), /has 792000 placeholders \{\{NAME\}\} in total; allowed: 50000/],
+        [configOf('refused', 990, 'v'.repeat(500)), /variables insert 495000 characters; allowed: 65536/],
         [configOf('refused', 2, '', { headers, variables: { V: { value: 'v'.repeat(500) } } }), /headers\.x-0/],
       ];
       for (const [config, expected] of configs) {

@@ -50,7 +50,7 @@ describe('the cost of what a configuration repeats', () => {
       const slug = await serve(tool(mostPlaceholders));
       await storeSecret(slug, longestSecret);
       const refused = await priced.costsLittle(place, () => priced.call(slug, 'run', '{}'));
-      assert.match(textOf(refused), /the secrets of this tool would fill more than 1048576 characters/);
+      assert.match(textOf(refused), /the secrets of this tool would add more than 1048576 characters/);
       await storeSecret(slug, 's');
       const sent = await priced.costsLittle(`short secrets, ${place}`, () => priced.call(slug, 'run', '{}'));
       assert.match(textOf(sent), /ok/);
@@ -98,7 +98,7 @@ describe('the cost of what a configuration repeats', () => {
           priced.call(slug, 'run', JSON.stringify(args)),
         );
       };
-      assert.match(textOf(await call(1_000_000)), /is sent \d+ times in one body, which makes it too long/);
+      assert.match(textOf(await call(1_000_000)), /is sent \d+ times in one body, which is then too long/);
       assert.match(textOf(await call(3_500_000 / copies)), /ok/);
     }
   });

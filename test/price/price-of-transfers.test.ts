@@ -70,7 +70,11 @@ describe('the cost of transferring an answer', () => {
     for (const name of Object.keys(refused)) {
       const { isError, content } = await call(name);
       assert.equal(isError, true, name);
-      assert.match(content[0]?.text ?? '', /^the upstream answered with too many (bytes|pieces|interim)/, name);
+      assert.match(
+        content[0]?.text ?? '',
+        /^the upstream responded with too many (bytes|header bytes|body chunks|interim)/,
+        name,
+      );
     }
   });
 

@@ -213,6 +213,6 @@ describe('revision 2026-07-28', () => {
   it('[mcp 16] a response must not be posted', async () => {
     const reply = await post({ jsonrpc: '2.0', id: 9, result: {} });
     assertRefused(reply, 400, -32600, 9);
-    assert.match(failureOf(reply).message, /responses must not be posted/);
+    assert.match(failureOf(reply).message, /the body is a JSON-RPC response; send a request or a notification/);
   });
 });

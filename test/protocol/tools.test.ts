@@ -152,26 +152,26 @@ describe('tools, as clients of both eras see them', () => {
     assert.deepEqual(fits.content, [{ type: 'text', text: '{"n":1,"more":true}' }]);
     for (const body of [{ n: 'one' }, {}, [1], 'text']) {
       upstream.on('GET /tool', () => ({ headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }));
-      assert.match(failureText(await callBoth('tool', {}, 'shaped')), /does not fit output_schema/);
+      assert.match(failureText(await callBoth('tool', {}, 'shaped')), /does not match output_schema/);
     }
     // Clients of the official SDKs throw at a success without structured content.
     const type = (name: string) => ({ 'content-type': name });
     for (const [answer, said] of [
       [
         { status: 204 },
-        /^output_schema needs a JSON answer; HTTP 204 No Content came without a body; the request itself was carried out$/,
+        /^output_schema requires a JSON response, but HTTP 204 No Content has no body; the request itself was carried out$/,
       ],
       [
         { status: 200, body: '' },
-        /^output_schema needs a JSON answer; HTTP 200 OK came without a body; the request itself was carried out$/,
+        /^output_schema requires a JSON response, but HTTP 200 OK has no body; the request itself was carried out$/,
       ],
       [
         { headers: type('text/plain'), body: 'done' },
-        /^output_schema needs a JSON answer; .* with text\/plain; the request/,
+        /^output_schema requires a JSON response, but .* returned text\/plain; the request/,
       ],
       [
         { headers: type('image/png'), body: Buffer.from([0x89, 0xff]) },
-        /^output_schema needs .* image\/png; the request/,
+        /^output_schema requires .* image\/png; the request/,
       ],
       [{ headers: type('application/vnd.x.raw+json'), body: 'done' }, /not strict JSON; the request/],
     ] as [Answer, RegExp][]) {
@@ -267,7 +267,7 @@ describe('tools, as clients of both eras see them', () => {
       );
       const [, , refused] = replies;
       assert.ok(refused);
-      assert.match(assertRefused(refused, 429, 429), /takes 1 a second; this call was not made, try again in 1 s/);
+      assert.match(assertRefused(refused, 429, 429), /gets at most 1 per second\. The call was not made; retry in 1 s/);
       assert.equal(refused.headers.get('retry-after'), '1');
       assert.equal((await call('other')).status, 200);
       assert.equal((await limited.rpc('echo', token, 'tools/list')).status, 200);

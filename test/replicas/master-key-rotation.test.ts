@@ -151,7 +151,7 @@ describe('a master key that is replaced while two replicas serve', () => {
     assert.match(
       await attempt(`${fresh},${old}`),
       new RegExp(
-        `would seal with the key ${idOf(fresh)}, which 1 of the processes that serve do not have.*old,new everywhere`,
+        `would seal with the key ${idOf(fresh)}, which 1 of the serving processes do not have.*old,new everywhere`,
       ),
     );
     assert.match(await attempt(fresh), new RegExp(`other processes of this service seal with the key ${idOf(old)}`));

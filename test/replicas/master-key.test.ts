@@ -88,9 +88,9 @@ for (const engine of engines) {
         const said = await refused(wrong, more);
         assert.match(
           said,
-          new RegExp(`MASTER_KEY is not the key of this database.*it has ${idOf(wrong)}.*${idOf(old)}`),
+          new RegExp(`MASTER_KEY does not have all keys of this database.*it has ${idOf(wrong)}.*${idOf(old)}`),
         );
-        assert.match(said, /1 rows of secrets .*put it behind the new one \(new,old\)/);
+        assert.match(said, /1 rows of secrets .*place it after the new one \(new,old\)/);
       }
       await using(old, (toolhost) => assertSends(toolhost, 'kept'));
     });
@@ -116,7 +116,7 @@ for (const engine of engines) {
       const text = await run(['master-key', 'status'], fresh);
       assert.match(
         text.stdout,
-        new RegExp(`${idOf(fresh)}\\s+seals[\\s\\S]*${idOf(old)}\\s+missing here[\\s\\S]*kept: TOKEN`),
+        new RegExp(`${idOf(fresh)}\\s+seals[\\s\\S]*${idOf(old)}\\s+missing[\\s\\S]*kept: TOKEN`),
       );
       for (const secret of [fresh, old])
         assert.ok(!(text.stdout + text.stderr + JSON.stringify(keys)).includes(secret));
@@ -167,7 +167,7 @@ for (const engine of engines) {
       assert.equal((await run(['master-key', 'reseal', '--discard', 'nonsense'], fresh)).code, 2);
       assert.match(
         (await run(['master-key', 'reseal', '--discard', '00000000'], fresh)).stderr,
-        /nothing is sealed with/,
+        /no value is sealed with/,
       );
       assert.match(
         (await run(['master-key', 'reseal', '--discard', id], `${fresh},${old}`)).stderr,
@@ -176,11 +176,11 @@ for (const engine of engines) {
       await using(old, async () => {
         const { code, stderr } = await run(['master-key', 'reseal', '--discard', id], fresh);
         assert.equal(code, 1);
-        assert.match(stderr, /another toolhost process serves|a process that serves on .* has the key/);
+        assert.match(stderr, /another toolhost process serves|a serving process on .* has the key/);
       });
       const given = await run(['master-key', 'reseal', '--discard', id], fresh);
       assert.equal(given.code, 0, given.stderr);
-      assert.match(given.stdout, /Given up: 1 secrets, 0 models, 0 grants/);
+      assert.match(given.stdout, /Deleted: 1 secrets, 0 models, 0 grants/);
       await using(fresh, async (toolhost) => {
         const { body } = await toolhost.rest('GET', '/audit');
         const event = (body.events as Json[]).find(({ operation }) => operation === 'deleteSecret');
@@ -209,14 +209,14 @@ for (const engine of engines) {
       rmSync(file);
       await assert.rejects(
         local(async () => undefined),
-        /the file \S+master\.key is not the key of this database/,
+        /the file \S+master\.key does not have all keys of this database/,
       );
       assert.equal(existsSync(file), false);
       const fresh = newKey();
       writeFileSync(file, fresh);
       await assert.rejects(
         local(async () => undefined),
-        /is not the key of this database/,
+        /does not have all keys of this database/,
       );
       writeFileSync(file, `${fresh},${kept}`);
       await local(async (toolhost) => {

@@ -24,7 +24,7 @@ const patienceMs = 30_000;
 
 /** Process ids of the workers that ever served, in the order in which they began. */
 function workersOf(child: ChildToolhost): number[] {
-  return [...child.output().matchAll(/"worker":(\d+),"msg":"a worker serves"/g)].map(([, pid]) => Number(pid));
+  return [...child.output().matchAll(/"worker":(\d+),"msg":"worker is ready"/g)].map(([, pid]) => Number(pid));
 }
 
 /** Ends a worker and waits until its replacement serves. */
@@ -282,7 +282,7 @@ describe('the first process of several', () => {
     const PORT = new URL(child.url).port;
     await assert.rejects(startChildToolhost({ ...env, DATA_DIR: other, PORT }), (error: Error) => {
       assert.equal(
-        error.message.match(/port \d+ is in use; stop what uses it, or set PORT/g)?.length,
+        error.message.match(/port \d+ is in use; stop the process that uses it, or set PORT/g)?.length,
         1,
         error.message,
       );
@@ -312,7 +312,7 @@ describe('the first process of several', () => {
     }
     assert.equal(await ended, 1);
     assert.ok(killed >= 8, String(killed));
-    assert.match(serving.output(), /8 workers in a row ended within seconds of their start; the service gives up/);
+    assert.match(serving.output(), /8 consecutive workers ended within seconds; the service is shutting down/);
   });
 });
 

@@ -12,7 +12,7 @@ const rows = {
     customer_id: { type: 'string', optional: true },
   },
 };
-const leftOut = (names: string) => `Left out of this call: ${names} (not declared by the tool).`;
+const leftOut = (names: string) => `Ignored arguments: ${names} (not declared by the tool).`;
 const lastText = ({ content }: ToolReply) => content.at(-1)?.text;
 
 describe('arguments as clients send them', () => {
@@ -152,9 +152,6 @@ describe('arguments as clients send them', () => {
     });
     const plain = await called(await one.serve(task(false)), { arguments: args });
     assert.deepEqual(plain.sent, ['PATCH /tasks/1 {"dates":{}}']);
-    assert.equal(
-      lastText(plain.result),
-      'Left out of this call: assignee, dates.due (null is not allowed by the schema).',
-    );
+    assert.equal(lastText(plain.result), 'Ignored arguments: assignee, dates.due (null is not allowed by the schema).');
   });
 });

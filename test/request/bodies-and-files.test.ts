@@ -67,7 +67,7 @@ describe('bodies and files', () => {
       ['upload[file]', { name: 'file', type: 'image/gif', bytes: base64 }],
     ]);
     assert.match(await refused(tool, { file: base64, type: 'image/png\r\nX-Y: z' }), /^type: is not a media type/);
-    assert.match(await refused(tool, { file: base64, name: 'a\0b' }), /^name: a file name must not have control/);
+    assert.match(await refused(tool, { file: base64, name: 'a\0b' }), /^name: a file name must not contain control/);
     const both = { ...tool, input_schema: { ...input_schema, name: { ...optional, in: 'body' } } };
     assert.deepEqual((await partsOf(await sent(both, { file: base64, name: 'n.png' })))[1], ['name', 'n.png']);
   });
@@ -152,9 +152,9 @@ describe('bodies and files', () => {
     assert.deepEqual(tool?.inputSchema.properties, {
       file: {
         type: 'string',
-        description: 'The picture. Base64 of the bytes, a data URL, or the address of a file that a tool gave.',
+        description: 'The picture. Base64 of the bytes, a data URL, or the URL of a file that a tool returned.',
       },
-      other: { type: 'string', description: 'As base64. The address of a file that a tool gave is taken too.' },
+      other: { type: 'string', description: 'As base64. The URL of a file that a tool returned is accepted too.' },
     });
   });
 
@@ -242,7 +242,7 @@ describe('bodies and files', () => {
       ...few,
       body_template: { note: ':title (:count)', only: 'n=:count', list: [':labels'], labels: ':labels' },
     };
-    assert.match(await refused(note, { title: 'x' }), /^count: is missing; a text of the body needs it$/);
+    assert.match(await refused(note, { title: 'x' }), /^count: is missing; a text in the body needs it$/);
     assert.deepEqual(
       await json(
         { ...few, body_template: { t: ':title', only: 'n=:count', list: [':labels'], labels: ':labels' } },
@@ -271,7 +271,7 @@ describe('bodies and files', () => {
     const tool = { input_schema: { a: text }, body_template: Array.from({ length: 100 }, () => [':a', 'x:a']) };
     assert.match(
       await refused(tool, { a: 'x'.repeat(100_000) }),
-      /^a: is sent 200 times in one body, which makes it too long; send less$/,
+      /^a: is sent 200 times in one body, which is then too long; send a shorter value$/,
     );
     assert.equal((await json(tool, { a: 'y' })).length, 100);
   });
@@ -282,7 +282,10 @@ describe('bodies and files', () => {
     const wide = { ['k'.repeat(3000)]: Array.from({ length: 20 }, () => 1) };
     const args = Object.fromEntries(names.map((name) => [name, wide]));
     for (const body of ['multipart', 'form'])
-      assert.match(await refused({ body, input_schema }, args), /^e: makes names of more than 262144 bytes together/);
+      assert.match(
+        await refused({ body, input_schema }, args),
+        /^e: produces names of more than 262144 bytes in total/,
+      );
   });
 
   it('[conf 2] what cannot work is a problem', async () => {
@@ -290,16 +293,13 @@ describe('bodies and files', () => {
     const expected: [tool: Json, problem: RegExp][] = [
       [
         { input_schema: { a: file } },
-        /a\.content: is for a part of a multipart body or for the argument that is the body; elsewhere/,
+        /a\.content: is for a multipart body part or for the argument that is the body; elsewhere/,
       ],
       [
         { body: 'multipart', input_schema: { a: { type: 'integer', content: 'base64' } } },
         /a\.content: needs an argument of type string or array/,
       ],
-      [
-        { body: 'a', input_schema: { a: { ...file, file_name: 'x' } } },
-        /a\.file_name: is for a part of a multipart body/,
-      ],
+      [{ body: 'a', input_schema: { a: { ...file, file_name: 'x' } } }, /a\.file_name: is for a multipart body part/],
       [
         { body: 'multipart', input_schema: { a: { ...file, file_name: { argument: 'nam' } }, name: text } },
         /a\.file_name\.argument: found "nam"; allowed: the name of another argument; did you mean `name`\?/,
@@ -310,7 +310,7 @@ describe('bodies and files', () => {
       ],
       [
         { body: 'a', ...typed('image/png'), input_schema: { a: { ...file, media_type: 'image/png' } } },
-        /a\.media_type: headers have a Content-Type already/,
+        /a\.media_type: headers already contains Content-Type/,
       ],
       [{ body: 'a', input_schema: { a: text, b: { ...text, in: 'body' } } }, /b\.in: the argument a is the body/],
       [
@@ -323,18 +323,18 @@ describe('bodies and files', () => {
       ],
       [
         { ...typed('application/x-www-form-urlencoded'), body_template: {} },
-        /headers\.Content-Type: found .*, but body_template makes a JSON body/,
+        /headers\.Content-Type: found .*, but body_template produces a JSON body/,
       ],
       [
         { method: 'GET', body: 'form', input_schema: { a: text } },
-        /body: no argument goes into the body of this GET request; say/,
+        /body: no argument is in the body of this GET request; set/,
       ],
       [{ body: 'multipart', input_schema: { a: { ...file, file_name: 'a\nb' } } }, /a\.file_name/],
       [
         { body: 'multipart', input_schema: { a: { ...file, media_type: 'image/png;\u2003a=b' } } },
         /a\.media_type: found/,
       ],
-      [{ body: 'form', body_template: {} }, /tools\[0\]\.body: not together with body_template/],
+      [{ body: 'form', body_template: {} }, /tools\[0\]\.body: cannot be combined with body_template/],
       [
         { body_template: { a: ':b' }, input_schema: {} },
         /body_template: ":b" looks like a token, but input_schema has no such argument/,

@@ -28,10 +28,14 @@ describe('arguments that agents commonly get wrong', () => {
       [{ limit: integer }, '{"limit":"7"}', '{"limit":7}'],
       [{ dry: { type: 'boolean' } }, '{"dry":"true"}', '{"dry":true}'],
       [{ id: { type: 'string' } }, '{"id":"42"}', '{"id":"42"}'],
-      [{ limit: integer }, '{"limit":"seven"}', 'The arguments do not fit: limit: found "seven"; allowed: integer'],
-      [{ limit: integer }, '{"limit":"7.5"}', 'The arguments do not fit: limit: found "7.5"; allowed: integer'],
-      [{ limit: integer }, '{"limit":"[7]"}', 'The arguments do not fit: limit: found "[7]"; allowed: integer'],
-      [{ dry: { type: 'boolean' } }, '{"dry":"True"}', 'The arguments do not fit: dry: found "True"; allowed: boolean'],
+      [{ limit: integer }, '{"limit":"seven"}', 'The arguments are invalid: limit: found "seven"; allowed: integer'],
+      [{ limit: integer }, '{"limit":"7.5"}', 'The arguments are invalid: limit: found "7.5"; allowed: integer'],
+      [{ limit: integer }, '{"limit":"[7]"}', 'The arguments are invalid: limit: found "[7]"; allowed: integer'],
+      [
+        { dry: { type: 'boolean' } },
+        '{"dry":"True"}',
+        'The arguments are invalid: dry: found "True"; allowed: boolean',
+      ],
       [
         { big: integer, price: { type: 'number' } },
         '{"big":"12345678901234567890","price":" 1.10"}',
@@ -81,7 +85,7 @@ describe('arguments that agents commonly get wrong', () => {
   it('[behaviour The tool result] a text that would take too long to read is refused as the text that it is', async () => {
     const numbers = { list: { type: 'array', items: { type: 'array' } } };
     for (const text of ['['.repeat(400_000), '[[],'.repeat(100_000), `[${'[],'.repeat(200_000)}[]]`]) {
-      assert.match(await used(numbers, JSON.stringify({ list: text })), /^The arguments do not fit: list: /);
+      assert.match(await used(numbers, JSON.stringify({ list: text })), /^The arguments are invalid: list: /);
     }
   });
 });

@@ -64,10 +64,10 @@ describe('methods, cookies, and whole queries', () => {
     await one.toolhost.callTool(slug, await one.toolhost.key(), 'run', { a: 'x; sid=1', o: { n: 1 } });
     assert.equal(one.upstream.take()[0]?.headers.cookie, 'a=x%3B%20sid=1; o={%22n%22:1}; sid=abc');
     const refused: [Json, RegExp][] = [
-      [{ input_schema: { SID: cookie() } }, /input_schema\.SID: this cookie is set already/],
+      [{ input_schema: { SID: cookie() } }, /input_schema\.SID: this cookie is already set/],
       [{ input_schema: { a: cookie({ wire_name: 'a b' }) } }, /a\.wire_name: found "a b"; allowed: letters/],
       [{ input_schema: { a: { ...cookie({ style: 'repeat' }), type: 'object' } } }, /a\.style: .*allowed in a cookie/],
-      [{ headers: { Cookie: 'a=b' } }, /headers\.Cookie: cookies are joined from .* arguments with "in": "cookie"/],
+      [{ headers: { Cookie: 'a=b' } }, /headers\.Cookie: cookies are set by .* arguments with "in": "cookie"/],
     ];
     for (const [tool, message] of refused) assert.match((await problems(tool, { authentication })).join('\n'), message);
   });
@@ -83,9 +83,9 @@ describe('methods, cookies, and whole queries', () => {
       [{ url: 'https://api.example.com/rows?a=b', input_schema: { q } }, {}],
     ];
     for (const [tool, more] of refused)
-      assert.match((await problems(tool, more)).join(), /input_schema\.q\.style: makes this argument all of the query/);
+      assert.match((await problems(tool, more)).join(), /input_schema\.q\.style: makes this argument the whole query/);
     const post = { method: 'POST', input_schema: { q } };
-    assert.match((await problems(post)).join(), /q\.style: "querystring" is for an argument of the query/);
+    assert.match((await problems(post)).join(), /q\.style: "querystring" is for a query argument/);
     const misplaced = { method: 'POST', input_schema: { a: { ...optional, allow_reserved: true } } };
     assert.match(
       (await problems(misplaced)).join(),

@@ -104,7 +104,7 @@ describe('names of parameters that another one could be taken for', () => {
     await fc.assert(
       fc.asyncProperty(anySpelled(authorizationParams), async ({ spelling }) => {
         const authorization_url = `${oauth.authorization_url}?tenant=a&${spelling}=x`;
-        assert.match(await oauthProblems({ authorization_url }), /^oauth\.authorization_url: holds the parameter/);
+        assert.match(await oauthProblems({ authorization_url }), /^oauth\.authorization_url: contains the parameter/);
         const raw = new URLSearchParams(`${spelling}=x`).keys().next().value ?? '';
         // A text with a NUL, and a name of more than 100 characters, is refused as such; U+FFFD is no spelling any more.
         const names = [spelling, raw].filter((text) => !/[\0\ufffd]/.test(text) && text.length <= 100);
@@ -120,7 +120,7 @@ describe('names of parameters that another one could be taken for', () => {
     await fc.assert(
       fc.asyncProperty(anySpelled(tokenParams), async ({ spelling }) => {
         const token_url = `${oauth.token_url}?${spelling}=x`;
-        assert.match(await oauthProblems({ token_url }), /^oauth\.token_url: holds the parameter/);
+        assert.match(await oauthProblems({ token_url }), /^oauth\.token_url: contains the parameter/);
         const name = new URLSearchParams(`${spelling}=x`).keys().next().value ?? '';
         if (/[\0\ufffd]/.test(name) || name.length > 100) return;
         const found = await oauthProblems({ token_params: { [name]: 'x' } });
@@ -168,7 +168,7 @@ describe('names of parameters that another one could be taken for', () => {
     const config = (tool: Json) =>
       configWith({ authentication: { type: 'QueryParam' }, tools: [toolWith({ input_schema, ...tool })] });
     const of = async (tool: Json) => (await check(one.toolhost, config(tool))).warnings.join('\n');
-    assert.match(await of({}), /^tools\[0\]\.input_schema\.Api\.Key: could be taken for the credential in the query/);
+    assert.match(await of({}), /^tools\[0\]\.input_schema\.Api\.Key: could be read as the credential in the query/);
     assert.match(await of({ method: 'POST', body: 'form' }), /so it is sent nowhere$/);
   });
 
@@ -181,7 +181,7 @@ describe('names of parameters that another one could be taken for', () => {
       const input_schema = { x_api_key: { type: 'string', in: 'header' } };
       assert.match(
         await problemsOf(configWith({ authentication, tools: [toolWith({ input_schema })] })),
-        /set already/,
+        /already set/,
       );
     }
     for (const name of [
@@ -194,10 +194,10 @@ describe('names of parameters that another one could be taken for', () => {
     ]) {
       assert.match(await at({ [name]: 'x' }, {}), /set by the service or by HTTP itself/, name);
     }
-    assert.match(await at({ 'X-A': '1', X_A: '2' }, {}), /given twice/);
+    assert.match(await at({ 'X-A': '1', X_A: '2' }, {}), /set twice/);
     const argument = (name: string) => ({ input_schema: { [name]: { type: 'string', in: 'header' } } });
-    assert.match(await at({ 'X-A': '1' }, argument('x_a')), /set already/);
-    assert.match(await at({}, argument('Content_Type')), /the body decides this header/);
+    assert.match(await at({ 'X-A': '1' }, argument('x_a')), /already set/);
+    assert.match(await at({}, argument('Content_Type')), /the body determines this header/);
     for (const header of ['Content-Type', 'accept', 'User_Agent']) {
       assert.match(await problemsOf(configWith({ authentication: { type: 'ApiKey', header } })), /name another one/);
     }
@@ -271,17 +271,17 @@ describe('names of parameters that another one could be taken for', () => {
       check(one.toolhost, configWith({ ...(authentication && { authentication }), oauth: { ...oauth, ...fields } }));
     const problems: [Json, RegExp][] = [
       [{ extra_params: { response_mode: 'form_post' } }, /^oauth\.extra_params\.response_mode: the service sets this/],
-      [{ client_secret: '{{SECRET}}' }, /^oauth\.client_secret: \{\{NAME\}\} is not filled here.*sealed/],
-      [{ client_secret: undefined }, /^oauth\.client_secret: allowed: the secret of the client/],
-      [{ client_auth: 'basic', client_secret: undefined }, /^oauth\.client_secret: allowed: the secret/],
-      [{ client_auth: 'none' }, /^oauth\.client_secret: .* none at all together with client_auth/],
-      [{ client_auth: 'none', client_secret: undefined, pkce: false }, /^oauth\.pkce: is needed for a public client/],
+      [{ client_secret: '{{SECRET}}' }, /^oauth\.client_secret: \{\{NAME\}\} is not replaced here.*encrypted/],
+      [{ client_secret: undefined }, /^oauth\.client_secret: allowed: the client secret/],
+      [{ client_auth: 'basic', client_secret: undefined }, /^oauth\.client_secret: allowed: the client secret/],
+      [{ client_auth: 'none' }, /^oauth\.client_secret: .* no secret if client_auth/],
+      [{ client_auth: 'none', client_secret: undefined, pkce: false }, /^oauth\.pkce: is required for a public client/],
       [{ client_auth: 'other' }, /^oauth\.client_auth: .*basic.*body.*none/],
-      [{ token_params: { tenant: '{{T}}' } }, /^oauth\.token_params\.tenant: \{\{NAME\}\} is not filled/],
-      [{ token_path: '{{T}}' }, /^oauth\.token_path: \{\{NAME\}\} is not filled/],
-      [{ client_id: '{{ID}}' }, /^oauth\.client_id: \{\{NAME\}\} is not filled/],
-      [{ token_url: 'https://login.example.com/{{T}}' }, /^oauth\.token_url: \{\{NAME\}\} is not filled/],
-      [{ scopes: ['{{S}}'] }, /^oauth\.scopes\[0\]: \{\{NAME\}\} is not filled/],
+      [{ token_params: { tenant: '{{T}}' } }, /^oauth\.token_params\.tenant: \{\{NAME\}\} is not replaced/],
+      [{ token_path: '{{T}}' }, /^oauth\.token_path: \{\{NAME\}\} is not replaced/],
+      [{ client_id: '{{ID}}' }, /^oauth\.client_id: \{\{NAME\}\} is not replaced/],
+      [{ token_url: 'https://login.example.com/{{T}}' }, /^oauth\.token_url: \{\{NAME\}\} is not replaced/],
+      [{ scopes: ['{{S}}'] }, /^oauth\.scopes\[0\]: \{\{NAME\}\} is not replaced/],
       [{ scopes: ['read write'] }, /^oauth\.scopes\[0\]: .*without spaces/],
       [{ token_url: `${one.toolhost.url}/mcp/things/token` }, /^oauth\.token_url: a hosted server cannot call this/],
       [
@@ -291,9 +291,9 @@ describe('names of parameters that another one could be taken for', () => {
     ];
     for (const [fields, expected] of problems) assert.match((await of(fields)).problems.join('\n'), expected);
     const warnings: [Json, Json | undefined, RegExp][] = [
-      [{}, undefined, /^authentication: is missing, so the token of a login is never sent/],
+      [{}, undefined, /^authentication: is missing, so the login token is never sent/],
       [{ token_mode: 'passthrough' }, undefined, /^authentication: is missing/],
-      [{ token_url: oauth.authorization_url }, { type: 'Bearer' }, /^oauth\.token_url: is the same address/],
+      [{ token_url: oauth.authorization_url }, { type: 'Bearer' }, /^oauth\.token_url: is the same URL/],
       [{ client_secret: 'a-secret\n' }, { type: 'Bearer' }, /^oauth\.client_secret: begins or ends with white space/],
     ];
     for (const [fields, authentication, expected] of warnings) {
@@ -310,7 +310,7 @@ describe('names of parameters that another one could be taken for', () => {
       /^authentication\.token: begins with "Bearer "/,
     );
     const inUrl = configWith({ tools: [toolWith({ url: 'https://api.example.com/?{{KEY}}=1' })] });
-    assert.match(await problemsOf(inUrl), /^tools\[0\]\.url: a secret cannot stand in a query name/);
+    assert.match(await problemsOf(inUrl), /^tools\[0\]\.url: a secret is not allowed in a query name/);
   });
 
   describe('beside constants, fixed arguments and the pairs of a URL', () => {
@@ -385,12 +385,12 @@ describe('names of parameters that another one could be taken for', () => {
       const url = 'https://api.example.com/v1/things?limit=5&kind=a&id=:offset';
       const { problems, warnings } = await of({ url, input_schema });
       assert.deepEqual(problems, []);
-      const about = warnings.filter((warning) => warning.includes('the URL has'));
+      const about = warnings.filter((warning) => warning.includes('the URL already has'));
       assert.deepEqual(
         about.map((warning) => warning.split(': ')[0]),
         ['tools[0].input_schema.limit', 'tools[0].input_schema.Limit[]'],
       );
-      assert.match(about[0] ?? '', /the URL has "limit" too, .*"default"/);
+      assert.match(about[0] ?? '', /the URL already has "limit", .*"default"/);
       const slug = await one.serve({ url: '/a?limit=5', input_schema: fields(['limit']) }, bearer);
       assert.equal((await one.sent(slug, { limit: '9' })).url, '/a?limit=5&limit=9');
       assert.deepEqual((await of({ ...form, url, input_schema: fields(['limit', 'offset']) })).warnings, []);

@@ -227,7 +227,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     assert.equal(await builtUrl('/a', input_schema, { toString: 'x' }), '/a?toString=x');
     assert.deepEqual(await built({ method: 'POST', input_schema }), ['POST /v1/things', '{}']);
     const missing = await one.refused(await one.serve({ url: '/:toString', input_schema: { toString: text } }));
-    assert.equal(missing, 'The arguments do not fit: toString: is missing');
+    assert.equal(missing, 'The arguments are invalid: toString: is missing');
   });
 
   const sent = async (tool: Json, args: Json) => {

@@ -226,14 +226,14 @@ describe('headers and credentials of the upstream request', () => {
       );
       assert.deepEqual((await configOf(slug)).authentication, { type: 'Basic', user: '{{USER}}', password: mask });
       await secret(slug, 'USER', 'a:b');
-      assert.match(await refused(slug), /the user name of authentication holds a colon/);
+      assert.match(await refused(slug), /the user name of the credential contains a colon/);
       const shown = await one.toolhost.rest('POST', `/servers/${slug}/tools/run/preview`, { body: {} });
       assert.match(shown.text, /\["Authorization","Basic \*{8}"\]/);
     });
 
     it('[conf 4] a credential that a cookie cannot hold is refused before anything is sent', async () => {
       const slug = await serve({ type: 'Cookie', cookie: 'sid', token: '{{SID}}' }, {}, { SID: 'a; admin=1' });
-      assert.match(await refused(slug), /the header Cookie has characters that a cookie cannot hold/);
+      assert.match(await refused(slug), /the header Cookie contains characters that are not allowed in a cookie/);
       await secret(slug, 'SID', 'good');
       assert.equal((await sent(slug)).headers.cookie, 'sid=good');
     });
@@ -329,24 +329,28 @@ describe('headers and credentials of the upstream request', () => {
         ]),
         [
           [{ type: 'Bearer' }, { type: 'ApiKey', header: 'X-Key' }],
-          /^authentication\[1\]\.token: is missing; entry 0 sends the token of the caller already/,
+          /^authentication\[1\]\.token: is missing; entry 0 already sends the caller token/,
         ],
         [
           [{ type: 'Bearer' }, key({})],
-          /^authentication\[0\]\.token: is missing; beside stored credentials callers bring an API key/,
+          /^authentication\[0\]\.token: is missing; with stored credentials, callers send an API key/,
         ],
-        [[key({})], /^authentication: no entry sends the token of the login/, { oauth }],
-        [{ type: 'Basic', user: 'a', password: 'b' }, /^authentication\.type: not together with oauth/, { oauth }],
-        [{ type: 'Basic', user: 'a:b', password: 'c' }, /^authentication\.user: holds a colon/],
-        [{ type: 'Basic', user: '', password: '' }, /^authentication\.password: is empty as user is/],
-        [{ type: 'Basic', user: 'a' }, /^authentication\.password: is missing beside user/],
-        [{ type: 'Basic', password: 'a' }, /^authentication\.user: is missing beside password/],
+        [[key({})], /^authentication: no entry sends the login token/, { oauth }],
+        [
+          { type: 'Basic', user: 'a', password: 'b' },
+          /^authentication\.type: cannot be combined with oauth/,
+          { oauth },
+        ],
+        [{ type: 'Basic', user: 'a:b', password: 'c' }, /^authentication\.user: contains a colon/],
+        [{ type: 'Basic', user: '', password: '' }, /^authentication\.password: is empty, and so is user/],
+        [{ type: 'Basic', user: 'a' }, /^authentication\.password: is missing, but user is set/],
+        [{ type: 'Basic', password: 'a' }, /^authentication\.user: is missing, but password is set/],
         [
           { type: 'Basic', user: 'a', password: 'b', token: 'c' },
-          /^authentication\.token: not together with user and password/,
+          /^authentication\.token: cannot be combined with user and password/,
         ],
         [{ type: 'Basic', user: 'a', password: 'b\n' }, /^authentication\.password: allowed: one line of visible text/],
-        [{ type: 'Bearer', user: 'a', password: 'b' }, /^authentication\.user: only together with type Basic/],
+        [{ type: 'Bearer', user: 'a', password: 'b' }, /^authentication\.user: requires type Basic/],
         [{ type: 'Cookie', token: 'a' }, /^authentication\.cookie: is missing; type Cookie needs it/],
         [{ type: 'Cookie', cookie: 'a b', token: 'a' }, /^authentication\.cookie: found "a b"; allowed: /],
         [[key({ header: 'Host' })], /^authentication\[0\]\.header: this header is set by the service/],

@@ -128,7 +128,7 @@ describe('properties of requests and results', () => {
         assert.deepEqual(more, []);
         if (result.isError) {
           assert.equal(request, undefined);
-          assert.match(textOf(result), /\b(a|b|q|p|auto): (must not|is missing|is not well-formed|makes a)/);
+          assert.match(textOf(result), /\b(a|b|q|p|auto): (must not|is missing|is not well-formed|produces a)/);
           return;
         }
         const [path = '', query = '', ...rest] = (request?.url ?? '').split('?');
@@ -240,7 +240,7 @@ describe('properties of requests and results', () => {
         if (expected) {
           assert.notEqual(result.isError, true, textOf(result));
           assert.equal(textOf(result), passedOn(written(expected, '')));
-        } else assert.ok(errorOf(result).startsWith(`response_transform "${path}" does not exist in the answer: `));
+        } else assert.ok(errorOf(result).startsWith(`response_transform "${path}" does not exist in the response: `));
       }),
       { numRuns: tries(400) },
     );
@@ -259,7 +259,7 @@ describe('properties of requests and results', () => {
         if (result.isError)
           return assert.match(
             text,
-            /^response_fields (?:keep fields of an object .* is a single value|".+" does not exist)/,
+            /^response_fields (?:selects fields of an object .* is a single value|".+" does not exist)/,
           );
         // Every scalar that is kept was in the answer, letter by letter.
         for (const [scalar] of text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g))

@@ -78,8 +78,8 @@ describe('arguments that try to be more than arguments', () => {
     const inQuery = await one.serve({ url: '/v1?q=eq.:id', ...template });
     const automatic = await one.serve({ url: '/v1', ...template });
     for (const value of ['a\r\nX-Evil: 1', 'a\0b', '\n', '\x7f', 'a\tb']) {
-      assert.equal(await one.refused(inPath, { id: value }), 'id: must not hold control characters');
-      assert.equal(await one.refused(inQuery, { id: value }), 'id: must not hold control characters');
+      assert.equal(await one.refused(inPath, { id: value }), 'id: must not contain control characters');
+      assert.equal(await one.refused(inQuery, { id: value }), 'id: must not contain control characters');
       const { url } = await one.sent(automatic, { id: value });
       assert.equal(new URLSearchParams(url.split('?')[1]).get('id'), value);
     }
@@ -88,7 +88,7 @@ describe('arguments that try to be more than arguments', () => {
   it('[sec C1] cannot end a header and begin another one', async () => {
     const slug = await one.serve({ input_schema: { 'X-Note': { ...optional, in: 'header' } } });
     for (const value of ['a\r\nX-Evil: 1', 'a\nb', 'a\0', 'snow ☃', ' outer', 'outer ']) {
-      assert.match(await one.refused(slug, { 'X-Note': value }), /^the value for the header X-Note has characters/);
+      assert.match(await one.refused(slug, { 'X-Note': value }), /^the value of the header X-Note contains characters/);
     }
     assert.equal((await one.sent(slug, { 'X-Note': 'a b\tc' })).headers['x-note'], 'a b\tc');
     assert.equal((await one.sent(slug)).headers['x-note'], undefined);
@@ -107,7 +107,7 @@ describe('arguments that try to be more than arguments', () => {
     const dotted = await one.serve({ url: '/v1/.:list', input_schema: { list: { type: 'array' } } });
     assert.equal(await one.refused(dotted, { list: [] }), 'list: must not be empty, "." or ".."');
     const connections = one.upstream.connections;
-    assert.match(await one.refused(alone, {}), /^The arguments do not fit: id: is missing$/);
+    assert.match(await one.refused(alone, {}), /^The arguments are invalid: id: is missing$/);
     assert.equal(one.upstream.connections, connections);
   });
 
@@ -131,7 +131,7 @@ describe('arguments that try to be more than arguments', () => {
     };
     const slug = await one.serve({ method: 'POST', input_schema });
     const said = async (args: Json) =>
-      (await one.refused(slug, args)).replace('The arguments do not fit: ', '').split('; ');
+      (await one.refused(slug, args)).replace('The arguments are invalid: ', '').split('; ');
     assert.deepEqual(await said({}), ['status: is missing']);
     assert.deepEqual(
       await said({ status: 'open' }),
@@ -143,7 +143,7 @@ describe('arguments that try to be more than arguments', () => {
       'allowed: status, count, day, tags, who',
     ]);
     const wrong = { status: 5, count: 0, day: 'tomorrow', tags: ['ok', 'long', null], who: {}, extra: 1 };
-    assert.deepEqual((await one.refused(slug, wrong)).replace('The arguments do not fit: ', '').split('; ').sort(), [
+    assert.deepEqual((await one.refused(slug, wrong)).replace('The arguments are invalid: ', '').split('; ').sort(), [
       'allowed: "active", "archived"',
       'allowed: status, count, day, tags, who',
       'allowed: string',
@@ -172,7 +172,7 @@ describe('arguments that try to be more than arguments', () => {
       required: ['kind'],
     };
     const slug = await one.serve({ method: 'POST', input_schema });
-    const said = async (args: Json) => (await one.refused(slug, args)).replace('The arguments do not fit: ', '');
+    const said = async (args: Json) => (await one.refused(slug, args)).replace('The arguments are invalid: ', '');
     assert.equal(await said({ kind: 'c' }), 'kind: found "c"; allowed: "a", "b"');
     assert.equal(
       await said({ kind: 'a', id: 'long' }),
@@ -195,7 +195,7 @@ describe('arguments that try to be more than arguments', () => {
     const slug = await one.serve({ method: 'POST', input_schema: open });
     one.upstream.take();
     const cases: [string, RegExp][] = [
-      ['{"n":1e999}', /^The arguments do not fit: n: the number is too large$/],
+      ['{"n":1e999}', /^The arguments are invalid: n: the number is too large$/],
       ['{"n":-1e400}', /n: the number is too large$/],
       ['{"o":{"deep":[1e999]}}', /o\.deep\.0: the number is too large$/],
       ['{"s":"\\ud800"}', /s: is not well-formed Unicode text$/],
@@ -218,12 +218,12 @@ describe('arguments that try to be more than arguments', () => {
     const strict = await one.serve({ method: 'POST', input_schema: closed });
     assert.equal(
       await one.refused(slug, { list: Array(50_000).fill(1) }),
-      'The arguments do not fit: list.0: found 1; allowed: string',
+      'The arguments are invalid: list.0: found 1; allowed: string',
     );
     const unknown = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`x${i}`, 1]));
     assert.match(
       await one.refused(slug, unknown),
-      /^The arguments do not fit: x0: unknown argument; .*; and \d+ more$/,
+      /^The arguments are invalid: x0: unknown argument; .*; and \d+ more$/,
     );
     assert.ok((await one.refused(strict, { o: unknown })).length < 2000);
     assert.ok((await one.refused(slug, { ['n'.repeat(500_000)]: 1 })).length < 2000);

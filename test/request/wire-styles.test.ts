@@ -144,7 +144,7 @@ describe('how arguments reach the upstream', () => {
 
   it('[conf 1] a text that holds the separator is refused where it could not be told apart', async () => {
     const separated = (style: string, more: Json = {}) => ({ input_schema: { a: { ...list, style, ...more } } });
-    const message = /^a: an entry has ".+" in it, which separates the entries$/;
+    const message = /^a: an entry contains ".+", which separates the entries$/;
     assert.match(await refused(separated('pipe'), { a: ['x|y', 'z'] }), message);
     assert.match(await refused(separated('space'), { a: ['x y', 'z'] }), message);
     assert.match(await refused(separated('comma', { in: 'header' }), { a: ['x,y', 'z'] }), message);
@@ -226,11 +226,14 @@ describe('how arguments reach the upstream', () => {
     const wide = { o: { ['k'.repeat(100_000)]: Array.from({ length: 20_000 }, () => 1) } };
     assert.match(
       await refused(posted, wide),
-      /^o: makes names of more than 262144 bytes together; send fewer or shorter ones$/,
+      /^o: produces names of more than 262144 bytes in total; send fewer or shorter names$/,
     );
-    assert.match(await refused(nested, wide), /^o: makes a URL of more than 65536 characters; send less, or use/);
+    assert.match(await refused(nested, wide), /^o: produces a URL of more than 65536 characters; send less, or use/);
     const many = { o: { a: Array.from({ length: 20_001 }, () => 1) } };
-    assert.match(await refused(posted, many), /^o: makes more than 10000 parameters; a form has at most as many$/);
+    assert.match(
+      await refused(posted, many),
+      /^o: produces more than 10000 parameters, the maximum of a form; send fewer$/,
+    );
   });
 
   it('[conf 1] a constant is sent and cannot be given', async () => {
@@ -302,11 +305,11 @@ describe('how arguments reach the upstream', () => {
       ],
       [
         { input_schema: { a: text, b: { ...text, wire_name: 'a' } } },
-        /\.b\.wire_name: "a" is sent for the argument a already/,
+        /\.b\.wire_name: "a" is already sent for the argument a/,
       ],
       [
         { input_schema: { 'X-A': { ...text, in: 'header' }, b: { ...text, in: 'header', wire_name: 'x_a' } } },
-        /\.b\.wire_name: this header is set already/,
+        /\.b\.wire_name: this header is already set/,
       ],
       [
         { input_schema: { b: { ...text, in: 'header', wire_name: 'Host' } } },
@@ -317,7 +320,7 @@ describe('how arguments reach the upstream', () => {
           method: 'GET',
           input_schema: { a: { ...object, style: 'deep' }, b: { ...text, wire_name: 'a[b]', value: 'x' } },
         },
-        /\.b\.wire_name: "a\[b\]" is a name that a property of the argument a can get/,
+        /\.b\.wire_name: "a\[b\]" is also the name of a possible property of the argument a/,
       ],
       [{ input_schema: { a: { ...list, style: 'indices' } } }, /\.a\.style: found "indices"; allowed in a JSON body/],
       [
@@ -416,7 +419,7 @@ describe('how arguments reach the upstream', () => {
     const tool = toolWith({ input_schema: { a: { type: 'string', wire_name: 'Api.Key' } } });
     const { warnings } = await check(one.toolhost, configWith({ tools: [tool], authentication }));
     assert.deepEqual(warnings, [
-      'tools[0].input_schema.a: could be taken for the credential in the query, so it is sent only where it is part of a JSON body',
+      'tools[0].input_schema.a: could be read as the credential in the query, so it is sent only where it is part of a JSON body',
     ]);
   });
 
@@ -431,7 +434,7 @@ describe('how arguments reach the upstream', () => {
 
   it('[conf 1] [find B3] a key of this service is refused in a constant and in a template of the body', async () => {
     const key = await one.toolhost.key();
-    const path = 'holds an API key or a token of this service, which is never sent to an upstream; take it out';
+    const path = 'holds an API key or a token of this service, which is never sent to an upstream; remove it';
     assert.deepEqual(await problems({ input_schema: { a: { type: 'string', value: key } } }), [
       `tools[0].input_schema.a.value: ${path}`,
     ]);

@@ -98,11 +98,11 @@ describe('the signature of a backup', () => {
         const { code, stdout, stderr } = await toolhost([command, written(changed)], { env });
         assert.equal(code, 1, `${command}: ${name}`);
         if (command === 'restore' || stderr !== '')
-          assert.match(stderr, /^error: (this is not a sound backup: |The backup (is not signed|was changed))/, name);
+          assert.match(stderr, /^error: (the backup is damaged: |The backup (is not signed|was changed))/, name);
         else
           assert.match(
             stdout,
-            /^(Not sound: .*\nChanged after it was signed|Complete, but not verified: .*\nNot signed)/,
+            /^(Not valid: .*\nModified after it was signed|Complete, but not verified: .*\nNot signed)/,
             name,
           );
       }
@@ -116,7 +116,7 @@ describe('the signature of a backup', () => {
     appendFileSync(longer, gzipSync(`${lines.at(1)}\n`));
     const { code, stderr } = await toolhost(['restore', longer], { env: await world.newDatabase('sqlite') });
     assert.equal(code, 1);
-    assert.match(stderr, /^error: this is not a sound backup: something follows its end/);
+    assert.match(stderr, /^error: the backup is damaged: data follows its end line/);
   });
 
   it('[ship 10] is verified with any of the master keys, and not without the one that made it', async () => {
@@ -135,7 +135,10 @@ describe('the signature of a backup', () => {
         assert.deepEqual([code, signature, signed_with], [0, 'valid', id], stderr);
       } else {
         assert.equal(code, 1);
-        assert.match(stderr, new RegExp(`The backup is signed with the master key ${id}, which is not here`));
+        assert.match(
+          stderr,
+          new RegExp(`The backup is signed with the master key ${id}, which is not configured here`),
+        );
         assert.equal((await toolhost(['restore', file, '--unverified'], { env })).code, 0);
       }
     }
@@ -160,7 +163,7 @@ describe('the signature of a backup', () => {
     const made = await toolhost(['backup', unsigned, '--json'], { env: { DATA_DIR } });
     assert.deepEqual([made.code, 'signed_with' in (JSON.parse(made.stdout) as MadeBackup)], [0, false]);
     const { stderr } = await toolhost(['backup', world.newPath('unsigned')], { env: { DATA_DIR } });
-    assert.match(stderr, /The backup is not signed, because there is no master key here/);
+    assert.match(stderr, /The backup is not signed, because no master key is set/);
     const verified = await toolhost(['verify', unsigned], { env: source });
     assert.deepEqual([verified.code, /^Complete, but not verified: .*\nNot signed/.test(verified.stdout)], [1, true]);
     const env = await world.newDatabase('sqlite');

@@ -108,7 +108,7 @@ describe('backups', () => {
       for (const _state of ['running', 'stopped']) {
         const { code, stderr } = await toolhost(['restore', file], { env });
         assert.equal(code, 1);
-        assert.match(stderr, /^error: .*(is there already|is not empty).*restore into an empty/);
+        assert.match(stderr, /^error: .*(already exists|is not empty).*restore into an empty/);
         await world.stop(running);
       }
       assert.ok(
@@ -137,7 +137,7 @@ describe('backups', () => {
           assert.equal(code, 1);
           assert.match(
             stderr,
-            /restore it with (version 9\.1\.0|the version of toolhost that made it) or a newer one\n$/,
+            /restore it with (version 9\.1\.0|the toolhost version that created it) or a newer one\n$/,
           );
         }
       }
@@ -172,7 +172,7 @@ describe('backups', () => {
     const { stdout } = await toolhost(['verify', file], { env: { MASTER_KEY: otherKey, DATA_DIR: world.folder } });
     assert.match(
       stdout,
-      new RegExp(`The keys here do not open: 1 secrets, 1 master_keys\n  needs-key: KEY \\(${id}\\)`),
+      new RegExp(`Cannot be decrypted with the available keys: 1 secrets, 1 master_keys\n  needs-key: KEY \\(${id}\\)`),
     );
     const target = await world.restored('sqlite', file);
     await assert.rejects(
@@ -214,7 +214,7 @@ describe('backups', () => {
       const target = await world.newDatabase('sqlite');
       const { code, stderr } = await toolhost(['restore', file], { env: target });
       assert.deepEqual([code, existsSync(join(target.DATA_DIR ?? '', 'toolhost.sqlite'))], [1, false], name);
-      assert.match(stderr, /^error: this is not a sound backup: /, name);
+      assert.match(stderr, /^error: the backup is damaged: /, name);
       assert.deepEqual(readdirSync(target.DATA_DIR ?? ''), ['toolhost.sqlite.lock'], name);
     }
   });
@@ -222,8 +222,8 @@ describe('backups', () => {
   it('[F5] is refused at a line that no row can have, however long it goes on', async () => {
     const piece = Buffer.alloc(1_000_000, '[');
     for (const [pieces, why] of [
-      [200, /a line in it is longer than 33554432 bytes/],
-      [30, /a line is not JSON of a row/],
+      [200, /a line is longer than 33554432 bytes/],
+      [30, /a line is not the JSON of a row/],
     ] as const) {
       const file = world.newPath('long');
       const text = Readable.from(Array.from({ length: pieces }, () => piece));
@@ -250,12 +250,15 @@ describe('backups', () => {
     copyFileSync(file, copy);
     const again = await toolhost(['backup', file], { env });
     assert.deepEqual([again.code, again.stdout], [1, '']);
-    assert.match(again.stderr, /exists; give the backup another name/);
+    assert.match(again.stderr, /already exists; choose another name for the backup/);
     assert.deepEqual(backupLines(file), backupLines(copy));
     const nowhere = await toolhost(['backup', join(world.folder, 'no', 'such')], { env });
     assert.deepEqual([nowhere.code, nowhere.stderr.includes('ENOENT')], [1, true]);
     const absent = await toolhost(['verify', join(world.folder, 'none')], { env });
-    assert.deepEqual([absent.code, absent.stderr], [1, `error: there is no file ${join(world.folder, 'none')}\n`]);
+    assert.deepEqual(
+      [absent.code, absent.stderr],
+      [1, `error: the file ${join(world.folder, 'none')} does not exist\n`],
+    );
     const empty = await toolhost(['backup', world.newPath('empty')], { env: await world.newDatabase('sqlite') });
     assert.deepEqual([empty.code, /there is no database in/.test(empty.stderr)], [1, true]);
   });

@@ -66,7 +66,7 @@ describe('the two launchers', () => {
       await copyFile(join(root, 'bin', 'toolhost.js'), program);
       const { code, stderr } = await toolhost([program], { program: process.execPath });
       assert.equal(code, 1);
-      assert.match(stderr, /^toolhost: there is no compiled program; .*npm run build/);
+      assert.match(stderr, /^toolhost: the compiled program is missing\. .*npm run build/);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

@@ -35,7 +35,7 @@ describe('the drill of the backup page', () => {
       },
     );
     assert.equal(code, 0, stderr);
-    assert.match(stdout, /^Wrote [\s\S]*^Sound: [\s\S]*^Restored [\s\S]*Website relaunch/m);
+    assert.match(stdout, /^Wrote [\s\S]*^Valid: [\s\S]*^Restored [\s\S]*Website relaunch/m);
     assert.deepEqual(readdirSync(folder).toSorted(), before);
     // The service that was backed up goes on.
     assert.equal((await fetch(`${service.url}/readyz`)).status, 200);

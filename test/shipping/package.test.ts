@@ -105,7 +105,7 @@ describe('the package', () => {
       const commit = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim();
       assert.match(stdout, new RegExp(`^${manifest.version} \\(commit ${commit}(-modified)?\\)\n$`));
       const keyless = run('npm', ['exec', '--no', '--', 'toolhost', 'servers', 'list'], { cwd: packed.folder, env });
-      await assert.rejects(keyless, { stderr: /make one with: npx toolhost keys create / });
+      await assert.rejects(keyless, { stderr: /create a key with: npx toolhost keys create / });
       let serving: ChildToolhost | undefined;
       const startMs = await msOf(async () => {
         serving = await startChildToolhost({ ...env, DEMO: '1' }, packed.program);
@@ -148,10 +148,7 @@ describe('the package', () => {
       env: await environmentWith(oldNode),
     });
     assert.deepEqual([code, stdout], [1, '']);
-    assert.match(
-      stderr,
-      /^toolhost: this is Node 20\.\d+\.\d+ \(\/.*\), and toolhost runs on Node 22\.19 .*install .*\n$/,
-    );
+    assert.match(stderr, /^toolhost: Node 22\.19 .*, and this is Node 20\.\d+\.\d+ \(\/.*\)\. Install .*\n$/);
   });
 
   it('[ship 1] brings source maps, with which stack traces name the sources', async () => {

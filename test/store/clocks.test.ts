@@ -74,7 +74,7 @@ describe('[find B1] a process on PostgreSQL', () => {
       assert.equal(status, 503);
       const said = new RegExp(` (\\d+\\.\\d) s ${side}`).exec(reason ?? '');
       assert.ok(Math.abs(Number(said?.[1]) - Math.abs(ms) / 1000) <= 1, reason ?? 'it is ready');
-      assert.match(reason ?? '', /allowed: 5 s; synchronise/);
+      assert.match(reason ?? '', /allowed: 5 s; synchronize/);
       const numbers = await scrape(toolhost.url);
       assert.equal(numbers.value('toolhost_ready'), 0);
       assert.ok(Math.abs(numbers.value('toolhost_clock_skew_seconds') - Math.abs(ms) / 1000) < 1);

@@ -69,7 +69,7 @@ describe('the data folder', () => {
     const child = await startChildToolhost(env);
     assertPrivate(whileServing);
     assert.equal(await child.end(), 0);
-    assert.doesNotMatch(child.output(), /may read/);
+    assert.doesNotMatch(child.output(), /can read/);
   });
 
   it('[find B8] with foreign files stays open, and the log names what is readable', async () => {
@@ -82,7 +82,10 @@ describe('the data folder', () => {
     assert.deepEqual(new Set(Object.values(ours)), new Set(['600']));
     assert.equal(mode(folder), '755');
     assert.equal(await child.end(), 0);
-    assert.match(child.output(), /"level":40.*other users of this machine may read \S+data; close it with: chmod go= /);
+    assert.match(
+      child.output(),
+      /"level":40.*other users of this machine can read \S+data; restrict access with: chmod go= /,
+    );
   });
 
   if (process.getuid?.() === 0) {
@@ -93,7 +96,7 @@ describe('the data folder', () => {
       const child = await startChildToolhost({ DATA_DIR: folder, WORKERS: '2' });
       assert.equal(mode(folder), '777');
       assert.equal(await child.end(), 0);
-      assert.equal(child.output().split('may read').length, 2, child.output());
+      assert.equal(child.output().split('can read').length, 2, child.output());
     });
   }
 });

@@ -99,7 +99,7 @@ for (const engine of bothEngines) {
       await made.close();
       await assert.rejects(
         openDatabase(options),
-        /made by a build of toolhost from before its first release.*give toolhost an empty database, with another DATA_DIR or DATABASE_URL/,
+        /created by a toolhost build from before the first release.*give toolhost an empty database, with another DATA_DIR or DATABASE_URL/,
       );
       const again = await openDatabase({ ...options, migrations: early });
       assert.deepEqual(await applied(again), ['0001-initial.sql']);

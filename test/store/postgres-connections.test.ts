@@ -129,7 +129,7 @@ describe('a fault of PostgreSQL', () => {
     await blocker.end();
     const { status, text, headers } = await changed;
     assert.equal(status, 503, text);
-    assert.match(text, /the database does not answer; try again in a moment/);
+    assert.match(text, /the database does not respond; try again in a moment/);
     assert.ok(headers.get('retry-after'));
     await eventually(async () => assert.equal((await change('Sent again')).status, 200));
     assert.match((await toolhost.rest('GET', '/servers/kept')).text, /"name":"Sent again"/);
@@ -145,7 +145,7 @@ describe('a fault of PostgreSQL', () => {
       await admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
       for (const reply of [await change('Refused'), await toolhost.rest('GET', '/servers/kept')]) {
         assert.equal(reply.status, 503, reply.text);
-        assert.match(reply.text, /the database does not answer; try again in a moment/);
+        assert.match(reply.text, /the database does not respond; try again in a moment/);
         assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
       }
     } finally {
@@ -161,7 +161,7 @@ describe('a fault of PostgreSQL', () => {
     await endConnections('true');
     const refused = await eventually(async () => {
       const reply = await change('Refused');
-      assert.match(reply.text, /the database takes no changes just now/);
+      assert.match(reply.text, /the database is read-only/);
       return reply;
     });
     assert.equal(refused.status, 503);
@@ -192,7 +192,7 @@ describe('a DATABASE_URL that cannot work', () => {
       [`postgres://u:hid#den@${host}${pathname}`, /is not a URL/],
       [`postgres://u:hid%den@${host}${pathname}`, /is not a URL/],
       [`postgres://u:hidden@${host.replace(/:.*/, ':99999')}${pathname}`, /is not a URL/],
-      ['postgres://', /is not a URL|does not answer|refuses the user/],
+      ['postgres://', /is not a URL|does not respond|rejected the user/],
       [`mysql://u:hidden@${host}/x`, /allowed: postgres:/],
       [`postgres://u:hidden@${host}${pathname}?sslmode=allow`, /found sslmode=allow; allowed: disable/],
       [`postgres://u:hidden@${host}${pathname}?connect_timeout=0`, /found connect_timeout=0; allowed: 1 to 300, the/],
@@ -205,10 +205,10 @@ describe('a DATABASE_URL that cannot work', () => {
         /found idle_in_transaction_session_timeout=; allowed: 1000 to 60000, the/,
       ],
       [`postgres://u:hidden@${host}/x?query_timeout=5000`, /found query_timeout; use statement_timeout/],
-      [`postgres://postgres:hidden@${host}${pathname}`, /refuses the user or password of DATABASE_URL/],
-      [`${url}-missing`, /has no such database; create it/],
-      [`postgres://u:hidden@127.0.0.1:1${pathname}`, /the database does not answer: /],
-      [`postgres://u:hidden@nowhere.invalid${pathname}`, /the database does not answer: /],
+      [`postgres://postgres:hidden@${host}${pathname}`, /rejected the user or password in DATABASE_URL/],
+      [`${url}-missing`, /database does not exist; create it/],
+      [`postgres://u:hidden@127.0.0.1:1${pathname}`, /the database does not respond: /],
+      [`postgres://u:hidden@nowhere.invalid${pathname}`, /the database does not respond: /],
     ];
     for (const [text, said] of cases) {
       const message = await refusal({ DATABASE_URL: text });
@@ -313,11 +313,11 @@ describe('PostgreSQL with TLS', () => {
       [{ DATABASE_URL: `${url}?sslmode=require` }, /is not trusted: .*set DATABASE_CA_FILE/],
       [{ DATABASE_URL: url, DATABASE_CA_FILE: files.other }, /is not trusted/],
       [{ DATABASE_URL: other, DATABASE_CA_FILE: files.own }, /is not trusted: .*does not match/],
-      [{ DATABASE_URL: url, DATABASE_CA_FILE: files.text }, /DATABASE_CA_FILE: holds no certificate; allowed:/],
+      [{ DATABASE_URL: url, DATABASE_CA_FILE: files.text }, /DATABASE_CA_FILE: contains no certificate; allowed:/],
       [{ DATABASE_URL: url, DATABASE_CA_FILE: join(folder, 'none') }, /DATABASE_CA_FILE: cannot be read; allowed:/],
       [
         { DATABASE_URL: `${url}?sslmode=disable`, DATABASE_CA_FILE: files.own },
-        /DATABASE_CA_FILE: DATABASE_URL says sslmode=disable/,
+        /DATABASE_CA_FILE: DATABASE_URL sets sslmode=disable/,
       ],
     ];
     for (const [env, said] of cases) assert.match(await refusal(env), said);
@@ -327,7 +327,7 @@ describe('PostgreSQL with TLS', () => {
     const plain = await startPostgres();
     try {
       const DATABASE_URL = await plain.createDatabase();
-      assert.match(await refusal({ DATABASE_URL, DATABASE_CA_FILE: files.own }), /the database does not speak TLS/);
+      assert.match(await refusal({ DATABASE_URL, DATABASE_CA_FILE: files.own }), /the database does not support TLS/);
     } finally {
       await plain.stop();
     }

@@ -167,7 +167,7 @@ describe('the connections of a process', () => {
       assert.ok(refused.length > 0, 'the limit was not met');
       for (const { status, text, headers } of refused) {
         assert.equal(status, 503);
-        assert.match(text, /the database takes no more connections just now/);
+        assert.match(text, /the database has no free connections/);
         assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/);
       }
     } finally {
@@ -176,7 +176,7 @@ describe('the connections of a process', () => {
     await query(admin, 'alter role few connection limit 0');
     assert.match(
       await refusal({ DATABASE_URL: url.href }),
-      /PostgreSQL takes no more connections; each process of toolhost uses up to DATABASE_POOL of them/,
+      /PostgreSQL accepts no more connections; each toolhost process uses up to DATABASE_POOL connections/,
     );
   });
 
@@ -187,7 +187,7 @@ describe('the connections of a process', () => {
     const { port } = silent.address() as AddressInfo;
     const askedAt = performance.now();
     const said = await refusal({ DATABASE_URL: `postgres://u@127.0.0.1:${port}/db?connect_timeout=5` });
-    assert.match(said, /the database does not answer/);
+    assert.match(said, /the database does not respond/);
     assert.ok(performance.now() - askedAt >= 5000);
     silent.close();
   });

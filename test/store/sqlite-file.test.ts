@@ -32,10 +32,10 @@ describe('a SQLite file', () => {
     });
     rmSync(options.file);
     for (const use of Object.values(uses)) await use(database).catch(() => undefined);
-    await eventually(() => assert.match(why, /was deleted while the service ran/));
+    await eventually(() => assert.match(why, /was deleted while the service was running/));
     for (const use of Object.values(uses)) await use(database).catch(() => undefined);
     await database.close();
-    await assert.rejects(openDatabase(options), /holds what a service had open|is missing or empty/);
+    await assert.rejects(openDatabase(options), /contains the data that a service had open|is missing or empty/);
   });
 
   it('[find C1] is found by every connection under a name that would mean something else in a URL', async () => {

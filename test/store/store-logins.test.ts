@@ -400,7 +400,7 @@ for (const engine of engines) {
       const { rows } = await findAuditEvents(db, grant.workspace_id, { limit: 10, after: undefined });
       const details = rows.map(({ detail }) => JSON.parse(detail) as { logins: number; reason: string });
       const reason =
-        'the logins of the workspace took more than 280000 bytes; those used longest ago at this server ended';
+        "the workspace's logins exceeded 280000 bytes, so the least recently used logins at this server were ended";
       assert.deepEqual(details, [{ logins: 3, reason }]);
       assert.ok(rows.every((row) => row.operation === 'loginsEnded' && row.target === grant.slug && row.at === now));
     });

@@ -203,15 +203,15 @@ for (const engine of bothEngines) {
         .where('server_id', '=', server.id)
         .executeTakeFirstOrThrow();
       await db.updateTable('secrets').set(sealed).where('server_id', '=', other.id).execute();
-      await assert.rejects(openSecrets(db, keyring, other), /does not open/);
+      await assert.rejects(openSecrets(db, keyring, other), /cannot be opened/);
       await db.updateTable('secrets').set({ name: 'RENAMED' }).where('server_id', '=', server.id).execute();
-      await assert.rejects(openSecrets(db, keyring, server), /does not open/);
+      await assert.rejects(openSecrets(db, keyring, server), /cannot be opened/);
       await db
         .updateTable('secrets')
         .set({ name: 'KEY', workspace_id: 'theirs' })
         .where('server_id', '=', server.id)
         .execute();
-      await assert.rejects(openSecrets(db, keyring, { ...server, workspaceId: 'theirs' }), /does not open/);
+      await assert.rejects(openSecrets(db, keyring, { ...server, workspaceId: 'theirs' }), /cannot be opened/);
     });
   });
 }

@@ -74,6 +74,6 @@ export async function freshCall(
   const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } };
   return untilServed(
     () => freshRequest(`${url}/mcp/${slug}`, { ...options, body }),
-    ({ status, text: said }) => status === 503 && /overloaded for the moment; this call was not made/.test(said),
+    ({ status, text: said }) => status === 503 && /overloaded\. The call was not made/.test(said),
   );
 }

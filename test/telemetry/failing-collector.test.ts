@@ -55,7 +55,7 @@ describe('a collector that fails', () => {
       assert.notEqual(result.isError, true);
     };
     const times = (words: RegExp) => child.output().match(words)?.length ?? 0;
-    const down = () => times(/collector does not take spans/g);
+    const down = () => times(/collector does not accept spans/g);
     await eventually(async () => {
       await call();
       assert.equal(down(), 1);
@@ -66,14 +66,14 @@ describe('a collector that fails', () => {
       await call();
       assert.ok(collector.requests.length >= 3);
     }, slowMs);
-    assert.deepEqual([down(), times(/takes spans again/g)], [1, 0]);
+    assert.deepEqual([down(), times(/accepts spans again/g)], [1, 0]);
     collector.answerWith(200);
     await eventually(async () => {
       await call();
       assert.ok(collector.spans.length >= 2);
     }, slowMs);
     assert.equal(await child.end(), 0);
-    assert.deepEqual([down(), times(/takes spans again/g)], [1, 1]);
+    assert.deepEqual([down(), times(/accepts spans again/g)], [1, 1]);
     assert.ok(collector.requests.every(({ headers }) => headers['x-collector-key'] === 'header-canary'));
     assert.equal(collector.spans[0]?.resource['service.name'], 'ours');
     assert.ok(!child.output().includes('canary'));

@@ -144,7 +144,7 @@ describe('METRICS_TOKEN and OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     }
     for (const endpoint of ['collector.secret:4318', 'ftp://me:secret@host/']) {
       const message = problemOf({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint });
-      assert.match(message, /OTEL_EXPORTER_OTLP_ENDPOINT: allowed: http/);
+      assert.match(message, /OTEL_EXPORTER_OTLP_ENDPOINT: allowed: an http/);
       assert.ok(!message.includes('secret'));
     }
     assert.equal(problemOf({ METRICS_TOKEN: metricsToken, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }), '');

@@ -91,7 +91,8 @@ describe(`version ${commit} and this one on one PostgreSQL`, () => {
    * minute for such faults, so after a silence the other faults of that minute look like it.
    */
   async function isShortOfTime(said: string): Promise<boolean> {
-    if (!/the database does not answer|lost while the change was stored/i.test(said)) return false;
+    if (!/the database does not (answer|respond)|lost while the change was stored|lost during the commit/i.test(said))
+      return false;
     const older = started.filter(({ isOlder }) => isOlder);
     // The line of the log may arrive after the answer.
     return eventually(() => {

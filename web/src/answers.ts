@@ -1,4 +1,4 @@
-/** Names for the answers of the REST API and their parts. Their shapes are declared once, in `src/operations/`. */
+/** Names for REST API responses and their fields, derived from the schemas in `src/operations/`. */
 import type { Output } from '../../src/operations/index.ts';
 
 export type JsonObject = { [key: string]: unknown };

@@ -7,7 +7,7 @@ import { parseJson } from './exact-json.ts';
 
 const apiPath = `${basePath}/api/v1`;
 
-/** An error answer of the service; status 0 when it could not be reached. */
+/** Error response of the service. The status is 0 if the service could not be reached. */
 export class ApiProblem extends Error {
   readonly status: number;
   readonly problems: readonly FieldProblem[];
@@ -22,15 +22,18 @@ export class ApiProblem extends Error {
   }
 }
 
-/** An input in which optional fields may also be `undefined`. */
+/** Operation input in which optional fields may also be `undefined`. */
 type Given<Fields> = {
   [Name in keyof Fields]: Record<never, never> extends Pick<Fields, Name> ? Fields[Name] | undefined : Fields[Name];
 };
 
-/** `version` is the version that a change builds on; the change is refused with a conflict when there is a newer one. */
+/**
+ * `version` is the version that a change is based on. If a newer version exists, the change is rejected with a
+ * conflict.
+ */
 type Options = { version?: number; signal?: AbortSignal };
 
-/** The address of an operation that is read by GET, for a link. */
+/** Returns the URL of a GET operation, for use in a link. */
 export function addressOf<Name extends OperationName>(name: Name, input: Given<Input<Name>>): string {
   return apiPath + restRequest(operationRoutes[name], input).path;
 }
@@ -56,7 +59,7 @@ export async function api<Name extends OperationName>(
 }
 
 /**
- * Asks a model with the tools of a server; `onProgress` gets its words while it writes them.
+ * Sends a prompt to a model that can use a server's tools. `onProgress` receives the reply as it is streamed.
  * @throws ApiProblem
  */
 export async function askModel(
@@ -72,7 +75,7 @@ export async function askModel(
   let begun = '';
   for (;;) {
     const { value, done } = await pieces.read();
-    if (done) throw new ApiProblem(0, 'The connection was lost before the model had answered. Try again.');
+    if (done) throw new ApiProblem(0, 'The connection was lost before the model replied. Try again.');
     const lines = (begun + value).split('\n');
     begun = lines.pop() ?? '';
     for (const line of lines) {
@@ -89,7 +92,7 @@ async function reach(address: string, init: RequestInit): Promise<Response> {
     return await fetch(address, init);
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new ApiProblem(0, 'The service cannot be reached. Check your connection and try again; nothing is lost.');
+    throw new ApiProblem(0, 'The service is unreachable. Check your connection and try again. Your input is kept.');
   }
 }
 
@@ -103,10 +106,10 @@ type ProblemBody = {
 
 async function problemOf(response: Response): Promise<ApiProblem> {
   const body = (await response.json().catch(() => ({}))) as ProblemBody;
-  if (response.status === 401) return new ApiProblem(401, 'You are not signed in any more. Sign in and try again.');
+  if (response.status === 401) return new ApiProblem(401, 'You are signed out. Sign in and try again.');
   return problemIn({ ...body, status: response.status });
 }
 
 function problemIn({ status = 0, detail, title, problems, request_id: requestId }: ProblemBody): ApiProblem {
-  return new ApiProblem(status, detail ?? title ?? `The service answered ${status}.`, problems, requestId);
+  return new ApiProblem(status, detail ?? title ?? `The service returned ${status}.`, problems, requestId);
 }

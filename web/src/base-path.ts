@@ -1,5 +1,5 @@
-/** The path of the base URL of the service, which it writes into the page; empty at the root of a host. */
+/** Path of the service's base URL, which the service writes into the page. Empty at the root of a host. */
 export const basePath = document.querySelector<HTMLMetaElement>('meta[name="base-path"]')?.content ?? '';
 
-/** The redirect URI of a login that is tried, below it. */
+/** Path of the redirect URI for login checks, relative to the base path. */
 export const loginCheckPath = '/login-check';

@@ -1,2 +1,2 @@
-/** Where the documentation of this build is; see `vite.config.ts`. */
+/** Location of the documentation for this build; see `vite.config.ts`. */
 declare const __DOCUMENTATION__: { site?: string; repository?: string };

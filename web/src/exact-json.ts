@@ -1,8 +1,8 @@
 type WithSource = (name: string, value: unknown, context?: { source?: string }) => unknown;
 
 /**
- * A number whose digits a double would change is a `JSON.rawJSON` object, as in the service: what is read is saved again,
- * and shown, with its digits. Browsers from before 2025 can do neither and have ordinary numbers.
+ * Converts numbers that a double would round into `JSON.rawJSON` objects, as the service does, so that they are shown
+ * and saved with all digits. Browsers from before 2025 do not support this and use ordinary numbers.
  */
 const withDigits: WithSource = (_name, value, { source } = {}) =>
   typeof value === 'number' && source !== undefined && String(value) !== source ? JSON.rawJSON(source) : value;
@@ -16,7 +16,7 @@ export function isRawNumber(value: unknown): value is { rawJSON: string } {
   return isRawJsonKnown() && JSON.isRawJSON(value);
 }
 
-/** Whether a number in a value has its digits. */
+/** Returns true if the value contains a raw number at any depth. */
 export function holdsRawNumber(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return isRawNumber(value) || Object.values(value).some(holdsRawNumber);

@@ -12,13 +12,13 @@ import { createRouter } from './router.tsx';
 import { theme } from './theme.ts';
 import { PressProvider, watchPress } from './ui/actions/press.ts';
 
-/** The Content-Security-Policy allows the style elements that carry it; see `src/manage/router.ts`. */
+/** Nonce of style elements that the Content-Security-Policy allows; see `src/manage/router.ts`. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="style-nonce"]')?.content ?? '';
 // The library that locks scrolling behind a dialog reads the nonce here.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
 const press = watchPress(window);
-// Every answer of the service reaches the page through here.
+// Every response of the service reaches the page through this scheduler.
 notifyManager.setScheduler((run) => setTimeout(() => press.afterClick(run)));
 
 const root = document.getElementById('root');

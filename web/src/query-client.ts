@@ -3,7 +3,10 @@ import { ApiProblem } from './api.ts';
 import { holdsRawNumber } from './exact-json.ts';
 import { queryKeys } from './query-keys.ts';
 
-/** Retries only requests that can succeed later, and notices when the session has ended or the service is out of reach. */
+/**
+ * Creates the query client. It retries only requests that can succeed later, and records when the session has ended or
+ * the service is unreachable.
+ */
 export function createQueryClient(): QueryClient {
   const noticeFailure = (error: unknown) => {
     if (!(error instanceof ApiProblem)) return;
@@ -13,7 +16,7 @@ export function createQueryClient(): QueryClient {
   const noticeAnswer = () => {
     if (!client.getQueryData(queryKeys.unreachable)) return;
     client.setQueryData(queryKeys.unreachable, false);
-    // Queries that failed meanwhile are run again.
+    // Reruns the queries that failed in the meantime.
     void client.invalidateQueries();
   };
   const client: QueryClient = new QueryClient({
@@ -33,7 +36,7 @@ export function createQueryClient(): QueryClient {
         retry: (count, error) =>
           error instanceof ApiProblem && (error.status === 0 || error.status >= 500) && count < 1,
         retryDelay: 600,
-        // It would make ordinary objects of numbers that keep their digits.
+        // Structural sharing would turn raw numbers into ordinary objects.
         structuralSharing: (before, after) => (holdsRawNumber(after) ? after : replaceEqualDeep(before, after)),
       },
       mutations: { networkMode: 'always' },
@@ -43,11 +46,11 @@ export function createQueryClient(): QueryClient {
 }
 
 /**
- * Reads answers again after a change. Requests that were sent before it are given up: their answers may be older than the
- * change, and TanStack Query would take such an answer for the new one where it is the first of its query.
+ * Refetches data after a change. Requests that were sent before it are canceled: their responses may be older than the
+ * change, and TanStack Query would take such a response for the new one if it is the first of its query.
  */
 export async function readAgain(client: QueryClient, filters: QueryFilters = {}): Promise<void> {
-  // What waits for a request on this page gets the answer of the next one.
+  // Active queries revert to loading and get the response of the next request.
   void client.cancelQueries({ ...filters, type: 'active' }, { silent: true, revert: false });
   void client.cancelQueries({ ...filters, type: 'inactive' });
   await client.invalidateQueries(filters);

@@ -1,4 +1,4 @@
-/** Keys of cached answers; a change makes all answers stale whose keys begin with the same word. */
+/** Keys of cached responses. A change invalidates all responses whose keys begin with the same word. */
 export const queryKeys = {
   session: ['session'],
   sessionEnded: ['ended'],

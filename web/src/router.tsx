@@ -6,7 +6,7 @@ import { RouteFailure } from './frame/route-failure.tsx';
 import { HomePage } from './home/home-page.tsx';
 import { LoadingPage } from './ui/states/loading.tsx';
 
-/** A page that is loaded when it is opened. */
+/** Returns a route whose page is loaded when it is opened. */
 function lazily<Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) {
   return { lazy: async () => ({ Component: (await load())[name] }) };
 }
@@ -14,7 +14,7 @@ function lazily<Name extends string>(load: () => Promise<Record<Name, ComponentT
 const serverTabs: RouteObject[] = [
   { index: true, ...lazily(() => import('./servers/home/server-home.tsx'), 'ServerHome') },
   {
-    // One editor for both, so that what was typed in one tab is there in the other.
+    // Both tabs share one editor, so that unsaved input is available in either.
     ...lazily(() => import('./servers/tabs/configuration-tab.tsx'), 'ConfigurationTab'),
     children: [{ path: 'tools' }, { path: 'settings' }],
   },

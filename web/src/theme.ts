@@ -1,6 +1,6 @@
 import { createTheme, type MantineColorsTuple } from '@mantine/core';
 
-/** Ten shades, from the lightest to the darkest. */
+/** Parses ten shades, from lightest to darkest. */
 const shades = (colors: string) => colors.split(' ') as unknown as MantineColorsTuple;
 
 const dialogTitle = { fontWeight: 650, fontSize: '1.0625rem', lineHeight: 1.4 };
@@ -42,7 +42,7 @@ export const theme = createTheme({
         openDelay: 300,
         withArrow: true,
         events: { hover: true, focus: true, touch: false },
-        // A tooltip whose text becomes longer is moved only in the next frame. Until then it must not widen the page.
+        // A tooltip whose text grows is repositioned only in the next frame. Until then it must not widen the page.
         floatingStrategy: 'fixed',
       },
     },

@@ -8,7 +8,7 @@ type Options<Name extends OperationName> = Pick<
   'enabled' | 'refetchInterval' | 'staleTime'
 >;
 
-/** The answer of an operation that reads. */
+/** Queries an operation that reads. */
 export function useAnswer<Name extends OperationName>(
   queryKey: QueryKey,
   name: Name,
@@ -20,7 +20,7 @@ export function useAnswer<Name extends OperationName>(
 
 type Listing = 'listMcpServers' | 'listVersions' | 'listCalls' | 'listAuditEvents' | 'listApiKeys' | 'listNotices';
 
-/** The answers of an operation that lists, a page at a time; while it is the only one, the first is polled every `firstMs`. */
+/** Queries an operation that lists, one page at a time. Polls every `firstMs` while only the first page is loaded. */
 export function usePages<Name extends Listing>(
   queryKey: QueryKey,
   name: Name,

@@ -40,22 +40,22 @@ export function callersOf(
       oauthParts.handedOut.isOutdated(agreedServer(server, loginServerOf), bearer, look),
     onUnknown: strangers.onUnknown,
     onMisdirectedKey: ({ slug }) =>
-      log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
+      log.warn({ slug }, 'an API key was sent to a server that forwards bearer tokens; the request was rejected'),
   };
 }
 
-/** A server that has no login now may have had one. */
+/** Returns the key of a server for agreements. A server without a login may have had one before. */
 function agreedServer(server: HostedServer, loginServerOf: Logins['loginServerOf']): AgreedServer {
   const { id, workspaceId, config } = server;
   return (config.oauth && loginServerOf(server)) ?? { id, workspaceId };
 }
 
-/** The credentials that the management server and the REST API take. */
+/** Returns the credentials that the management server and the REST API accept. */
 export function managerCredentials({ keys }: Pick<Caches, 'keys'>, logins: Logins): ManagerCredentials {
   return { verifyApiKey: keys.verify, findPerson: (bearer, look) => findPerson(bearer, look, logins) };
 }
 
-/** Finds the person behind a token of the management server's sign-in. */
+/** Finds the person behind a token that the management server issued at sign-in. */
 async function findPerson(
   bearer: string,
   look: Lookup,

@@ -24,8 +24,9 @@ export type ConnectionProbeParts = {
 };
 
 /**
- * Repeats the first steps of a client inside this process: it is refused, follows the challenge to the metadata,
- * registers, and asks for the server's description and tools. The code is the one that serves clients. Nothing is stored.
+ * Repeats the first steps of a client inside this process: it is rejected, follows the challenge to the metadata,
+ * registers, and requests the server's description and tools. It uses the code that serves clients, and stores
+ * nothing.
  */
 export function createConnectionProbe(parts: ConnectionProbeParts) {
   return async (slug: string, view: string | undefined): Promise<ConnectionProbe> => {
@@ -54,14 +55,16 @@ async function refusalOf(endpoint: McpEndpoint): Promise<ConnectionProbe['refusa
   }
 }
 
-/** Puts the well-known part between the host and the path of the issuer (RFC 8414, 3.1). */
+/** Inserts the well-known segment between the host and the path of the issuer (RFC 8414, 3.1). */
 function serverMetadataUrl(resource: ProbeJson | undefined): string | undefined {
   const [issuer] = Array.isArray(resource?.authorization_servers) ? resource.authorization_servers : [];
   const url = typeof issuer === 'string' ? readUrl(issuer) : undefined;
   return url && `${url.origin}/.well-known/oauth-authorization-server${url.pathname}`;
 }
 
-/** Fetches a document of ours from the router inside this process. URLs of other origins are not fetched. */
+/**
+ * Fetches one of this service's documents from the router inside this process. URLs of other origins are not fetched.
+ */
 async function documentAt(
   { login, oauth }: ConnectionProbeParts,
   url: string | undefined,
@@ -89,7 +92,7 @@ async function firstAnswers(server: McpServer): Promise<ConnectionProbe['answers
       admission: { isOld: () => false, again: () => server },
     };
     const reply = await answer(server, { jsonrpc: '2.0', id: 1, method, params }, context);
-    // A list of tools may be long, and each question reads one.
+    // A list of tools may be long, and each request reads one.
     return (await parseStored(textOf(reply.body ?? '{}'))) as ProbeJson;
   };
   const legacy = (method: string, params: ProbeJson = {}) => ask(method, params, {});
@@ -104,7 +107,7 @@ async function firstAnswers(server: McpServer): Promise<ConnectionProbe['answers
 }
 
 function refuseCalls(): never {
-  throw new AppError('forbidden', 'checking a connection calls no tool');
+  throw new AppError('forbidden', 'a connection check does not call tools');
 }
 
 function refusedClients(server: HostedServer, oauth: OAuthParts): ConnectionProbe['refusedClients'] {

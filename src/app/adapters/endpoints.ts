@@ -13,7 +13,7 @@ import type { FullConfig } from '../full-config.ts';
 import type { Logins } from '../logins.ts';
 import { managerCredentials } from './callers.ts';
 
-/** Creates the endpoint of a hosted server, once per compiled server. */
+/** Returns a function that creates the endpoint of a hosted server, once per compiled server. */
 export function hosting(config: FullConfig, callers: CallerOptions, callParts: CallToolParts) {
   const resourceMetadataUrl = (address: string) => urlOf(config.baseUrl, routes.resourceMetadata, address);
   const parts = { ...callParts, callers, resourceMetadataUrl };
@@ -25,7 +25,9 @@ export function hosting(config: FullConfig, callers: CallerOptions, callParts: C
   };
 }
 
-/** Finds the endpoint of an address: a hosted server, a view of one, or the management server. */
+/**
+ * Returns a function that finds the endpoint of an address: a hosted server, a view of one, or the management server.
+ */
 export function endpoints(
   { config, caches, logins, runner }: { config: FullConfig; caches: Caches; logins: Logins; runner: ServingRunner },
   endpointOf: (server: HostedServer) => McpEndpoint,

@@ -7,7 +7,7 @@ import type { HttpClient } from '../../outbound/http-client.ts';
 import type { Validators } from '../../store/servers/imports.ts';
 import { userAgentOf } from '../../version.ts';
 
-/** For all requests of one document, its files included. */
+/** Time limit for all requests of one document, including its files. */
 export const fetchMs = 20_000;
 export const fetchedBytes = 32 * 1024 * 1024;
 const mostRedirects = 3;
@@ -16,7 +16,7 @@ const longestTime = 100;
 
 export type FetchParts = {
   http: HttpClient;
-  /** Why this deployment may not call a URL; undefined if it may. */
+  /** Returns the reason why this deployment may not call a URL; undefined if it may. */
   urlProblem: (url: URL) => string | undefined;
   /** Monotonic ms. */
   clock: () => number;
@@ -25,32 +25,32 @@ export type FetchParts = {
 export type WantedDocument = {
   url: string;
   workspaceId: string;
-  /** Of the document that is known: with them it is sent again only when it has changed. */
+  /** Validators of the known document. The server sends the document only if it has changed. */
   validators?: Validators | undefined;
-  /** Sent only to the origin of the address, not to where it redirects to. */
+  /** Sent only to the origin of the URL, not to redirect targets. */
   headers?: Readonly<Record<string, string>> | undefined;
-  /** When the request must have been answered, on the clock of `FetchParts`. */
+  /** Deadline for the response, on the clock of `FetchParts`. */
   end?: number | undefined;
   signal?: AbortSignal | undefined;
 };
 
-/** `body` is missing when the document has not changed. */
+/** Downloaded document. `body` is undefined if the document has not changed. */
 export type FetchedDocument = {
-  /** Where it was found, after redirects. */
+  /** Final URL after redirects. */
   url: string;
   body: Buffer | undefined;
   validators: Validators | undefined;
 };
 
-/** After redirects, the message of a timeout would name only the time that they left. */
+/** Replaces the message of a timeout, which would name only the time that redirects left. */
 function whyNot({ reason, message }: OutboundError): string {
   return reason === 'timeout' ? `it did not arrive within ${fetchMs / 1000} seconds, with redirects` : message;
 }
 
 const ownCredential =
-  'holds an API key or a token of this service, which is never sent to an upstream; leave it out, or give the text of the document';
+  'contains an API key or a token of this service, which is never sent to an upstream; remove it, or provide the text of the document';
 
-/** Fetches a document. Each redirect is checked as the first address is. @throws AppError invalid */
+/** Fetches a document. Each redirect is checked like the first URL. @throws AppError invalid */
 export async function fetchDocument(
   { http, urlProblem, clock }: FetchParts,
   wanted: WantedDocument,
@@ -60,7 +60,7 @@ export async function fetchDocument(
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
     wanted.signal?.throwIfAborted();
     const target = readUrl(url);
-    if (!target) throw refused('not a URL; allowed: the https address of a description');
+    if (!target) throw refused('not a URL; allowed: the https URL of a description');
     target.hash = '';
     const problem = urlProblem(target);
     if (problem !== undefined) throw refused(problem);
@@ -79,12 +79,15 @@ export async function fetchDocument(
   throw refused(`the document could not be fetched: more than ${mostRedirects} redirects`);
 }
 
-/** Only whole credentials count: addresses hold tokens of other services, of which some look like damaged ones of ours. */
+/**
+ * Returns true if a URL contains a credential of this service. Only intact credentials count, because URLs contain
+ * tokens of other services, some of which look like damaged credentials of this service.
+ */
 function holdsOurs({ href }: URL): boolean {
   return holdsPlainCredential(href) || holdsPlainCredential(percentDecoded(href).toString('latin1'));
 }
 
-/** Cancels what it is given when a signal that has not been aborted yet is. */
+/** Registers a cancel function for a signal that is not aborted yet. */
 export function goneWith(signal: AbortSignal | undefined): ((cancel: () => void) => void) | undefined {
   return signal && ((cancel) => signal.addEventListener('abort', cancel, { once: true }));
 }
@@ -127,7 +130,7 @@ function validatorsOf({ href }: URL, { headers }: Answer): Validators | undefine
   return Object.keys(validators).length > 1 ? validators : undefined;
 }
 
-/** Whether a header of the answer can be sent back as it is. */
+/** Returns true if a response header can be sent back unchanged. */
 function isPlain(value: string | undefined, longest: number): value is string {
   return value !== undefined && value.length <= longest && /^[ -~]+$/.test(value);
 }
@@ -135,7 +138,7 @@ function isPlain(value: string | undefined, longest: number): value is string {
 function redirectOf({ status, headers: { location } }: Answer, url: string): string {
   const isRedirect = status >= 300 && status <= 399 && typeof location === 'string';
   const target = isRedirect ? readUrl(location, url) : undefined;
-  const way = status === 401 || status === 403 ? 'give headers with a credential, or' : 'give';
+  const way = status === 401 || status === 403 ? 'provide headers with a credential, or' : 'provide';
   if (!target) throw refused(`the document could not be fetched: HTTP ${status}; ${way} its text as document instead`);
   return target.href;
 }

@@ -22,22 +22,22 @@ import {
 } from './fetch-document.ts';
 import { importTimes, ownMemory, refusalOfJob } from './threads.ts';
 
-/** Imports under way: each holds a document of megabytes. */
+/** Maximum number of concurrent imports. Each holds a document of several megabytes. */
 export const mostImportsAtOnce = { ofTenant: 2, ofAll: 8 };
 const firmMs = 2000;
 const refusedJob = refusalOfJob('the document was not read', 'import a part of it');
 
 type ImportParts = FetchParts & { threads: ThreadPool; rules: RuleSource };
 
-/** Imports of documents: fetched by the guarded client, read on a thread. */
+/** Creates the importer of documents, which are fetched by the guarded HTTP client and parsed on a thread. */
 export function createImporting(parts: ImportParts): Importing {
   const { threads, rules, clock } = parts;
   const inPlace = createPlaces({
     most: mostImportsAtOnce,
     firmMs,
     clock,
-    noRoom: 'other imports are under way; try again in a few seconds',
-    lost: 'the document was not fetched: its host was slow while others waited; try again',
+    noRoom: 'other imports are in progress; try again in a few seconds',
+    lost: 'the document was not fetched: its host was slow while other imports were waiting; try again',
   });
   const fetched = ({ gone, slowly }: Place, wanted: WantedDocument) =>
     slowly(() => {
@@ -78,16 +78,16 @@ export function createImporting(parts: ImportParts): Importing {
 
 type Source = Pick<ImportRequest, 'text' | 'url' | 'headers' | 'choices'>;
 
-/** `behind` is the address that a page names, where the document was behind one. */
+/** Document with its files. `behind` is the URL that a page named, if the document was found through a page. */
 type WholeDocument = FetchedDocument & { behind?: string };
 
-/** Fetches a document, also one behind a page that shows it, with the files that it refers to, as one document. */
+/** Fetches a document, also through a page that shows it, and combines it with the files that it references. */
 async function fetchWhole(parts: ImportParts, wanted: WantedDocument): Promise<WholeDocument> {
   const { threads, clock } = parts;
   const { validators: _, headers, ...rest } = wanted;
   const { workspaceId, signal } = wanted;
   const end = clock() + fetchMs;
-  // With the parser of YAML, which a start need not wait for.
+  // Includes the YAML parser, which startup need not wait for.
   const { followPages, withFiles } = await import('../../operations/imports/description-files.ts');
   const onGone = goneWith(signal);
   const main = await followPages<WholeDocument>(await fetchDocument(parts, { ...wanted, end }), {
@@ -113,7 +113,7 @@ async function fetchWhole(parts: ImportParts, wanted: WantedDocument): Promise<W
   return whole ? { ...main, body: whole, validators: undefined } : main;
 }
 
-/** Compares a fetched document on a thread unless it is known. */
+/** Compares a fetched document on a thread, unless it is known. */
 async function checkedDocument(
   { threads, rules }: ImportParts,
   { body, validators, behind }: WholeDocument,
@@ -135,14 +135,19 @@ async function checkedDocument(
   return { documentHash, validators, report };
 }
 
-/** A fetched document goes to the thread as it is: to decode and copy 32 MB would hold the event loop for 60 ms. */
+/**
+ * Returns memory to transfer to the thread. A fetched document is transferred as it is, because decoding and copying
+ * 32 MB would block the event loop for 60 ms.
+ */
 function memoryOf(document: string | Uint8Array): ArrayBuffer[] {
   return typeof document === 'string' ? [] : ownMemory(document);
 }
 
 const hashedAtOnce = 2 * 1024 * 1024;
 
-/** SHA-256 in Base64url, in turns: a document of 32 MB takes tens of milliseconds. */
+/**
+ * Returns the SHA-256 in Base64url. Yields to the event loop, because a document of 32 MB takes tens of milliseconds.
+ */
 async function hashOf(body: Buffer): Promise<string> {
   const hash = createHash('sha256');
   for (let at = 0; at < body.length; at += hashedAtOnce) {

@@ -7,16 +7,16 @@ import { fewAtOnce } from '../../operations/quotas/gate.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import { importTimes, jobTimes, ownMemory, refusalOfJob } from './threads.ts';
 
-const refusedJob = refusalOfJob('the body was not read', 'send less at once');
+const refusedJob = refusalOfJob('the body was not read', 'send smaller requests');
 
 type Fields = { [field: string]: unknown };
 
-/** Reads long bodies on threads. */
+/** Creates a function that parses long bodies on threads. */
 export function longBodies(threads: ThreadPool, waitingBytes: number): ReadLongBody {
   const gate = new Gate({ rule: fewAtOnce('large bodies'), atOnce: 8, waitingBytes });
   return async (body, actor, of) => {
     const input: ReadBodyJob['input'] = { body, ...of };
-    // The length of a message, and its beginning, are needed when it was read.
+    // The length and the start of a message are still needed after it was parsed.
     const transfer = of.isMessage ? [] : ownMemory(body);
     const job = {
       kind: 'read-body' as const,

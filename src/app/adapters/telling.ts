@@ -8,7 +8,10 @@ import { userAgentOf } from '../../version.ts';
 
 const smtpMs = 10_000;
 
-/** Sends webhooks by the guarded HTTP client, and mail by the SMTP server of the operator. */
+/**
+ * Creates the senders of notifications: webhooks through the guarded HTTP client, and mail through the operator's
+ * SMTP server.
+ */
 export function createTelling(http: HttpClient, { mail }: Secrets, log: Log): Telling {
   return {
     async webhook(target, message) {
@@ -29,9 +32,9 @@ export function createTelling(http: HttpClient, { mail }: Secrets, log: Log): Te
           await createTransport({ url: mail.url, ...timeouts }).sendMail({ from: mail.from, ...message });
           return undefined;
         } catch (error) {
-          // What the server of the operator says is for the operator.
-          log.warn({ message: messageOf(error) }, 'could not send a mail');
-          return 'the mail server of this service did not take it';
+          // The reply of the operator's server is only for the operator.
+          log.warn({ message: messageOf(error) }, 'could not send an email');
+          return 'the mail server rejected the message';
         }
       }),
   };

@@ -9,21 +9,23 @@ import type { DecodeOnThread } from '../../outbound/decode.ts';
 import { counter, gauge, type Source } from '../../telemetry/metric.ts';
 import { ThreadPool } from '../../threads/thread-pool.ts';
 
-/** Two, so that neither one tenant nor imports ever have all of them. Each takes 15 to 20 MB. */
+/**
+ * Number of job threads. Two, so that neither one tenant nor imports ever occupy all of them. Each takes 15 to 20 MB.
+ */
 export const mostThreads = 2;
 
-/** Number of jobs that may wait before more are refused. A job takes about 50 ms. */
+/** Maximum number of queued jobs before more are rejected. A job takes about 50 ms. */
 export const jobQueue = { ofTenant: 100, ofAll: 400 };
 const idleMs = 10_000;
 
 /**
- * Time limits of jobs, in ms: many times what the largest input takes, because a thread has a lower priority than calls and
- * may wait long for a processor. No call waits for an import.
+ * Time limits of jobs, in ms. They are many times the duration for the largest input, because a thread has a lower
+ * priority than calls and may wait long for a processor. No call waits for an import.
  */
 export const jobTimes = { limitMs: 30_000, waitMs: 20_000 };
 export const importTimes = { limitMs: 45_000, waitMs: 60_000 };
 
-/** Prepares this thread and others to parse what callers send. */
+/** Starts the job threads, and prepares this thread and the job threads to parse client input. */
 export function startThreads(memory: MemoryBudget, threadBytes: number): ThreadPool {
   repairJsonParse();
   return new ThreadPool({
@@ -37,7 +39,7 @@ export function startThreads(memory: MemoryBudget, threadBytes: number): ThreadP
   });
 }
 
-/** Jobs that the gateway runs on threads. */
+/** Returns the jobs that the gateway runs on threads. */
 export function gatewayWork(threads: ThreadPool): ThreadWork {
   return {
     checkArguments(input, of) {
@@ -55,12 +57,12 @@ export function gatewayWork(threads: ThreadPool): ThreadWork {
   };
 }
 
-/** The buffer of `bytes` for a transfer to the thread, only when nothing else shares it. */
+/** Returns the buffer of `bytes` for a transfer to the thread, only if no other view shares it. */
 export function ownMemory({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
 }
 
-/** Makes a function that throws the error of a job that ended without a result. @throws AppError tooMany, tooLarge */
+/** Creates a function that throws the error of a job that ended without a result. @throws AppError tooMany, tooLarge */
 export function refusalOfJob(what: string, advice: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof JobError) || error.reason === 'failed') throw error;
@@ -70,7 +72,7 @@ export function refusalOfJob(what: string, advice: string): (error: unknown) => 
   };
 }
 
-/** Runs the checks of configurations on threads. */
+/** Returns a function that checks configurations on threads. */
 export function configurationWork(threads: ThreadPool, rules: RuleSource): CheckConfigOnThread {
   return (input, workspaceId) => {
     const kind = 'check-configuration';
@@ -78,7 +80,7 @@ export function configurationWork(threads: ThreadPool, rules: RuleSource): Check
   };
 }
 
-/** Decodes compressed answers of upstreams on threads. */
+/** Returns a function that decodes compressed upstream responses on threads. */
 export function decodingWork(threads: ThreadPool): DecodeOnThread {
   return (input, { workspaceId, onGone, held }) => {
     const kind = 'decode-body';
@@ -91,19 +93,19 @@ export function threadSources(threads: ThreadPool): Source[] {
   return [
     gauge(
       'toolhost_jobs',
-      'Jobs on threads (long or compressed answers, large arguments, bodies and configurations, imports): under way, and waiting for a thread.',
+      'Jobs on threads (long or compressed responses, large arguments, bodies and configurations, imports): running, and waiting for a thread.',
       () => {
         const { running, waiting } = threads.counts();
         return { running, waiting };
       },
       { label: 'state' },
     ),
-    counter('toolhost_jobs_total', 'Jobs on threads by how they ended.', () => threads.counts().outcomes, {
+    counter('toolhost_jobs_total', 'Jobs on threads by outcome.', () => threads.counts().outcomes, {
       label: 'outcome',
     }),
     gauge(
       'toolhost_job_threads',
-      'Threads for jobs: idle, busy, and ending; one that stays ending cannot be ended before its native code returns.',
+      'Job threads: idle, busy, and ending. A thread remains in state ending until its native code returns.',
       () => threads.states(),
       { label: 'state' },
     ),

@@ -9,14 +9,14 @@ import { type Delivery, insertNotice } from '../../store/notices.ts';
 import { listeningWorkspaces, mailedMembers, webhooksOf } from '../../store/webhooks.ts';
 import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
 
-/** Workspaces that are read at once. */
+/** Number of workspaces per query. */
 const foundAtOnce = 200;
 
 type DetectParts = Pick<Parts, 'now' | 'defaultQuotas'> & { telling: Telling; lookMs?: number };
 
 /**
- * Detects, once a minute, the events that people and webhooks subscribe to, and once an hour those that change slowly. Does
- * not wait for receivers. Runs in the one process that holds the lease.
+ * Starts the job that detects the events that people and webhooks subscribe to: once a minute, and once an hour for
+ * those that change slowly. It does not wait for recipients. Runs in the one process that holds the lease.
  */
 export function startDetecting(database: Database, log: Log, parts: DetectParts): ElectedWork {
   const { now, lookMs } = parts;
@@ -26,7 +26,7 @@ export function startDetecting(database: Database, log: Log, parts: DetectParts)
     roundMs: minuteMs,
     againMs: minuteMs,
     lookMs,
-    failure: 'could not look for what to tell',
+    failure: 'could not detect events for notifications',
     async round(running) {
       const isSlow = now() >= slowAt;
       let after = '';
@@ -41,7 +41,7 @@ export function startDetecting(database: Database, log: Log, parts: DetectParts)
   });
 }
 
-/** Stores what there is to tell one workspace of. */
+/** Stores the pending notifications of one workspace. */
 async function lookAt(
   { reports, records }: Database,
   { now, defaultQuotas, telling }: DetectParts,

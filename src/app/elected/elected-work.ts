@@ -6,13 +6,13 @@ import type { Db } from '../../store/db.ts';
 import { noteDone, releaseLease, takeLease } from '../../store/pruning/leases.ts';
 import { outageLog } from '../observability/fault-log.ts';
 
-/** When the holder dies, another process takes over within the lease plus the interval between two looks. */
+/** Duration of the lease. If the holder dies, another process takes over within the lease plus one poll interval. */
 const leaseMs = 60_000;
 export const usualLookMs = 15_000;
 
-/** Work in rounds that one of all processes does: the one that holds the lease of the database. */
+/** Job that runs periodically in only one of all processes: the one that holds the lease in the database. */
 export type ElectedWork = {
-  /** Takes or keeps the lease, and begins a round when one is due. @throws any error of the database */
+  /** Takes or extends the lease, and starts a round if one is due. @throws any database error */
   look(): Promise<void>;
   /** Resolves when no round is running. */
   settled(): Promise<void>;
@@ -20,31 +20,31 @@ export type ElectedWork = {
   stop(): Promise<void>;
 };
 
-/** A round that is running. */
+/** Round in progress. */
 export type RunningRound = {
   /** Aborted when the process stops. */
   signal: AbortSignal;
-  /** Throws when the process stops or another one has the lease. */
+  /** Throws if the process is stopping or another process has the lease. */
   mayGoOn(): void;
 };
 
-/** Ends a round because the process stops or another one has the lease. */
+/** Ends a round because the process is stopping or another process has the lease. */
 class RoundEnded extends Error {}
 
 type Work = {
   /** Name of the lease. */
   name: string;
-  /** Time from the beginning of a round to that of the next; after a round that failed, `againMs`. */
+  /** Time from the start of one round to the next; `againMs` applies after a failed round. */
   roundMs: number;
   againMs: number;
-  /** Time between two looks. */
+  /** Time between two polls of the lease. */
   lookMs?: number | undefined;
-  /** What could not be done when a round has failed, for the log. */
+  /** Log message for a failed round. */
   failure: string;
   round(round: RunningRound): Promise<void>;
 };
 
-/** `now` is the database's time. */
+/** Starts a leader job. `now` returns the database time. */
 export function startElectedWork(records: Db, log: Log, now: () => number, work: Work): ElectedWork {
   const { name, lookMs = usualLookMs } = work;
   const holder = newId(randomBytes, 'prc');
@@ -59,7 +59,7 @@ export function startElectedWork(records: Db, log: Log, now: () => number, work:
     const until = now() + leaseMs;
     const isHeld = await takeLease(records, { name, holder, now: now(), until });
     heldUntil = isHeld ? until : 0;
-    // A new holder begins with a round, because it cannot know how far the previous one came.
+    // A new holder starts with a round, because it cannot know the progress of the previous one.
     if (!isHeld) dueAt = 0;
     else if (!running && !signal.aborted && now() >= dueAt) running = begin();
   });
@@ -82,7 +82,7 @@ export function startElectedWork(records: Db, log: Log, now: () => number, work:
     if (signal.aborted || now() >= heldUntil) throw new RoundEnded();
   }
 
-  const outage = outageLog(log, `could not read the lease of the ${name}`, `the lease of the ${name} is read again`);
+  const outage = outageLog(log, `could not read the lease of job ${name}`, `the lease of job ${name} is read again`);
   const onTime = () => {
     look().then(outage.onSuccess, outage.onError);
   };
@@ -95,12 +95,12 @@ export function startElectedWork(records: Db, log: Log, now: () => number, work:
     async stop() {
       stopping.abort();
       clearInterval(timer);
-      // A look that is under way may still take the lease.
+      // A poll in progress may still take the lease.
       await look().catch(() => undefined);
       await running;
       if (now() >= heldUntil) return;
       await releaseLease(records, { name, holder }).catch((error) =>
-        log.warn({ err: error }, `could not give up the lease of the ${name}; another process takes over in a minute`),
+        log.warn({ err: error }, `could not release the lease of job ${name}; another process takes over in a minute`),
       );
     },
   };

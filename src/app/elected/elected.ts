@@ -11,7 +11,7 @@ import { type ElectedWork, type RunningRound, startElectedWork } from './elected
 import { startTelling } from './tell.ts';
 import { startWatchingImports } from './watch-imports.ts';
 
-/** Starts the work that one of all processes does. With several workers their first process prunes for all of them. */
+/** Starts the leader jobs. With several workers, the primary process deletes expired rows for all of them. */
 export function startElected(config: FullConfig, database: Database, log: Log, parts: Parts, lookMs: number) {
   const upkeep = config.siblings === undefined ? startUpkeep(config, database, log, parts.now, lookMs) : undefined;
   const watching = startWatchingImports(database, log, { ...parts, lookMs });
@@ -26,14 +26,17 @@ export function startElected(config: FullConfig, database: Database, log: Log, p
 }
 
 const dayMs = 24 * 60 * 60_000;
-/** A failed round is repeated after this time. */
+/** Delay before a failed round is retried. */
 const againMs = 5 * 60_000;
 
-/** Each step is followed by a pause of four times its own duration, within these bounds, to leave the database to others. */
+/**
+ * Bounds of the pause after each step. The pause is four times the duration of the step, to leave the database to
+ * other work.
+ */
 const shortestPauseMs = 20;
 const longestPauseMs = 1000;
 
-/** Deletes expired rows, in the one process that holds the lease of the database. */
+/** Starts the maintenance job, which deletes expired rows in the one process that holds the lease. */
 export function startUpkeep(
   config: Config,
   database: Database,
@@ -55,7 +58,7 @@ function pacing({ signal, mayGoOn }: RunningRound): () => Promise<void> {
   let since = performance.now();
   return async () => {
     const pauseMs = Math.max(shortestPauseMs, 4 * (performance.now() - since));
-    // The abort at stop ends the pause early.
+    // Aborting on stop ends the pause early.
     await delay(Math.min(pauseMs, longestPauseMs), undefined, { signal }).catch(() => undefined);
     mayGoOn();
     since = performance.now();
@@ -77,18 +80,18 @@ async function prune(
     callsFrom: now - config.callRetentionDays * dayMs,
     auditFrom: now - config.auditRetentionDays * dayMs,
     pause,
-    onLoginsEnded: (ended: EndedLogins) => log.warn(ended, 'upkeep ended logins beyond a limit'),
+    onLoginsEnded: (ended: EndedLogins) => log.warn(ended, 'maintenance ended logins that exceeded a limit'),
   };
   const failures: unknown[] = [];
   for (const [, pruneTables] of prunings) {
     try {
       await pruneTables(round);
     } catch (error) {
-      // A table that cannot be pruned must not keep the rows of all the others.
+      // A table that cannot be pruned must not prevent the pruning of the others.
       failures.push(error);
       running.mayGoOn();
     }
   }
   if (failures.length > 0)
-    throw new AggregateError(failures, `${failures.length} of ${prunings.length} prunings failed`);
+    throw new AggregateError(failures, `${failures.length} of ${prunings.length} pruning tasks failed`);
 }

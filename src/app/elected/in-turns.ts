@@ -3,17 +3,17 @@ import { minuteMs } from '../../store/calls/call-writer.ts';
 
 type DueWork<Due> = {
   maxConcurrent: number;
-  /** Returns the oldest due piece of each tenant, without those that are running. */
+  /** Returns the oldest due item of each tenant, except those that are running. */
   find(running: readonly Due[]): Promise<Due[]>;
   run(due: Due): Promise<void>;
 };
 
-/** Time after which a round begins nothing more; the next round continues. */
+/** Time after which a round starts no more items. The next round continues. */
 const maxRoundMs = minuteMs;
 
 /**
- * Runs due work in turns, one piece of each tenant in a turn. A tenant runs at most half of what the others leave, so
- * waiting for slow servers delays no one else, and never takes the last slot.
+ * Runs due work fairly, one item of each tenant at a time. A tenant runs at most half of the capacity that the others
+ * leave, so waiting for slow servers delays no other tenant, and never takes the last slot.
  */
 export async function runInTurns<Due extends { workspaceId: string }>(work: DueWork<Due>): Promise<void> {
   const { maxConcurrent } = work;

@@ -11,13 +11,13 @@ import { mailedMembers, webhooksOf } from '../../store/webhooks.ts';
 import { type ElectedWork, type RunningRound, startElectedWork, usualLookMs } from './elected-work.ts';
 import { runInTurns } from './in-turns.ts';
 
-/** Notices that are read at once, and that are sent at once. */
+/** Number of notifications per query, and number of notifications that are sent concurrently. */
 const foundAtOnce = 200;
 const sentAtOnce = 8;
 
 type TellParts = Pick<Parts, 'keyring' | 'now' | 'baseUrl'> & { telling: Telling; lookMs?: number };
 
-/** Sends the notices that are due. The work of the one process that holds the lease. */
+/** Starts the job that sends due notifications, in the one process that holds the lease. */
 export function startTelling(database: Database, log: Log, parts: TellParts): ElectedWork {
   const { now, lookMs } = parts;
   return startElectedWork(database.records, log, now, {
@@ -25,7 +25,7 @@ export function startTelling(database: Database, log: Log, parts: TellParts): El
     roundMs: usualLookMs,
     againMs: minuteMs,
     lookMs,
-    failure: 'could not tell of what happened',
+    failure: 'could not send notifications',
     round: (running) => sendDue(database, parts, running, log),
   });
 }
@@ -59,7 +59,7 @@ async function noteAttempt({ records }: Database, notice: StoredNotice, now: num
   await saveAttempt(records, { ...notice, deliveries }, nextAt);
 }
 
-/** Tries the deliveries that wait. */
+/** Attempts the pending deliveries. */
 async function send(
   { reports }: Database,
   { telling, keyring, baseUrl, now }: TellParts,
@@ -84,12 +84,12 @@ async function send(
   return Promise.all(
     notice.deliveries.map(async (delivery) => {
       if (delivery.state !== 'waiting') return delivery;
-      if (isGone(delivery)) return { ...delivery, state: 'given_up' as const, error: 'nobody is there any more' };
+      if (isGone(delivery)) return { ...delivery, state: 'given_up' as const, error: 'the recipient no longer exists' };
       if (webhooks.get(delivery.id)?.pausedAt !== undefined)
-        return { ...delivery, state: 'given_up' as const, error: 'it is paused' };
+        return { ...delivery, state: 'given_up' as const, error: 'the webhook is paused' };
       const error = await sendOne(delivery).catch((thrown: unknown) => {
-        if (!(thrown instanceof AppError)) log.error({ err: thrown, workspaceId }, 'could not send a notice');
-        return thrown instanceof AppError ? thrown.message : 'internal error of the service';
+        if (!(thrown instanceof AppError)) log.error({ err: thrown, workspaceId }, 'could not send a notification');
+        return thrown instanceof AppError ? thrown.message : 'internal service error';
       });
       const { error: _, ...rest } = delivery;
       return error === undefined ? { ...rest, state: 'delivered' as const } : { ...rest, error };

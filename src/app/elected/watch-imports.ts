@@ -7,18 +7,18 @@ import { findServer } from '../../store/servers/servers.ts';
 import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
 import { runInTurns } from './in-turns.ts';
 
-/** Maximum number of tenants per query and of concurrent checks: each check holds a document of several megabytes. */
+/** Maximum number of tenants per query. */
 const foundAtOnce = 1000;
 const roundMs = 60_000;
 const runAtOnce = 2;
-/** A check whose process died is done by another one after this time. */
+/** Time after which another process repeats a check whose process died. */
 const claimMs = 15 * 60_000;
-/** A check is put off for this time while the service is busy. */
+/** Time that a check is postponed while the service is busy. */
 const busyMs = 5 * 60_000;
 
 /**
- * Compares watched descriptions with the last import of their servers, once a day, in the one process that holds the
- * lease. It changes no server.
+ * Starts the job that compares watched descriptions with the last import of their servers, once a day, in the one
+ * process that holds the lease. It changes no server.
  */
 export function startWatchingImports(
   { records, db }: Database,
@@ -55,11 +55,11 @@ async function checkOne(parts: CheckParts, due: DueCheck, { signal, mayGoOn }: R
   const result = await checkDescription(parts, server, known, signal).catch((error: unknown) => {
     if (error instanceof AppError && error.kind === 'tooMany') return undefined;
     if (error instanceof AppError || signal.aborted) throw error;
-    // A fault of this program with one description must not keep the others from being checked.
+    // A failure of this program with one description must not prevent the check of the others.
     log.error({ err: error, workspaceId: due.workspaceId, server: due.slug }, 'could not compare a description');
-    return { ...known, checkedAt: now(), failures: known.failures + 1, error: 'internal error of the service' };
+    return { ...known, checkedAt: now(), failures: known.failures + 1, error: 'internal service error' };
   });
-  // A check that was broken off says nothing about the description.
+  // An interrupted check says nothing about the description.
   if (signal.aborted) {
     await moveDueCheck(db, claimed, due.dueAt);
     return mayGoOn();

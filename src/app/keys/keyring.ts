@@ -20,18 +20,18 @@ import { createKeyring, identityOf, type Keyring } from '../../store/sealing/sea
 import { programName } from '../../version.ts';
 import type { Store } from '../open-store.ts';
 
-/** Tables whose sealed values cannot be recreated. */
+/** Tables with sealed values that cannot be recreated. */
 const preciousTables: readonly string[] = ['secrets', 'grants'];
 
-const order = 'The order of a rotation: old,new everywhere, then new,old everywhere, then reseal, then new';
+const order = 'Rotate in this order: old,new everywhere, then new,old everywhere, then reseal, then new';
 
-/** The keys of a process, and the name of the setting for people. */
+/** Keys of a process, and the name of their setting for messages. */
 export type UsableKeys = { masters: readonly Buffer[]; setting: string };
 
 /**
- * Opens the keyring of a process that begins to serve. The store is closed when the keys are refused.
- * @throws AppError conflict when the database is sealed with other keys, or when other processes could not open what
- * this one seals
+ * Opens the keyring of a starting process. Closes the store if the keys are rejected.
+ * @throws AppError conflict if the database is sealed with other keys, or if other processes could not open the
+ * values that this process seals
  */
 export async function openKeyring({ config, secrets }: Settings, store: Store, log: Log): Promise<Keyring> {
   const local = secrets.masterKeys ? undefined : localMasterKeys(config.dataDir);
@@ -49,21 +49,24 @@ export async function openKeyring({ config, secrets }: Settings, store: Store, l
   return createKeyring(masters, { retiredMacKeys: retired, onMissingKey: missingKeyLog(log) });
 }
 
-/** More keys than any operator has had; a database that names more was filled by something else. */
+/**
+ * Maximum number of logged missing keys. No operator has had this many keys. A database that names more contains rows
+ * from another source.
+ */
 const mostLogged = 100;
 
-/** Logs each missing key once. */
+/** Creates a function that logs each missing key once. */
 function missingKeyLog(log: Log): (id: string) => void {
   const logged = new Set<string>();
   return (id) => {
     if (logged.has(id) || logged.size === mostLogged) return;
     logged.add(id);
-    log.error({ keyId: id }, 'a stored value is sealed with a master key that this process was not given');
+    log.error({ keyId: id }, 'a stored value is sealed with a master key that this process does not have');
   };
 }
 
 /**
- * Compares the keys with those that the database knows, and stores new ones. Returns sentences for the log.
+ * Compares the keys with those that the database knows, and stores new keys. Returns sentences for the log.
  * @throws AppError conflict
  */
 async function admitKeys(store: Store, given: UsableKeys): Promise<string[]> {
@@ -91,7 +94,10 @@ async function admitKeys(store: Store, given: UsableKeys): Promise<string[]> {
   });
 }
 
-/** Whether nothing has changed since the last start: every key is known, the same key seals, and the others are retired. */
+/**
+ * Returns true if nothing has changed since the last start: every key is known, the same key seals, and the others
+ * are retired.
+ */
 function isSettled(known: readonly KnownKey[], { keyIds }: Keyring, { masters }: UsableKeys, now: number): boolean {
   const own = new Map(known.map((key) => [key.id, key]));
   const isKnown = masters.every((master) => {
@@ -108,7 +114,7 @@ function isSettled(known: readonly KnownKey[], { keyIds }: Keyring, { masters }:
   );
 }
 
-/** Refuses a key whose id belongs to another key, by chance or by a changed row. */
+/** Rejects a key whose id belongs to another key, by chance or because a row was changed. */
 function refuseImpostors(known: readonly KnownKey[], { masters, setting }: UsableKeys): void {
   const own = new Map(known.map((key) => [key.id, key]));
   const impostor = masters
@@ -117,11 +123,11 @@ function refuseImpostors(known: readonly KnownKey[], { masters, setting }: Usabl
   if (!impostor) return;
   throw new AppError(
     'conflict',
-    `the key ${identityOf(impostor.master).id} of ${setting} does not open what the database keeps to know it by; its row in the table master_keys was changed, so restore the database from a backup`,
+    `the key ${identityOf(impostor.master).id} of ${setting} does not match its check value in the database; its row in the table master_keys was changed, so restore the database from a backup`,
   );
 }
 
-/** Refuses keys with which this process and the others could not open what each other seals. */
+/** Rejects keys if this process and the others could not open the values that each other seals. */
 async function refuseUnlikeOthers(
   { db, time, engine }: Store,
   { keyIds }: Keyring,
@@ -134,26 +140,26 @@ async function refuseUnlikeOthers(
   if (sealing !== undefined)
     throw new AppError(
       'conflict',
-      `other processes of this service seal with the key ${sealing}, and ${setting} has only ${keyIds.join(', ')} here; give it that key too. ${order}`,
+      `other processes of this service seal with the key ${sealing}, but ${setting} has only ${keyIds.join(', ')} here; add that key. ${order}`,
     );
   const without = others.filter(({ masterKeys }) => !masterKeys.includes(keyIds[0]));
   if (without.length === 0) return;
   const hosts = [...new Set(without.map(({ host }) => host))].slice(0, 5).join(', ');
   throw new AppError(
     'conflict',
-    `${setting} would seal with the key ${keyIds[0]}, which ${without.length} of the processes that serve do not have (on ${hosts}); put it behind the old one until all have it. ${order}`,
+    `${setting} would seal with the key ${keyIds[0]}, which ${without.length} of the serving processes do not have (on ${hosts}); place it after the old key until all have it. ${order}`,
   );
 }
 
-/** The keys that the database is sealed with, unless the ring has one of them. */
+/** Returns the keys that the database is sealed with, unless the keyring has one of them. */
 function databaseKeysOutside(known: readonly KnownKey[], { keyIds }: Keyring): string[] {
   const used = known.filter(({ retired_at }) => retired_at === null).map(({ id }) => id);
   return used.some((id) => keyIds.includes(id)) ? [] : used;
 }
 
 /**
- * A process that was paused while the values were resealed may have sealed some with the old key after it was retired. So
- * for this long a start looks for them, in ms.
+ * Time in ms for which a start searches for values that are sealed with a retired key. A process that was paused
+ * while the values were resealed may have sealed some with the old key after it was retired.
  */
 const watchedMs = 30 * 24 * 60 * 60_000;
 
@@ -161,14 +167,17 @@ function mayStillSeal({ retired_at }: KnownKey, now: number): boolean {
   return retired_at === null || now - retired_at < watchedMs;
 }
 
-/** Counts the values sealed with keys outside the ring. Skipped when all other keys were retired long ago. */
+/** Counts the values that are sealed with keys outside the keyring. Skipped if all other keys were retired long ago. */
 async function missingUses(db: Db, known: readonly KnownKey[], { keyIds }: Keyring, now: number): Promise<KeyUse[]> {
   const mayBe = known.length === 0 || known.some((key) => mayStillSeal(key, now) && !keyIds.includes(key.id));
   if (!mayBe) return [];
   return (await countSealed(db)).filter(({ table, keyId }) => table !== 'master_keys' && !keyIds.includes(keyId));
 }
 
-/** Message for keys that the database does not know, or that do not open all values that cannot be recreated. */
+/**
+ * Formats the message for keys that the database does not know, or that cannot open all values that cannot be
+ * recreated.
+ */
 function missingSentence(
   ids: readonly string[],
   uses: readonly KeyUse[],
@@ -176,9 +185,9 @@ function missingSentence(
   setting: string,
 ): string {
   const counts = uses.map(({ table, keyId, rows }) => `, ${rows} rows of ${table} with ${keyId}`).join('');
-  return `${setting} is not the key of this database, or not all of it: it has ${keyIds.join(', ')}, and the database is sealed with ${ids.join(', ')}${counts}. Give that key; to replace it, put it behind the new one (new,old) and reseal. "${programName} master-key status" says more. Where a key is lost for good, "${programName} master-key reseal --discard ${ids[0]}" gives up what it sealed`;
+  return `${setting} does not have all keys of this database: it has ${keyIds.join(', ')}, but the database is sealed with ${ids.join(', ')}${counts}. Add the missing key; to replace it, place it after the new one (new,old) and reseal. "${programName} master-key status" shows details. If a key is lost permanently, "${programName} master-key reseal --discard ${ids[0]}" discards the values that it sealed`;
 }
 
 function lossSentence({ table, keyId, rows }: KeyUse): string {
-  return `${rows} rows of ${table} are sealed with the key ${keyId}, which this process was not given; they cannot be read`;
+  return `${rows} rows of ${table} are sealed with the key ${keyId}, which this process does not have; they cannot be read`;
 }

@@ -16,13 +16,13 @@ import { openStore, type Store } from '../open-store.ts';
 import { refuseMissingDatabase } from '../operator.ts';
 import { processClocks } from '../surroundings.ts';
 
-/** The database and the master keys of an environment, for commands of the operator. */
+/** Database and master keys of an environment, for operator commands. */
 export type KeyOperator = { config: Config; store: Store; masters: readonly Buffer[] };
 
-/** At most this many unreadable secrets are listed. */
+/** Maximum number of unreadable secrets that are listed. */
 const mostListed = 100;
 
-/** @throws ConfigError, AppError notFound without a database */
+/** @throws ConfigError; AppError notFound if there is no database */
 export async function openKeyOperator(env: NodeJS.ProcessEnv): Promise<KeyOperator> {
   const settings = readStoreConfig(env, readText);
   const { config, secrets } = settings;
@@ -35,22 +35,25 @@ const readText = (path: string) => readFileSync(path, 'utf8');
 
 export type KeyStatus = {
   id: string;
-  /** Whether the environment has the key. `opens`: whether it also opens the key's check value in the database. */
+  /** `in_ring`: the environment has the key. `opens`: it also opens the key's check value in the database. */
   in_ring: boolean;
   opens: boolean;
-  /** Whether it is the first key of the environment, which seals new values. */
+  /** True for the first key of the environment, which seals new values. */
   seals: boolean;
-  /** Number of values sealed with it, by table. */
+  /** Number of values sealed with the key, by table. */
   rows: { [table: string]: number };
 };
 
 export type MasterKeyStatus = {
   keys: KeyStatus[];
-  /** Secrets that no key of the environment opens, up to a hundred. */
+  /** Secrets that no key of the environment can open, at most 100. */
   unreadable_secrets: { slug: string; name: string; key: string }[];
 };
 
-/** Lists the keys and counts what each has sealed. Reads every sealed value of the database, and opens none. */
+/**
+ * Lists the keys and counts the values that each has sealed. Reads every sealed value in the database, and opens
+ * none.
+ */
 export async function masterKeyStatus({ store: { db }, masters }: KeyOperator): Promise<MasterKeyStatus> {
   const ring = new Map(masters.map((master) => [identityOf(master).id, master]));
   const known = await listKnownKeys(db);
@@ -77,25 +80,25 @@ async function unreadableSecrets(db: Db, own: readonly string[]): Promise<Master
   return secrets.map(({ slug, name, keyId }) => ({ slug, name, key: keyId }));
 }
 
-/** @throws AppError invalid when the environment has no master key */
+/** @throws AppError invalid if the environment has no master key */
 export function needKeys({ masters, config }: KeyOperator): readonly [Buffer, ...Buffer[]] {
   const [first, ...others] = masters;
   if (first) return [first, ...others];
   throw new AppError(
     'invalid',
-    `there is no master key: set MASTER_KEY or MASTER_KEY_FILE as for the service, or DATA_DIR to the folder with master.key (now ${config.dataDir})`,
+    `there is no master key: set MASTER_KEY or MASTER_KEY_FILE as for the service, or set DATA_DIR to the folder with master.key (currently ${config.dataDir})`,
   );
 }
 
-/** What the master keys of an environment open of a database. */
+/** Values of a database that the master keys of an environment can open. */
 export type SealedReport = {
-  /** The keys that values are sealed with, and whether this environment has them. */
+  /** Keys that values are sealed with, and whether this environment has them. */
   keys: { id: string; in_ring: boolean; rows: { [table: string]: number } }[];
-  /** Whether there is a key here to try the values with. */
+  /** True if there is a key here to try the values with. */
   tried: boolean;
-  /** Number of values that no key here opens, by table: their key is missing, or they were changed. */
+  /** Number of values that no key here can open, by table. Their key is missing, or they were changed. */
   unreadable: { [table: string]: number };
-  /** Which of them are secrets of servers that need a missing key, up to a hundred. */
+  /** Unreadable secrets of servers that need a missing key, at most 100. */
   unreadable_secrets: MasterKeyStatus['unreadable_secrets'];
 };
 

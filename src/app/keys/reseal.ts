@@ -28,22 +28,22 @@ import { type KeyOperator, needKeys } from './master-keys.ts';
 
 export type Resealed = {
   sealing_key: string;
-  /** Number of values that were resealed, by table. */
+  /** Number of resealed values, by table. */
   resealed: { [table: string]: number };
-  /** Values still sealed with other keys: the environment lacks the key, or a process still seals with it. */
+  /** Values that are still sealed with other keys: the environment lacks the key, or a process still seals with it. */
   left: { key: string; table: string; rows: number; in_ring: boolean }[];
-  /** Keys with which nothing is sealed any more. */
+  /** Keys that no value is sealed with anymore. */
   unused_keys: string[];
 };
 
 const rowsAtOnce = 100;
-/** Pause between two batches, so that other writers get their turn. */
+/** Pause between two batches, so that other writers can proceed. */
 const pauseMs = 20;
 
 /**
- * Reseals everything with the first key of the environment, in small transactions, also while the service runs. An
- * interrupted run keeps its progress.
- * @throws AppError conflict when a process that serves does not seal with that key yet
+ * Reseals all values with the first key of the environment, in small transactions. The service may be running. An
+ * interrupted run preserves its progress.
+ * @throws AppError conflict if a serving process does not seal with that key yet
  */
 export async function reseal(operator: KeyOperator): Promise<Resealed> {
   const { store, config } = operator;
@@ -85,21 +85,22 @@ async function retireUnused({ store }: KeyOperator, keyring: Keyring, left: read
 }
 
 /**
- * Refuses unless every serving process already seals with the first key: otherwise it could not read resealed values, or
- * would seal with the old key again. Returns the function that releases the lock of a SQLite file.
+ * Rejects resealing unless every serving process already seals with the first key. Otherwise, a process could not
+ * read resealed values, or would seal with the old key again. Returns the function that releases the lock of a SQLite
+ * file.
  */
 async function refuseTooEarly({ store }: KeyOperator, keyring: Keyring, file: string): Promise<() => void> {
   const [first] = keyring.keyIds;
   const tooEarly = (who: string) =>
     new AppError(
       'conflict',
-      `${who} does not seal with the key ${first} yet, which is the first of MASTER_KEY here; start every process with it in front (new,old) before you reseal`,
+      `${who} does not seal with the key ${first} yet, which is the first key of MASTER_KEY here; start every process with this key first (new,old) before you reseal`,
     );
   if (store.engine === 'postgres') {
     const behind = (await keysOfProcesses(store.db, store.time.now())).filter(
       ({ masterKeys }) => masterKeys[0] !== first,
     );
-    if (behind[0]) throw tooEarly(`a process that serves on ${behind[0].host}`);
+    if (behind[0]) throw tooEarly(`a serving process on ${behind[0].host}`);
     return () => undefined;
   }
   if (sealingKeyOf(await listKnownKeys(store.db))?.id === first) return () => undefined;
@@ -113,18 +114,18 @@ async function refuseTooEarly({ store }: KeyOperator, keyring: Keyring, file: st
 
 /**
  * Discards the values that are sealed with a lost key.
- * @throws AppError conflict for a key that the environment or a process has, notFound for one that seals nothing
+ * @throws AppError conflict if the environment or a process has the key, notFound if nothing is sealed with it
  */
 export async function discard(operator: KeyOperator, keyId: string): Promise<{ [table: string]: number }> {
   const { store, masters } = operator;
   if (masters.some((master) => identityOf(master).id === keyId))
-    throw new AppError('conflict', `the key ${keyId} is in MASTER_KEY, so nothing of it is lost; leave --discard out`);
+    throw new AppError('conflict', `the key ${keyId} is in MASTER_KEY, so it is not lost; remove --discard`);
   const uses = (await countSealed(store.db)).filter((use) => use.keyId === keyId);
   const isKnown = (await listKnownKeys(store.db)).some(({ id }) => id === keyId);
   if (uses.length === 0 && !isKnown)
     throw new AppError(
       'notFound',
-      `nothing is sealed with the key ${keyId}; "${programName} master-key status" shows the keys`,
+      `no value is sealed with the key ${keyId}; run "${programName} master-key status" to list the keys`,
     );
   const release = await refuseWhileInUse(operator, keyId);
   try {
@@ -134,7 +135,9 @@ export async function discard(operator: KeyOperator, keyId: string): Promise<{ [
   }
 }
 
-/** Refuses a key that a process still has. Processes on a SQLite file are not listed, so none may be serving from it. */
+/**
+ * Rejects a key that a process still has. Processes on a SQLite file are not listed, so none may be serving from it.
+ */
 async function refuseWhileInUse({ store, config }: KeyOperator, keyId: string): Promise<() => void> {
   if (store.engine === 'sqlite') return lockSqlite(databaseFile(config)).release;
   const owner = (await keysOfProcesses(store.db, store.time.now())).find(({ masterKeys }) =>
@@ -143,6 +146,6 @@ async function refuseWhileInUse({ store, config }: KeyOperator, keyId: string): 
   if (!owner) return () => undefined;
   throw new AppError(
     'conflict',
-    `a process that serves on ${owner.host} has the key ${keyId}, so it is not lost; take it from there`,
+    `a serving process on ${owner.host} has the key ${keyId}, so it is not lost; copy the key from that process`,
   );
 }

@@ -1,6 +1,6 @@
-/** Delay of the event loop, which measures the overload of a process. */
+/** Event loop delay, which measures the overload of a process. */
 export type LoopLag = {
-  /** The lesser of the last two measurements in ms, because a single long pause is no overload. 0 before the start. */
+  /** The lesser of the last two measurements in ms, because a single long pause is not overload. 0 before the start. */
   readonly ms: number;
   start(): void;
   stop(): void;
@@ -8,7 +8,7 @@ export type LoopLag = {
 
 const intervalMs = 100;
 
-/** `clock` is monotonic, in ms. */
+/** @param clock monotonic, in ms */
 export function createLoopLag(clock: () => number): LoopLag {
   let before = 0;
   let timer: NodeJS.Timeout | undefined;

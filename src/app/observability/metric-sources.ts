@@ -32,11 +32,11 @@ export type Watched = {
   faults: Database['faults'];
   connections?: Database['connections'];
   time: Store['time'];
-  /** Requests since the start that were refused by the limit of their address. */
+  /** Requests since the start that were rejected by the limit of their address. */
   limitedByAddress: () => number;
 };
 
-/** Metrics of the values that other modules keep. */
+/** Returns metrics whose values are held by other modules. */
 export function metricSources(watched: Watched): Source[] {
   return [
     ...outboundSources(watched),
@@ -53,13 +53,13 @@ function answerSources({ rests, files }: Watched): Source[] {
   return [
     counter(
       'toolhost_long_answers_total',
-      'Answers that were cut (rest kept, or lost to a fault) and reads of their rests (read, or missing).',
+      'Truncated results (remainder stored, or lost to an error) and reads of their remainders (read, or missing).',
       rests.counts,
       { label: 'event' },
     ),
     counter(
       'toolhost_files_total',
-      'Large files of answers (kept, full: no space in the workspace, or lost to a fault), requests for them (served, cut off, or missing) and their uploads.',
+      'Large files in results (stored, full: no space in the workspace, or lost to an error), requests for them (served, cut off, or missing), and their uploads.',
       files.counts,
       { label: 'event' },
     ),
@@ -68,7 +68,7 @@ function answerSources({ rests, files }: Watched): Source[] {
 
 function outboundSources({ http }: Watched): Source[] {
   return [
-    gauge('toolhost_outbound_pools', 'Pools of connections to upstreams and providers.', http.poolCount),
+    gauge('toolhost_outbound_pools', 'Connection pools to upstreams and providers.', http.poolCount),
     gauge(
       'toolhost_outbound_connections',
       'Open connections to upstreams and providers.',
@@ -76,7 +76,7 @@ function outboundSources({ http }: Watched): Source[] {
     ),
     gauge(
       'toolhost_outbound_requests',
-      'Requests to upstreams and providers: under way, and waiting for a connection.',
+      'Requests to upstreams and providers: running, and waiting for a connection.',
       () => {
         const { running, waiting } = http.load();
         return { running, waiting };
@@ -85,7 +85,7 @@ function outboundSources({ http }: Watched): Source[] {
     ),
     counter(
       'toolhost_outbound_unasked_total',
-      'Connections that were closed because an upstream sent bytes that no request asked for.',
+      'Connections that were closed because an upstream sent unsolicited bytes.',
       () => http.load().unasked,
     ),
   ];
@@ -95,12 +95,12 @@ function limitSources({ limits, circuits, limitedByAddress }: Watched): Source[]
   return [
     counter(
       'toolhost_address_limit_refusals_total',
-      'Requests that were not let in and answered with 429, because too many of their address were refused before.',
+      'Requests that were rejected with 429, because too many earlier requests from their address were rejected.',
       limitedByAddress,
     ),
     gauge(
       'toolhost_calls_in_progress',
-      'Tool calls that run, and that wait for a slot under the limits.',
+      'Tool calls: running, and waiting for a slot under the limits.',
       () => {
         const { running, waiting } = limits.snapshot();
         return { running, waiting };
@@ -109,13 +109,13 @@ function limitSources({ limits, circuits, limitedByAddress }: Watched): Source[]
     ),
     counter(
       'toolhost_limit_refusals_total',
-      'Tool calls that were refused, by the limit that refused them.',
+      'Tool calls that were rejected, by the limit that rejected them.',
       () => limits.snapshot().refused,
       { label: 'limit' },
     ),
     gauge(
       'toolhost_circuit_breakers',
-      'Circuit breakers that are not closed; each stands for one upstream of one workspace.',
+      'Circuit breakers that are not closed. There is one for each upstream of a workspace.',
       () => {
         const { open, halfOpen } = circuits.snapshot();
         return { open, half_open: halfOpen };
@@ -130,11 +130,11 @@ function cacheSources({ caches: { servers, keys }, logins: { grants } }: Watched
   const eachCache = (of: 'entries' | 'hits' | 'misses') => () =>
     Object.fromEntries(Object.entries(caches()).map(([cache, counts]) => [cache, counts[of]]));
   return [
-    gauge('toolhost_cache_entries', 'What is remembered of the database.', eachCache('entries'), { label: 'cache' }),
-    counter('toolhost_cache_hits_total', 'Look-ups that were answered from memory.', eachCache('hits'), {
+    gauge('toolhost_cache_entries', 'Cached database values.', eachCache('entries'), { label: 'cache' }),
+    counter('toolhost_cache_hits_total', 'Cache reads that were served from memory.', eachCache('hits'), {
       label: 'cache',
     }),
-    counter('toolhost_cache_misses_total', 'Look-ups that needed the database.', eachCache('misses'), {
+    counter('toolhost_cache_misses_total', 'Cache reads that required a database query.', eachCache('misses'), {
       label: 'cache',
     }),
   ];
@@ -146,31 +146,28 @@ function storeSources({ caches, time, callLog, readiness, presence, faults, conn
     gauge('toolhost_call_records_waiting', 'Call records that are not written yet.', callLog.waiting),
     gauge(
       'toolhost_database_up',
-      '1 while the database answers the look for changes that is made every second.',
+      '1 while the database responds to the poll for changes that runs every second.',
       () => Number(changes.state().isUp),
       { merge: 'min' },
     ),
-    counter(
-      'toolhost_store_faults_total',
-      'Statements that the database did not carry out, by what was wrong.',
-      () => faults,
-      { label: 'class' },
-    ),
+    counter('toolhost_store_faults_total', 'Statements that failed in the database, by class of error.', () => faults, {
+      label: 'class',
+    }),
     gauge(
       'toolhost_database_connections',
-      'With PostgreSQL, the connections of calls and operations (at most DATABASE_POOL), used and idle, and what waits for one.',
+      'With PostgreSQL, the connections of calls and operations (at most DATABASE_POOL): used, idle, and requests waiting for one.',
       () => connections?.() ?? {},
       { label: 'state' },
     ),
     gauge(
       'toolhost_changes_age_seconds',
-      'How long ago the last look for changes succeeded; what is remembered serves for 60 s.',
+      'Time since the last successful poll for changes. Cached values are used for up to 60 s.',
       () => changes.state().ageMs / 1000,
       { merge: 'max' },
     ),
     gauge(
       'toolhost_clock_skew_seconds',
-      'How far the clock of this process is from the time of the database; on PostgreSQL it is not ready above 5 s while most other processes agree with the database.',
+      'Difference between the clock of this process and the database clock. On PostgreSQL, the process is not ready above 5 s while most other processes agree with the database.',
       () => Math.abs(time.skewMs()) / 1000,
       { merge: 'max' },
     ),
@@ -188,7 +185,7 @@ function reportSources({ gates: { report } }: Watched): Source[] {
   return [
     gauge(
       'toolhost_reports',
-      'Lists, statistics and exports: under way, and waiting for their turn.',
+      'Lists, statistics, and exports: running, and waiting in the queue.',
       () => {
         const { running, waiting } = report.counts();
         return { running, waiting };
@@ -197,21 +194,21 @@ function reportSources({ gates: { report } }: Watched): Source[] {
     ),
     counter(
       'toolhost_report_refusals_total',
-      'Lists, statistics and exports that were refused because their workspace asks for too many.',
+      'Lists, statistics, and exports that were rejected because their workspace requested too many.',
       () => report.counts().refused,
     ),
   ];
 }
 
-/** Metrics of what all processes share in the database; without values while it does not answer. */
+/** Returns metrics of the state that all processes share in the database; without values while it is unavailable. */
 export async function storedMetrics({ db }: Pick<Database, 'db'>): Promise<Metric[]> {
-  // That it does not answer is another metric, and in the log.
+  // Another metric and the log report that the database is unavailable.
   const done = await lastDone(db).catch(() => []);
   const values = Object.fromEntries(done.map(({ name, done_at }) => [name, done_at / 1000]));
   return [
     gauge(
       'toolhost_work_done_timestamp_seconds',
-      'When work that one process does for all was last done to its end: deleting old rows (upkeep), looking at watched descriptions, and the command backup.',
+      'Time when work that one process does for all was last completed: deleting old rows (upkeep), checking watched descriptions, and the command backup.',
       () => values,
       { label: 'work', merge: 'max' },
     )(),

@@ -22,7 +22,7 @@ import type { Tracing } from '../../telemetry/tracing.ts';
 import { version } from '../../version.ts';
 import type { FullConfig } from '../full-config.ts';
 
-/** Metrics and traces. The other modules report events through plain functions and import nothing of telemetry. */
+/** Metrics and traces. The other modules report events through plain functions and import nothing from telemetry. */
 export type Observability = {
   ofCalls: { observe: ObserveCall; trace: TraceCall | undefined };
   ofMcpListener: { onAnswered: (posted: unknown, status: number) => void; onRefused: (refusal: Refusal) => void };
@@ -30,13 +30,13 @@ export type Observability = {
   onBlocked: (of: BlockedClass) => void;
   onLoginEvent: (event: LoginEvent) => void;
   onGivenUp: OnGivenUp;
-  /** Counts call records that were dropped. */
+  /** Counts dropped call records. */
   onDropped: (rows: number) => void;
-  /** Adds metrics whose values other modules keep, and those that are stored, which are the same in all processes. */
+  /** Adds metrics whose values are held by other modules, and stored metrics, which are the same in all processes. */
   watch(sources: readonly Source[], stored: () => Promise<Metric[]>): void;
-  /** All metrics of this process. */
+  /** Returns all metrics of this process. */
   read(): Metric[];
-  /** Sends the spans that are still waiting. Never throws. */
+  /** Sends the pending spans. Never throws. */
   stop(): Promise<void>;
 };
 
@@ -56,7 +56,7 @@ export async function startObservability(
   let dropped = 0;
   const lost = counter(
     'toolhost_call_records_dropped_total',
-    'Call records that were given up because the database did not take them.',
+    'Call records that were dropped because the database could not store them.',
     () => dropped,
   );
   const sources: Source[] = [...processSources, lost];
@@ -71,7 +71,7 @@ export async function startObservability(
   const metrics = createMetricsEndpoint({
     isOpenOnLoopback: config.mode === 'local',
     token: metricsToken,
-    // A scrape reaches one worker, and must return the metrics of all.
+    // A scrape reaches one worker, and must return the metrics of all workers.
     text: async () => {
       const own = mergeMetrics((await config.siblings?.metrics()) ?? [read()]);
       return metricsText([...own, ...(await readStored())]);
@@ -103,28 +103,28 @@ function createCounters() {
   return {
     refused: createCounter(
       'toolhost_authentication_refusals_total',
-      'Requests without a credential that is good for them, by what was wrong.',
+      'Requests without a valid credential, by reason.',
       { kind: refusals },
     ),
     blocked: createCounter(
       'toolhost_blocked_addresses_total',
-      'Connections that the address guard refused, by class of address.',
+      'Connections that the address guard rejected, by class of address.',
       { class: blockedClasses },
     ),
     logins: createCounter(
       'toolhost_logins_total',
-      'Logins through the OAuth proxy and refreshes at the providers, by what happened.',
+      'Logins through the OAuth proxy and refreshes at the providers, by event.',
       { event: loginEvents },
     ),
     givenUp: createCounter(
       'toolhost_given_up_total',
-      'What was ended or refused so that others have room, or because its client is too slow: connections, bodies that arrive, answers that are not read, work that needs memory, and operations that wait.',
+      'Load that was shed to leave capacity for others, or because its client is too slow: connections, incoming bodies, unread responses, work that needs memory, and queued operations.',
       { what: givenUpKinds },
     ),
   };
 }
 
-/** Starts traces to the operator's collector. Without one it loads no code and returns undefined. */
+/** Starts traces to the operator's collector. Without a collector, it loads no code and returns undefined. */
 async function startTraces(endpoint: string | undefined, log: Log): Promise<Tracing | undefined> {
   if (endpoint === undefined) return undefined;
   const { startTracing } = await import('../../telemetry/tracing.ts');
@@ -133,8 +133,9 @@ async function startTraces(endpoint: string | undefined, log: Log): Promise<Trac
     version,
     env: process.env,
     onCollector(state, cause) {
-      if (state === 'failing') log.warn({ cause }, 'the trace collector does not take spans; calls go on without it');
-      else log.info('the trace collector takes spans again');
+      if (state === 'failing')
+        log.warn({ cause }, 'the trace collector does not accept spans; calls continue without it');
+      else log.info('the trace collector accepts spans again');
     },
   });
 }

@@ -24,15 +24,12 @@ type Outcome = Output<'callTool'>;
 
 export function addCall(program: Command): void {
   addArguments(program.command('call'))
-    .description('call a tool of a hosted server, to try it out; the upstream request is really sent')
-    .option(
-      '--token <token>',
-      "token of the upstream, for servers that forward their caller's (default: TOOLHOST_TOKEN)",
-    )
+    .description('call a tool of a hosted server; the upstream request is actually sent')
+    .option('--token <token>', "upstream token, for servers that forward the caller's token (default: TOOLHOST_TOKEN)")
     .addHelpText(
       'after',
       `
-Exits with 1 when the tool reports an error.
+Exits with 1 if the tool reports an error.
 
 Examples:
   toolhost call weather forecast --arg city=Oslo --arg days=3
@@ -45,8 +42,8 @@ Examples:
 
 export function addPreview(program: Command): void {
   addArguments(program.command('preview'))
-    .description('show the upstream request of a tool call, credentials masked; nothing is sent')
-    .option('--curl', 'show it as a command line of curl')
+    .description('show the upstream request of a tool call without sending it; credentials are masked')
+    .option('--curl', 'show it as a curl command')
     .addHelpText(
       'after',
       `
@@ -57,17 +54,17 @@ Examples:
     .action(preview);
 }
 
-/** The arguments and options for a tool, its arguments, and the view that has it. */
+/** Adds the arguments and options that select a tool, its view, and its arguments. */
 function addArguments(command: Command): Command {
   return addConnectionOptions(command)
     .argument('<slug>', 'slug of the server')
     .argument('<tool>', 'name of the tool')
-    .option('--arg <name=value>', 'an argument of the tool; may be repeated', collectNamed())
-    .option('--args <json>', 'arguments as one JSON object; --arg overrules it', jsonArguments)
-    .option('--view <view>', 'name of a view of the server: the tool as agents get it there');
+    .option('--arg <name=value>', 'tool argument; repeatable', collectNamed())
+    .option('--args <json>', 'tool arguments as one JSON object; --arg takes precedence', jsonArguments)
+    .option('--view <view>', 'name of a view of the server, to use the tool as the view exposes it');
 }
 
-/** Reads a JSON object. @throws InvalidArgumentError, which says what is allowed */
+/** Parses a JSON object. @throws InvalidArgumentError with the allowed form */
 export function jsonArguments(text: string): Fields {
   let value: unknown;
   try {
@@ -101,7 +98,7 @@ async function run(client: RestClient, input: Input<'callTool'>): Promise<Outcom
     if (!(error instanceof AppError) || !error.problems.some(({ path }) => path === 'token')) throw error;
     throw new AppError(
       error.kind,
-      'the server forwards the token of its caller; give one with --token or TOOLHOST_TOKEN',
+      'the server forwards the token of its caller. Pass one with --token or TOOLHOST_TOKEN',
     );
   }
 }
@@ -116,7 +113,7 @@ function blockText(block: ContentBlock): string {
   return binaryText(block.type, block.mimeType, block.data);
 }
 
-/** JSON as a person at a terminal reads it. Programs, and what is no JSON, get the text as it came. */
+/** Indents JSON at a terminal. Piped output and text that is not JSON stay unchanged. */
 function readable(text: string): string {
   if (!process.stdout.isTTY || !/^\s*[{[]/.test(text)) return text;
   try {
@@ -141,7 +138,10 @@ async function preview(slug: string, tool: string, options: Options): Promise<vo
   print([...head, ...(body === undefined ? [] : ['', body])].join('\n'));
 }
 
-/** The call that is meant, its texts converted as the tool's schema says. @throws AppError for an unknown tool */
+/**
+ * Builds the input of a call, with arguments converted according to the tool's schema.
+ * @throws AppError for an unknown tool
+ */
 async function calledWith(
   client: RestClient,
   { slug, tool }: { slug: string; tool: string },
@@ -152,7 +152,10 @@ async function calledWith(
   return { slug, tool, ...(view !== undefined && { view }), arguments: given };
 }
 
-/** The tool's input schema; none for a key that may call but not read. @throws AppError for an unknown tool */
+/**
+ * Reads the properties of the tool's input schema; none for a key without read access.
+ * @throws AppError for an unknown tool
+ */
 async function propertiesOf(client: RestClient, slug: string, tool: string): Promise<Fields> {
   const config = await readConfig(client, slug);
   if (!config) return {};
@@ -175,8 +178,8 @@ async function readConfig(client: RestClient, slug: string): Promise<OneServer['
 type Definition = { type?: unknown; items?: unknown };
 
 /**
- * Converts texts to values. Where the schema wants something other than text, a text is parsed as JSON. A text that is
- * not valid JSON stays text, so that the service reports what it allows. A repeated argument becomes an array.
+ * Converts argument strings to values. If the schema requires something other than a string, the string is parsed as
+ * JSON. Invalid JSON stays a string, so that the service reports what it allows. A repeated argument becomes an array.
  */
 function typedArguments(texts: readonly NamedText[], properties: Fields): Fields {
   const grouped = Map.groupBy(texts, ([name]) => name);

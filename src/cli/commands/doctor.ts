@@ -25,23 +25,23 @@ export function addDoctor(program: Command): void {
   program
     .command('doctor')
     .description(
-      'examine any MCP server as Claude, ChatGPT, Cursor and others use it; exits with 1 when one would fail',
+      'check any MCP server the way Claude, ChatGPT, Cursor, and other clients use it; exits with 1 on a problem',
     )
-    .argument('<url>', 'address of the server, as people give it to their client')
-    .option('--token <token>', 'token or API key of the server (default: TOOLHOST_TOKEN)')
-    .option('--login', 'log in in the browser, where the server has a login, to examine what follows it')
-    .option('--no-browser', 'with --login: open no browser; the address that the login leads to can be pasted here')
-    .option('--no-register', 'register no client; without that a login is not examined')
-    .option('--call <tool>', 'call this tool once; one that is not marked as read-only only after a question')
-    .option('--args <json>', 'arguments of the call, a JSON object', jsonArguments)
-    .option('--yes', 'with --call: do not ask, whatever the tool may change')
-    .option('--timeout <seconds>', 'for each answer', wholeUpTo(300), 10)
+    .argument('<url>', 'URL of the MCP server, as configured in clients')
+    .option('--token <token>', 'token or API key for the server (default: TOOLHOST_TOKEN)')
+    .option('--login', 'log in with the browser if the server has a login, to check what follows it')
+    .option('--no-browser', 'with --login: do not open a browser; paste the URL that the login redirects to')
+    .option('--no-register', 'do not register a client; the login is then not checked')
+    .option('--call <tool>', 'call this tool once; asks first unless the tool is marked as read-only')
+    .option('--args <json>', 'arguments of the call as a JSON object', jsonArguments)
+    .option('--yes', 'with --call: do not ask, even if the tool may change something')
+    .option('--timeout <seconds>', 'timeout of each request', wholeUpTo(300), 10)
     .addOption(jsonOption())
     .addHelpText(
       'after',
       `
-Without --login no login is finished, and without --call no tool is called. Registering leaves a few clients behind
-at some servers. A login of --login is ended again where the server offers that.
+Without --login, no login is completed, and without --call, no tool is called. On some servers, the check leaves a few
+registered clients behind. A login made with --login is revoked at the end if the server supports it.
 
 Examples:
   toolhost doctor https://mcp.example.com/mcp
@@ -53,7 +53,7 @@ Examples:
 
 async function doctor(url: string, options: Options): Promise<void> {
   if (options.args && options.call === undefined)
-    throw new AppError('invalid', '--args are the arguments of a call; name the tool with --call');
+    throw new AppError('invalid', '--args are the arguments of a call. Name the tool with --call');
   const [{ examine }, { clientVerdicts }, { createWebClient }] = await Promise.all([
     import('../../doctor/examine.ts'),
     import('../../doctor/checks.ts'),
@@ -105,7 +105,7 @@ function callOf({ call: tool, args = {}, yes }: Options): CallToTry | undefined 
   return { tool, arguments: args, mayChange };
 }
 
-/** A login that could be pasted has taken the input of the terminal. */
+/** Returns true if a prompt is possible. A login that accepts a pasted URL has closed standard input. */
 const canAsk = () => process.stdin.isTTY && !process.stdin.destroyed;
 
 const marks: Record<Check['status'], string> = { ok: 'ok     ', warning: 'warning', problem: 'PROBLEM' };
@@ -120,5 +120,5 @@ function report(checks: readonly Check[], clients: readonly ClientVerdict[]): vo
   }
   const ids = new Set(checks.map(({ id }) => id));
   if (!ids.has('challenge') || ids.has('handshake') || ids.has('token') || ids.has('login')) return;
-  note('\nOnly what comes before a login was examined; --login or --token examine the rest, too.');
+  note('\nOnly the steps before the login were checked. Use --login or --token to check the others, too.');
 }

@@ -5,26 +5,30 @@ export type Following<Item> = {
   read: ReadRecords<Item>;
   /** Shows records, oldest first. */
   show: (records: readonly Item[]) => void;
-  /** Epoch ms by the service: those from then on are shown first; otherwise the last `first` ones. */
+  /** Start time in epoch ms, by the service's clock. If undefined, the last `first` records are shown first. */
   since: number | undefined;
   first: number;
-  /** Time of the service in epoch ms. */
+  /** Current time of the service in epoch ms. */
   now: number;
   wait: (ms: number) => Promise<void>;
   note: (text: string) => void;
 };
 
 /**
- * A record is written when its call ends, and is listed at the time when the call began, so new ones appear among older
- * ones. This is longer than any call takes, its waiting and its writing included.
+ * Time window in which new records can appear. A record is written when its call ends but is listed by the time when
+ * the call began, so new records appear among older ones. The window is longer than any call, including queueing and
+ * writing.
  */
 const windowMs = 180_000;
 const pauseMs = 1000;
 const longestPauseMs = 30_000;
-/** Every so many polls the whole window is read; the others end at the first page without a new record. */
+/** Number of polls after which the whole window is read. Other polls end at the first page without a new record. */
 const wholeEvery = 10;
 
-/** Shows the records that there are, and then each new one once, until the process ends. @throws AppError when refused */
+/**
+ * Shows the existing records, then each new one once, until the process ends.
+ * @throws AppError if the service refuses
+ */
 export async function followRecords<Item extends Dated>(following: Following<Item>): Promise<never> {
   const { read, show, since, first, now, wait } = following;
   const seen = new Map<string, number>();
@@ -65,7 +69,7 @@ export async function followRecords<Item extends Dated>(following: Following<Ite
   }
 }
 
-/** Repeats a poll while the service is away or asks for patience. @throws AppError for every other refusal */
+/** Retries a poll while the service is unavailable or rate-limits it. @throws AppError for any other failure */
 async function patiently<Result>(
   poll: () => Promise<Result>,
   { wait, note }: Pick<Following<never>, 'wait' | 'note'>,
@@ -76,13 +80,13 @@ async function patiently<Result>(
     } catch (error) {
       const isPassing = error instanceof AppError && (error.kind === 'unavailable' || error.kind === 'tooMany');
       if (!isPassing) throw error;
-      if (pause === pauseMs) note(`${error.message}; trying again until it answers`);
+      if (pause === pauseMs) note(`${error.message}; retrying until it responds`);
       await wait(pause);
     }
   }
 }
 
-/** A record of a list that is ordered newest first. */
+/** Record of a list that is sorted newest first. */
 export type Dated = { id: string; at: string };
 
 /** Reads one page. `since` is in epoch ms. */
@@ -90,7 +94,7 @@ export type ReadRecords<Item> = (
   wanted: { since?: number | undefined } & Parameters<ReadPage<Item>>[0],
 ) => Promise<ListPage<Item>>;
 
-/** The newest records, newest first, and the cursor of those before them. @throws AppError as `pagesOf` */
+/** Reads the newest records, newest first, and the cursor to older ones. @throws AppError as `pagesOf` does */
 export async function newestRecords<Item extends Dated>(
   read: ReadRecords<Item>,
   most: number,

@@ -10,16 +10,19 @@ import { userAgentOf } from '../../version.ts';
 import { whyNoAnswer } from '../connection/rest-client.ts';
 import { readTextFile } from '../files/server-files.ts';
 
-/** A document to import, and the address that it came from. */
+/** Document to import, and the URL that it was fetched from. */
 export type ImportSource = { text: string; url: string | undefined };
 
-/** Header fields for fetching, by their names. */
+/** Request headers for fetching, by name. */
 type Fields = Readonly<Record<string, string>>;
 
 const fetchMs = 30_000;
 const mostBytes = 32 * 1024 * 1024;
 
-/** Reads a file, standard input (`-`), or an address that the person at this machine chose, with the files that it refers to. @throws AppError */
+/**
+ * Reads a file, standard input (`-`), or a URL that the user chose, including the files it refers to.
+ * @throws AppError
+ */
 export async function readImportSource(from: string, headers?: Fields): Promise<ImportSource> {
   if (/^https?:\/\//i.test(from)) {
     const ownOf = (url: string) => (new URL(url).origin === new URL(from).origin ? headers : undefined);
@@ -27,7 +30,7 @@ export async function readImportSource(from: string, headers?: Fields): Promise<
     const read = async (file: string) => (await fetchText(file, ownOf(url))).text;
     return { text: await withFiles(text, url, read), url: named };
   }
-  if (headers) throw new AppError('invalid', `--header is for fetching an address, and ${from} is none`);
+  if (headers) throw new AppError('invalid', `--header only applies to a URL, and ${from} is not one`);
   if (from === '-') return { text: documentText(await buffer(process.stdin)), url: undefined };
   const text = await readTextFile(from);
   const base = await realpath(from);
@@ -35,7 +38,7 @@ export async function readImportSource(from: string, headers?: Fields): Promise<
   return { text: await withFiles(text, pathToFileURL(base).href, read), url: undefined };
 }
 
-/** Fetches a document. Of a page it follows the address of the description that the page shows. @throws AppError */
+/** Fetches a document. If it is a web page that shows an API description, fetches that description. @throws AppError */
 async function followPages(from: string, read: (address: string) => Promise<{ text: string; url: string }>) {
   const { mayBePage, maxPageSteps, readPageStep } = await import('../../import/document/page.ts');
   let main = { ...(await read(from)), named: from };
@@ -48,19 +51,19 @@ async function followPages(from: string, read: (address: string) => Promise<{ te
   return main;
 }
 
-/** A header as curl takes it: `Name: value`. */
+/** Collects a header in the form that curl accepts: `Name: value`. */
 export function collectHeader(text: string, before: Fields = {}): Fields {
   const [, name = '', value = ''] = /^([^:]*):\s*(.*)$/s.exec(text) ?? [];
   const problem =
     headerNameProblem(name.trim()) ??
-    (isHeaderValue(value) && value !== '' ? undefined : 'it has no value on one line');
+    (isHeaderValue(value) && value !== '' ? undefined : 'it needs a value on one line');
   // The value may be a credential, so it is not repeated.
   if (problem !== undefined)
     throw new AppError('invalid', `--header ${name.trim() || '…'}: ${problem}; write: --header 'Name: value'`);
   return { ...before, [name.trim()]: value };
 }
 
-/** Makes one document of a description in several files. A file that cannot be read is a finding. */
+/** Bundles a description in several files into one document. A file that cannot be read becomes a finding. */
 async function withFiles(text: string, base: string, read: (address: string) => Promise<string>): Promise<string> {
   const { bundle, mayHaveFiles } = await import('../../import/bundle.ts');
   if (!mayHaveFiles(text)) return text;
@@ -80,17 +83,17 @@ function problemOf(error: unknown): DescriptionFile {
   throw error;
 }
 
-/** The path of a file, which no link may lead out of the folder. @throws AppError */
+/** Resolves a file inside the folder. Rejects links out of it. @throws AppError */
 async function pathBelow(folder: string, address: string): Promise<string> {
   const path = fileURLToPath(address);
   const real = await realpath(path).catch(() => path);
   if (real.startsWith(folder + sep)) return real;
-  throw new AppError('invalid', `${path}: is outside of the folder of the description`);
+  throw new AppError('invalid', `${path}: is outside the folder of the description`);
 }
 
 async function fetchText(from: string, headers: Fields = {}): Promise<{ text: string; url: string }> {
   const usual = { Accept: 'application/json, application/yaml, text/yaml, */*;q=0.5', 'User-Agent': userAgentOf() };
-  // fetch would send each of these headers but Authorization to another origin too.
+  // Redirects are followed here, because fetch would send all of these headers except Authorization to another origin.
   let url = from;
   for (let redirects = 0; redirects <= 5; redirects++) {
     const sent = new Headers(usual);
@@ -116,16 +119,16 @@ async function textOf(response: Response, url: string): Promise<string> {
   if (response.status === 401 || response.status === 403) {
     throw new AppError(
       'invalid',
-      `${url} answered HTTP ${response.status}; give a credential with --header 'Authorization: Bearer …'`,
+      `${url} responded with HTTP ${response.status}. Pass a credential with --header 'Authorization: Bearer …'`,
     );
   }
-  if (!response.ok || !response.body) throw new AppError('invalid', `${url} answered HTTP ${response.status}`);
+  if (!response.ok || !response.body) throw new AppError('invalid', `${url} responded with HTTP ${response.status}`);
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
     for await (const chunk of response.body) {
       size += chunk.length;
-      if (size > mostBytes) throw new AppError('tooLarge', `${url} has more than ${mostBytes / 1024 / 1024} MB`);
+      if (size > mostBytes) throw new AppError('tooLarge', `${url} is larger than ${mostBytes / 1024 / 1024} MB`);
       chunks.push(chunk);
     }
   } catch (error) {

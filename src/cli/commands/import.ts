@@ -37,40 +37,46 @@ type Options = ConnectionOptions &
 export function addImport(program: Command): void {
   addConnectionOptions(program.command('import'))
     .description(
-      'create a server from an API description: OpenAPI or Swagger, a Postman, Insomnia or Bruno collection, an .http file, curl commands, fetch calls or HAR',
+      'create a server from an API description: OpenAPI or Swagger, a Postman, Insomnia, or Bruno collection, an .http file, curl commands, fetch calls, or HAR',
     )
     .argument('<file|url>', 'JSON or YAML; - reads standard input')
     .option(
       '--include <what>',
-      'tags, operation ids, "METHOD /path" or /path, with * for any text; \'*\' is all',
+      'tags, operation IDs, "METHOD /path", or /path, with * as wildcard; \'*\' is all; repeatable',
       collectText,
     )
-    .option('--exclude <what>', 'the same, to leave out; both may be given several times', collectText)
-    .option('--for <sentence>', 'what agents should do with it; without --include what fits that is imported')
-    .option('--read-only', 'only operations that read')
-    .option('--deprecated', 'deprecated operations too')
-    .option('--fields', 'keep only the fields of large answers that --list proposes')
-    .option('--server <url>', 'address of the API, instead of the one in the description')
-    .addOption(new Option('--set <name=value>', 'answers to the questions of the plan').argParser(collectAnswer))
+    .option('--exclude <what>', 'operations to exclude, in the same form; repeatable', collectText)
+    .option(
+      '--for <sentence>',
+      'what agents should do with the API; without --include, imports the operations that fit',
+    )
+    .option('--read-only', 'only operations that read data')
+    .option('--deprecated', 'include deprecated operations')
+    .option('--fields', 'keep only the fields of large responses that --list suggests')
+    .option('--server <url>', 'URL of the API, instead of the one in the description')
+    .addOption(
+      new Option('--set <name=value>', 'answer to a question of the plan; repeatable').argParser(collectAnswer),
+    )
     .option(
       '--header <header>',
-      "for a description behind a login: 'Name: value'; may be given several times",
+      "request header for a description behind a login, as 'Name: value'; repeatable",
       collectHeader,
     )
     .option('--name <name>', 'name of the server')
     .option('--slug <slug>', 'slug of the server')
-    .option('--plan', 'print what would be made, and stop')
+    .option('--plan', 'print what would be created, and stop')
     .addOption(new Option('--list <which>', 'print operations one by one').choices(['chosen', 'all', 'problems']))
     .option('--out <file>', 'write the configuration to a file instead of creating the server; - is standard output')
-    .option('--force', 'overwrite that file')
+    .option('--force', 'overwrite the --out file')
     .addHelpText(
       'after',
       `
-Files that the description refers to are read too, below its folder or at its origin.
-The address may be that of a page that shows the description, such as Swagger UI, Redoc or Scalar.
-The service keeps --header sealed, to read the description again.
-Without --include the proposal of the plan is imported: what agents use most, in 40 tools and 10,000 tokens.
-With --plan or --out no service is needed.
+Files that the description refers to are read, too, if they are below its folder or at its origin.
+The URL may be a web page that shows the description, such as Swagger UI, Redoc, or Scalar.
+The service stores --header encrypted, to fetch the description again.
+Without --include, the plan's suggestion is imported: the operations that agents use most, within 40 tools and 10,000
+tokens.
+--plan and --out need no service.
 
 Examples:
   toolhost import openapi.json --plan
@@ -84,7 +90,7 @@ Examples:
 
 async function runImport(from: string, options: Options): Promise<void> {
   const { slug } = options;
-  // Reading and planning may take a minute.
+  // Checked first, because reading and planning may take a minute.
   const problem = slug === undefined ? undefined : slugProblem(slug);
   if (problem !== undefined) throw new AppError('invalid', `--slug ${slug}: ${problem}`);
   const source = await readImportSource(from, options.header);
@@ -124,11 +130,11 @@ async function printPlan(planned: PlannedImport, options: Options): Promise<void
   print(planText(planned));
 }
 
-/** @throws AppError while a question must be answered, and when the file exists */
+/** Writes the configuration to a file. @throws AppError if a required question is unanswered or the file exists */
 async function write(plan: PlannedImport, from: string, options: Options): Promise<void> {
   if (plan.config === undefined || plan.chosen.tools === 0) {
-    const open = plan.tooLarge ?? 'a question must be answered';
-    const why = plan.config === undefined ? open : 'no operation was chosen';
+    const open = plan.tooLarge ?? 'a required question is not answered';
+    const why = plan.config === undefined ? open : 'no operation was selected';
     const required = { ...plan, questions: plan.questions.filter(({ required }) => required) };
     throw new AppError(
       'invalid',
@@ -138,7 +144,7 @@ async function write(plan: PlannedImport, from: string, options: Options): Promi
   const config = parseJson(plan.config);
   const { out = '-' } = options;
   if (out !== '-' && !options.force && lstatSync(out, { throwIfNoEntry: false })) {
-    throw new AppError('conflict', `${out} exists; name another file, or overwrite it with --force`);
+    throw new AppError('conflict', `${out} already exists. Name another file, or overwrite it with --force`);
   }
   const { stringify } = await import('yaml');
   const head = importHead(plan, from).map((line) => `# ${line.replaceAll(/[\p{Cc}\s]+/gu, ' ')}`);
@@ -151,7 +157,7 @@ async function write(plan: PlannedImport, from: string, options: Options): Promi
   const { tools, tokens } = plan.chosen;
   if (out === '-') return;
   if (options.json) printJson({ file: out, tools, tokens });
-  else print(`${out}: ${tools} tools, about ${tokens} tokens; check it with: ${programName} check ${out}`);
+  else print(`${out}: ${tools} tools, about ${tokens} tokens. Check it with: ${programName} check ${out}`);
 }
 
 async function create(source: ImportSource, options: Options): Promise<void> {
@@ -159,7 +165,7 @@ async function create(source: ImportSource, options: Options): Promise<void> {
     const most = megabytes(mostDocumentCharacters);
     throw new AppError(
       'tooLarge',
-      `found ${megabytes(source.text.length)}; the service takes at most ${most} of text. Plan here instead: give --out server.yaml, with --include for a part, and then run: ${programName} apply server.yaml`,
+      `the document has ${megabytes(source.text.length)}; the service accepts at most ${most}. Plan the import on this machine instead: add --out server.yaml (and --include to select operations), then run: ${programName} apply server.yaml`,
     );
   }
   const client = await connect(options);
@@ -192,31 +198,37 @@ type AgainOptions = ConnectionOptions & {
 
 export function addImportAgain(program: Command): void {
   addConnectionOptions(program.command('import-again'))
-    .description('import the API description of a server again: edits stay, other fields follow the description')
+    .description('re-import the API description of a server: your edits stay, other fields follow the description')
     .argument('<slug>', 'slug of the server')
-    .argument('[file|url]', 'the description; that of the last import when left out; - reads standard input')
-    .option('--apply', 'store the result as one new version; without it only what would change is printed')
-    .option('--add <what>', 'operations to add, as for import --include; may be given several times', collectText)
-    .option(
-      '--take <key>',
-      "a conflict in which the description is right; '*' is all; may be given several times",
-      collectText,
-    )
-    .option('--server <url>', 'address of the API, instead of the one in the description')
+    .argument('[file|url]', 'API description (default: that of the last import); - reads standard input')
+    .option('--apply', 'store the result as a new version; without it, only the changes are printed')
+    .option('--add <what>', 'operations to add, in the form of import --include; repeatable', collectText)
+    .option('--take <key>', "resolve a conflict with the description's value; '*' is all; repeatable", collectText)
+    .option('--server <url>', 'URL of the API, instead of the one in the description')
     .option(
       '--header <header>',
-      "for a description behind a login: 'Name: value'; that of the last import when left out",
+      "request header for a description behind a login, as 'Name: value' (default: that of the last import)",
       collectHeader,
     )
-    .option('--set <name=value>', 'answers to questions, besides those of the last import', collectAnswer)
-    .addOption(
-      new Option('--check', 'only note for lists of servers what has changed').conflicts(['apply', 'add', 'take']),
+    .option(
+      '--set <name=value>',
+      'answer to a question, in addition to those of the last import; repeatable',
+      collectAnswer,
     )
-    .addOption(new Option('--watch <how>', 'whether the service does that every day').choices(['daily', 'never']))
+    .addOption(
+      new Option('--check', 'only check whether the description has changed, and show it in server lists').conflicts([
+        'apply',
+        'add',
+        'take',
+      ]),
+    )
+    .addOption(
+      new Option('--watch <how>', 'let the service run that check every day, or never').choices(['daily', 'never']),
+    )
     .addHelpText(
       'after',
       `
-Exits with 2 when something would change and --apply is not given.
+Exits with 2 if something would change and --apply is not set.
 
 Examples:
   toolhost import-again shop
@@ -248,7 +260,7 @@ async function runImportAgain(slug: string, from: string | undefined, options: A
   print(operations.importAgain.say?.(result) ?? '');
 }
 
-/** Compares the description at its address with the last import, and sets whether that is done every day. */
+/** Compares the description at its URL with the last import, or sets whether the service does so every day. */
 async function checkOrWatch(
   client: RestClient,
   slug: string,
@@ -256,10 +268,7 @@ async function checkOrWatch(
   options: AgainOptions,
 ): Promise<void> {
   if (from !== undefined) {
-    throw new AppError(
-      'invalid',
-      `${from}: --check and --watch read the description at the address of the last import; leave it out`,
-    );
+    throw new AppError('invalid', `${from}: --check and --watch use the URL of the last import. Omit this argument`);
   }
   const { watch } = options;
   const watched = watch && (await client.run('watchImport', { slug, watch }));
@@ -271,7 +280,7 @@ async function checkOrWatch(
   if (checked) print(operations.compareImport.say?.(checked) ?? '');
 }
 
-/** A plan for a person at a terminal. */
+/** Formats an import plan for the terminal. */
 function planText(plan: PlannedImport): string {
   const { title, format, operations: counts, groups, chosen, proposal } = plan;
   return [
@@ -280,8 +289,8 @@ function planText(plan: PlannedImport): string {
     '',
     tableOf(groups, { operations: 'operations', read: 'reads', skipped: 'skipped', tokens: 'tokens', tag: 'name' }),
     '',
-    `Chosen: ${chosen.tools} tools, about ${chosen.tokens} tokens in every conversation`,
-    `Proposal: ${proposal.reason} (${proposal.tools} tools, ${proposal.tokens} tokens)`,
+    `Selected: ${chosen.tools} tools, about ${chosen.tokens} tokens in every conversation`,
+    `Suggestion: ${proposal.reason} (${proposal.tools} tools, ${proposal.tokens} tokens)`,
     ...proposal.include.map((text) => `    --include ${quoted(text)}`),
     ...questionLines(plan),
     ...plan.secrets.map(({ name, description }) => `Secret to set afterwards: ${name} (${description})`),
@@ -292,16 +301,16 @@ function planText(plan: PlannedImport): string {
 
 function questionLines({ questions }: PlannedImport): string[] {
   return questions.flatMap(({ name, question, required, options, assumed }) => [
-    `${required ? 'Must be answered' : 'May be answered'} with --set ${name}=…: ${question}`,
+    `${required ? 'Required' : 'Optional'}: --set ${name}=…: ${question}`,
     ...(options ?? []).map(({ value, meaning }) => `    ${[value, meaning].filter((text) => text !== '').join(': ')}`),
-    ...(assumed === undefined ? [] : [`    without an answer: ${assumed}`]),
+    ...(assumed === undefined ? [] : [`    default: ${assumed}`]),
   ]);
 }
 
-/** What did not fit, what could not be read, and the operations that were listed. */
+/** Formats patterns without a match, findings, and the listed operations. */
 function importReportLines({ unmatched, findings, report }: PlannedImport): string[] {
   return [
-    ...unmatched.map((text) => `Nothing fits --include ${quoted(text)}`),
+    ...unmatched.map((text) => `No operation matches --include ${quoted(text)}`),
     ...findings.map(({ at, message }) => (at === '' ? message : `Not read: ${at}: ${message}`)),
     ...report.map(({ operation, tool, outcome, notes, answer }) =>
       [`${operation} → ${tool}: ${outcome}`, ...notes, ...answerTexts(answer)].join('; '),
@@ -312,10 +321,10 @@ function importReportLines({ unmatched, findings, report }: PlannedImport): stri
 function answerTexts(answer: ImportLine['answer']): string[] {
   if (!answer) return [];
   const { paths, tokens, kept } = answer;
-  return [`an answer of about ${tokens} tokens, ${kept} with --fields, which keeps ${paths.join(', ')}`];
+  return [`response of about ${tokens} tokens, or ${kept} with --fields, which keeps ${paths.join(', ')}`];
 }
 
-/** The lines at the head of a file with the configuration. */
+/** Returns the header lines of a configuration file. */
 function importHead({ title, format, secrets, notes }: PlannedImport, from: string): string[] {
   return [
     `Imported from ${from}: ${title} (${format}).`,

@@ -14,46 +14,52 @@ type KeyRecord = Output<'listApiKeys'>['keys'][number];
 type KeyLimits = Output<'setKeyLimits'>['limits'];
 
 export const onDatabase = 'directly on the database (DATA_DIR or DATABASE_URL)';
-export const onDatabaseOrService = `${onDatabase}, or at the service of --profile, --url or --key`;
+export const onDatabaseOrService = `${onDatabase}, or on the service of --profile, --url, or --key`;
 
 const limitFlags = Object.fromEntries(
   keyFieldNames.map((field) => [field, `--${field.replaceAll('_', '-')} <number>`] as const),
 );
 
 export function addKeys(program: Command): void {
-  const keys = program.command('keys').description(`make, list and revoke API keys, ${onDatabaseOrService}`);
+  const keys = program.command('keys').description(`create, list, and revoke API keys, ${onDatabaseOrService}`);
   addCreate(keys);
   addLimit(keys);
   operationCommand(keys, ['list', 'listApiKeys'], {
     isOperator: true,
     list: 'keys',
     text: async ({ keys: all }, _input, now) =>
-      all.length === 0 ? 'There are no API keys in this workspace yet.' : keyTable(all, await now()),
+      all.length === 0 ? 'This workspace has no API keys yet.' : keyTable(all, await now()),
   });
   operationCommand(keys, ['revoke', 'revokeApiKey'], {
     isOperator: true,
     args: { id: undefined },
-    asks: ({ id }) => ({ what: `revoke the API key ${id} and the keys that were made with it, for good`, word: 'yes' }),
+    asks: ({ id }) => ({
+      what: `permanently revoke the API key ${id} and the keys that were created with it`,
+      word: 'yes',
+    }),
     text: ({ revoked_key_count: count = 0 }, { id }) => {
-      const also = count > 0 ? `, and ${count} that ${count === 1 ? 'was' : 'were'} made with it` : '';
-      return `The API key ${id} is revoked${also}; it stops working everywhere within two seconds.`;
+      const also =
+        count > 0
+          ? `, and so ${count === 1 ? 'is 1 key that was' : `are ${count} keys that were`} created with it`
+          : '';
+      return `The API key ${id} is revoked${also}. This takes effect everywhere within two seconds.`;
     },
   });
 }
 
 function addCreate(keys: Command): void {
-  const create = addPlaceOptions(keys.command('create')).description('make an API key; it is shown once');
+  const create = addPlaceOptions(keys.command('create')).description('create an API key; it is shown only once');
   const attributes = addFieldOptions(create, operations.createApiKey, {
     name: '--name <name>',
-    scopes: ['--scopes <list>', `what it may do, comma-separated: ${keyScopes.join(', ')}`, scopesOf],
-    servers: ['--server <slug>', 'limit it to this server; may be repeated', collectText],
-    views: ['--view <slug/view>', 'limit it to this view of a server; may be repeated', collectText],
-    expires_in: ['--expires <span>', 'when it stops working, such as 12h, 90d or 4w (default: never)', secondsOf],
+    scopes: ['--scopes <list>', `scopes, comma-separated: ${keyScopes.join(', ')}`, scopesOf],
+    servers: ['--server <slug>', 'restrict the key to this server; repeatable', collectText],
+    views: ['--view <slug/view>', 'restrict the key to this view of a server; repeatable', collectText],
+    expires_in: ['--expires <span>', 'time until the key expires, such as 12h, 90d, or 4w (default: never)', secondsOf],
     ...limitFlags,
   });
   for (const option of create.options) if (/^--(name|scopes)$/.test(option.long ?? '')) option.makeOptionMandatory();
   create
-    .addOption(new Option('--quiet', 'print only the key, for a script').conflicts('json'))
+    .addOption(new Option('--quiet', 'print only the key, for scripts').conflicts('json'))
     .addHelpText(
       'after',
       `
@@ -79,8 +85,8 @@ Examples:
 
 function addLimit(keys: Command): void {
   const limit = addPlaceOptions(keys.command('limit'))
-    .description('set what an API key is limited to; 0 removes a limit')
-    .argument('<id>', 'id of the key, key_…');
+    .description('set the limits of an API key; 0 removes a limit')
+    .argument('<id>', 'key ID, key_…');
   const attributes = addFieldOptions(limit, operations.setKeyLimits, limitFlags, 0);
   limit.action((id: string, options: Options) => {
     const given = givenFields(options, attributes);
@@ -96,17 +102,17 @@ function addLimit(keys: Command): void {
   });
 }
 
-/** Ends a command that sets something when nothing was given to be set. */
+/** Rejects a command that sets something if no value was passed. */
 export function refuseNothing(command: Command, given: object, attributes: ReadonlyMap<string, string>): void {
   if (Object.keys(given).length > 0) return;
   const flags = command.options.filter((option) => attributes.has(option.attributeName())).map(({ long }) => long);
-  command.error(`error: nothing to set; give one or more of ${flags.join(', ')}`, { exitCode: 2 });
+  command.error(`error: nothing to set; pass one or more of ${flags.join(', ')}`, { exitCode: 2 });
 }
 
 function limitText({ calls_per_second, calls_per_minute, calls_per_day }: KeyLimits): string {
   const quotas = { second: calls_per_second, minute: calls_per_minute, day: calls_per_day };
   const parts = Object.entries(quotas).flatMap(([span, calls]) =>
-    calls === undefined ? [] : [`${calls} calls a ${span}`],
+    calls === undefined ? [] : [`${calls} calls per ${span}`],
   );
   return parts.length === 0 ? 'any number of calls' : parts.join(', ');
 }
@@ -125,21 +131,21 @@ function scopesOf(text: string): KeyScope[] {
 const unitsS = { h: 3600, d: 86_400, w: 7 * 86_400 } as const;
 const longestS = 10 * 365 * unitsS.d;
 
-/** The seconds in a span such as `90d`. @throws InvalidArgumentError, which says what is allowed */
+/** Parses a time span such as `90d` to seconds. @throws InvalidArgumentError with the allowed form */
 function secondsOf(text: string): number {
   const match = /^([1-9]\d{0,5})([hdw])$/.exec(text.trim());
   const span = match ? Number(match[1]) * unitsS[match[2] as keyof typeof unitsS] : Number.NaN;
   if (span <= longestS) return span;
-  throw new InvalidArgumentError('allowed: hours, days or weeks, such as 12h, 90d or 4w, up to 10 years');
+  throw new InvalidArgumentError('allowed: hours, days, or weeks, such as 12h, 90d, or 4w, up to 10 years');
 }
 
 function createdText(made: Output<'createApiKey'>, { database, url }: { database: string | undefined; url: string }) {
-  return `The API key "${made.name}" (${made.id}) is made.
+  return `Created the API key "${made.name}" (${made.id}).
 
   ${made.key}
 
-It is shown this once: keep it now, where only you can read it.
-Scopes: ${made.scopes.join(', ')}. Good for ${goodFor(made)}. Expires: ${made.expires_at ?? 'never'}.
+It is shown only once. Store it now, where only you can read it.
+Scopes: ${made.scopes.join(', ')}. Valid for ${goodFor(made)}. Expires: ${made.expires_at ?? 'never'}.
 It works ${database === undefined ? `at ${url}` : `on the service whose database is ${database}`}.
 
 To use it:
@@ -157,7 +163,7 @@ function goodFor({ servers, views }: KeyRecord): string {
   return named.join(' and ');
 }
 
-/** `now` is in epoch ms, by the clock that the times of the keys are of. */
+/** Formats a table of keys. `now` is in epoch ms, by the clock that set the keys' times. */
 function keyTable(keys: readonly KeyRecord[], now: number): string {
   return tableOf(keys, {
     id: 'id',
@@ -165,22 +171,24 @@ function keyTable(keys: readonly KeyRecord[], now: number): string {
     scopes: ({ scopes }) => scopes.join(','),
     servers: ({ servers = [], views = [] }) => [...servers, ...views].join(',') || 'all',
     state: (key) =>
-      key.creator_left && key.revoked_at === undefined ? `${stateOf(key, now)}, its maker has left` : stateOf(key, now),
+      key.creator_left && key.revoked_at === undefined
+        ? `${stateOf(key, now)}, its creator has left`
+        : stateOf(key, now),
     'last used': ({ last_used_at }) => last_used_at ?? 'never',
   });
 }
 
 function stateOf({ revoked_at, expires_at }: KeyRecord, now: number): string {
   if (revoked_at !== undefined) return `revoked ${revoked_at}`;
-  if (expires_at === undefined) return 'good';
-  return `${Date.parse(expires_at) <= now ? 'expired' : 'good until'} ${expires_at}`;
+  if (expires_at === undefined) return 'valid';
+  return `${Date.parse(expires_at) <= now ? 'expired' : 'valid until'} ${expires_at}`;
 }
 
-/** The default address of the service for commands. */
+/** Service URL that commands use by default. */
 const usualUrl = 'http://127.0.0.1:8080';
 const bearer = '-H "Authorization: Bearer $TOOLHOST_API_KEY"';
 
-/** First commands that the key may use. `url` is the address of the service. */
+/** Returns example commands that the key may run. `url` is the service URL. */
 function firstCommands(key: KeyRecord, url: string): string[] {
   return ['export TOOLHOST_API_KEY=…', ...(url === usualUrl ? [] : [`export TOOLHOST_URL=${url}`]), ...uses(key, url)];
 }
@@ -200,7 +208,7 @@ function uses({ scopes, servers, views }: KeyRecord, url: string): string[] {
   return [`${programName} servers ${servers ? 'update' : 'create'} server.yaml`];
 }
 
-/** The address is a slug, or `slug/view`. */
+/** Returns the command that connects Claude Code. `address` is a slug or `slug/view`. */
 function connectCommand(address: string, url: string): string {
   const name = address.replace('/', '-');
   return claudeCodeCommand({ name, url: `${url}/mcp/${address}`, token: '$TOOLHOST_API_KEY' });

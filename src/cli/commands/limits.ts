@@ -11,7 +11,7 @@ import { addFieldOptions, givenFields } from './operation-command.ts';
 type Options = PlaceOptions & JsonOption & { server?: string; [attribute: string]: unknown };
 type Change = { [field: string]: unknown };
 
-/** A group with `show`, `set` and `reset`; `run` makes the change, and prints what counts then. */
+/** Command group with `show`, `set`, and `reset`. `run` makes the change and prints the resulting values. */
 type Settings = {
   about: readonly [show: string, set: string, reset: string];
   fields: readonly string[];
@@ -41,12 +41,12 @@ function addSettings(group: Command, { about, fields, operation, examples, addOp
 export function addLimits(program: Command): void {
   const limits = program
     .command('limits')
-    .description(`how much a workspace or a server may be called, ${onDatabaseOrService}`);
+    .description(`show and set call limits of a workspace or a server, ${onDatabaseOrService}`);
   addSettings(limits, {
     about: [
-      'show the limits of all servers of a workspace together, or of one',
-      'set limits; they count in every process within a second',
-      'go back to the defaults, without quotas',
+      'show the limits of a workspace (all of its servers together) or of one server',
+      'set limits; they take effect in every process within a second',
+      'reset limits to their defaults, without call quotas',
     ],
     fields: limitFieldNames,
     operation: operations.setServerLimits,
@@ -72,7 +72,7 @@ function runLimits(options: Options, change: Change): Promise<void> {
 }
 
 function limitTable(limits: Output<'getWorkspaceLimits'>): string {
-  const sources = { default: 'default of the environment', set: 'set', workspace: 'limit of the workspace' };
+  const sources = { default: 'environment default', set: 'set', workspace: 'workspace limit' };
   const found = limitFieldNames.flatMap((field) => {
     const limit = limits[field];
     return limit ? [{ what: limitFields[field].meaning, ...limit }] : [];
@@ -87,12 +87,12 @@ function limitTable(limits: Output<'getWorkspaceLimits'>): string {
 export function addQuotas(program: Command): void {
   const quotas = program
     .command('quotas')
-    .description(`how much a workspace may store and change, ${onDatabaseOrService}`);
+    .description(`show and set how much a workspace may store and change, ${onDatabaseOrService}`);
   addSettings(quotas, {
     about: [
-      'show the quotas of a workspace and what of them is used',
-      'set quotas of a workspace; 0 is no limit',
-      'go back to the defaults, which QUOTAS sets',
+      'show the quotas of a workspace and their usage',
+      'set quotas of a workspace; 0 means no limit',
+      'reset quotas to the defaults, which QUOTAS sets',
     ],
     fields: quotaNames,
     operation: operatorOperations.setWorkspaceQuotas,
@@ -117,7 +117,7 @@ function quotaTable(quotas: Output<'getWorkspaceQuotas'>): string {
     quota: (name) => name,
     limit: (name) => quotas[name].limit ?? 'none',
     used: (name) => quotas[name].used ?? '',
-    from: (name) => (quotas[name].from === 'set' ? 'set' : 'default of the environment'),
+    from: (name) => (quotas[name].from === 'set' ? 'set' : 'environment default'),
     of: (name) => quotaKinds[name].what,
   });
 }

@@ -5,26 +5,26 @@ import type { LoginOptions, LogoutOptions, ProfilesOptions } from './login.ts';
 export function addLogin(program: Command): void {
   program
     .command('login')
-    .description('log in to a service in the browser, so that its commands need no API key')
+    .description('log in to a service with the browser, so that commands need no API key')
     .argument(
       '[url]',
-      'address of the service (default: that of the profile, TOOLHOST_URL, BASE_URL or this machine)',
+      'service URL (default: that of the profile, TOOLHOST_URL, BASE_URL, or this machine)',
       serviceUrl,
     )
-    .addOption(profileOption('name of the profile (default: the one with that address, or a new one)'))
-    .option('--no-browser', 'open no browser; the address that the login leads to can be pasted here')
-    .option('--read-only', 'ask only for what reads (manage:read)')
+    .addOption(profileOption('name of the profile (default: the one with that URL, or a new one)'))
+    .option('--no-browser', 'do not open a browser; paste the URL that the login redirects to')
+    .option('--read-only', 'request read access only (manage:read)')
     .option('--with-key', 'store an API key from standard input instead of logging in')
     .addOption(jsonOption())
     .addHelpText(
       'after',
       `
-The tokens are kept in a file that only you can read, and go to no other address
-than that of their profile. They are renewed by the commands that use them.
+The tokens are stored in a file that only you can read, and are only sent to the
+URL of their profile. The commands that use them renew them.
 
-Where the browser is on another machine, as over SSH, open the printed address
-there. It ends at an address that begins with http://127.0.0.1 and shows nothing:
-paste that address here.
+If the browser is on another machine, as with SSH, open the printed URL there.
+The login ends at a URL that starts with http://127.0.0.1 and does not load.
+Paste that URL here.
 
 Examples:
   toolhost login https://tools.example.com
@@ -37,15 +37,15 @@ Examples:
 export function addLogout(program: Command): void {
   program
     .command('logout')
-    .description('end the login of a profile at its service, and remove its tokens here')
+    .description('end the login of a profile at its service, and remove the local tokens')
     .addOption(profileOption())
-    .option('--local', 'only remove the tokens or the API key here')
+    .option('--local', 'only remove the local tokens or API key')
     .addOption(jsonOption())
     .addHelpText(
       'after',
       `
-An API key that login --with-key stored is removed here and stays good;
-revoke it at the service.
+An API key stored by login --with-key is removed locally but stays valid.
+Revoke it on the service.
 
 Examples:
   toolhost logout
@@ -61,9 +61,9 @@ export function addProfiles(program: Command): void {
     .addHelpText(
       'after',
       `
-Options count more than the environment, and the environment more than the profile.
-The profiles are in config.yaml, and their tokens in credentials.json, in the
-folder ~/.config/toolhost (below XDG_CONFIG_HOME; on Windows below APPDATA).
+Options take precedence over the environment, and the environment over the profile.
+Profiles are stored in config.yaml, and their tokens in credentials.json, in the
+folder ~/.config/toolhost (below XDG_CONFIG_HOME; on Windows, below APPDATA).
 
 Examples:
   toolhost profiles
@@ -77,13 +77,13 @@ Examples:
     .action(async (options: ProfilesOptions) => (await import('./login.ts')).listProfiles(options));
   profiles
     .command('use')
-    .description('make a profile the current one')
+    .description('switch to a profile')
     .argument('<profile>', 'name of the profile')
     .addOption(jsonOption())
     .action(async (name: string, options: ProfilesOptions) => (await import('./login.ts')).useProfile(name, options));
   profiles
     .command('remove')
-    .description('forget a profile that is logged out')
+    .description('remove a profile that is logged out')
     .argument('<profile>', 'name of the profile')
     .addOption(jsonOption())
     .action(async (name: string, options: ProfilesOptions) =>

@@ -48,18 +48,17 @@ export async function login(url: string | undefined, options: LoginOptions): Pro
 
 type Target = { profile: string; url: string };
 
-/** @throws AppError when the address would show tokens to others on the way */
+/** Chooses the service and the profile. @throws AppError if the URL would expose tokens on the network */
 function chosen(url: string | undefined, { profile }: LoginOptions, profiles: Profiles): Target {
   const inUse = profileInUse(profile, profiles);
   const own = inUse === undefined ? undefined : profiles.urls.get(inUse);
   const named = profile === undefined ? (namedUrl() ?? own) : own;
   const address = url ?? named ?? environmentUrl();
-  if (!isSafeUrl(address))
-    throw new AppError('invalid', `${address}: tokens could be read on their way; log in with https://`);
+  if (!isSafeUrl(address)) throw new AppError('invalid', `${address}: tokens could be intercepted. Use https://`);
   return { profile: profile ?? nameFor(address, profiles, inUse), url: address };
 }
 
-/** The profile for an address: the one in use or another one with that address, or a new one. */
+/** Returns the profile for a URL: the one in use, another one with that URL, or a new one. */
 function nameFor(url: string, { urls }: Profiles, inUse: string | undefined): string {
   if (inUse !== undefined && (urls.get(inUse) ?? url) === url) return inUse;
   const known = [...urls].find(([, address]) => address === url);
@@ -76,11 +75,11 @@ function nameFor(url: string, { urls }: Profiles, inUse: string | undefined): st
 async function givenKey(url: string): Promise<StoredCredential> {
   const key = (await text(process.stdin)).trim();
   if (!/^[\x21-\x7e]{1,200}$/.test(key))
-    throw new AppError('invalid', 'standard input holds no API key; one line of visible characters is expected');
+    throw new AppError('invalid', 'standard input has no API key; expected one line of visible ASCII characters');
   try {
     await createRestClient({ url, credential: { token: key } }).run('listMcpServers', { limit: 1 });
   } catch (error) {
-    // A key that may only call is a good one.
+    // A key without the scope to list servers is valid, too.
     if (!(error instanceof AppError && error.kind === 'forbidden')) throw error;
   }
   return { url, api_key: key };
@@ -107,15 +106,15 @@ async function loggedIn({ url }: Target, { browser, readOnly }: LoginOptions): P
   };
 }
 
-/** The login of a service, whose endpoints are all its own. @throws AppError */
+/** Discovers the login of a service. Rejects endpoints outside the service. @throws AppError */
 async function discovered(web: WebClient, url: string) {
   const refusal = await askOrFail(web, `${url}${apiPath}/servers`, { headers: { accept: 'application/json' } });
   if (refusal.status === 421)
-    throw new AppError('invalid', `${url} is not the address of that service; its operator sets it with BASE_URL`);
+    throw new AppError('invalid', `${url} is not the URL of that service. Its operator sets the URL with BASE_URL`);
   if (refusal.status !== 401)
     throw new AppError(
       'invalid',
-      `${url} answered (${refusal.status}), but not as toolhost does; is the address right? It is that of the service, not of a server`,
+      `${url} responded with ${refusal.status}, but not like toolhost. Check the URL: it must be the URL of the service, not of a server`,
     );
   const target = await discoverLogin(web, url + apiPath, refusal);
   const { issuer, authorizationEndpoint, tokenEndpoint, registrationEndpoint, revocationEndpoint = issuer } = target;
@@ -125,13 +124,13 @@ async function discovered(web: WebClient, url: string) {
     const { origin, pathname } = new URL(foreign);
     throw new AppError(
       'invalid',
-      `${url} wants a login at ${origin}${pathname}; a service is its own issuer, so nothing was sent there`,
+      `${url} requests a login at ${origin}${pathname}. A service must be its own issuer, so nothing was sent there`,
     );
   }
   return target;
 }
 
-/** Stores the credential, and makes its profile the current one. Returns the credential that was there before. */
+/** Stores the credential and makes its profile the current one. Returns the previous credential. */
 function store(folder: string, { profile, url }: Target, credential: StoredCredential) {
   return changeCredential(folder, profile, async (before, save) => {
     save(credential);
@@ -141,12 +140,12 @@ function store(folder: string, { profile, url }: Target, credential: StoredCrede
   });
 }
 
-/** Ends the login that a new one replaces. */
+/** Revokes the login that a new one replaces. */
 async function endLogin(before: StoredCredential): Promise<void> {
   try {
     await endStoredLogin(before);
   } catch (error) {
-    note(`The login before could not be ended (${messageOf(error)}); end it with: ${programName} logins end`);
+    note(`The previous login could not be ended (${messageOf(error)}). End it with: ${programName} logins end`);
   }
 }
 
@@ -162,7 +161,7 @@ export async function logout({ profile: option, local, json }: LogoutOptions): P
       await endStoredLogin(before).catch((error: unknown) => {
         throw new AppError(
           'unavailable',
-          `${messageOf(error)}; nothing was removed. Try again, or remove the tokens only here: ${programName} logout --profile ${profile} --local`,
+          `${messageOf(error)}. Nothing was removed. Retry, or only remove the local tokens: ${programName} logout --profile ${profile} --local`,
         );
       });
     save(undefined);
@@ -188,7 +187,7 @@ export async function listProfiles({ json }: ProfilesOptions): Promise<void> {
     in_use: name === inUse,
   }));
   if (json) return printJson({ profiles: shown });
-  if (shown.length === 0) return print(`There are no profiles yet; log in with: ${programName} login URL`);
+  if (shown.length === 0) return print(`There are no profiles yet. Log in with: ${programName} login URL`);
   const texts = { login: 'logged in', api_key: 'API key', none: 'logged out' };
   print(
     tableOf(shown, {
@@ -200,7 +199,7 @@ export async function listProfiles({ json }: ProfilesOptions): Promise<void> {
   );
 }
 
-/** Changes the profiles as they are now, while no other command does. */
+/** Changes the profiles under a lock, so that no other command changes them. */
 function change(folder: string, next: (now: Profiles) => Profiles): Promise<void> {
   return whileLocked(lockFileIn(folder), async () => writeProfiles(folder, next(readProfiles(folder))));
 }
@@ -210,7 +209,7 @@ export async function useProfile(name: string, { json }: ProfilesOptions): Promi
   const url = urlOfProfile(readProfiles(folder), name);
   await change(folder, ({ urls }) => ({ current: name, urls }));
   if (json) printJson({ profile: name, url });
-  else print(`The profile ${name} is used from now on: ${url}`);
+  else print(`Now using the profile ${name}: ${url}`);
 }
 
 export async function removeProfile(name: string, { json }: ProfilesOptions): Promise<void> {
@@ -223,5 +222,5 @@ export async function removeProfile(name: string, { json }: ProfilesOptions): Pr
     urls: new Map([...urls].filter(([other]) => other !== name)),
   }));
   if (json) printJson({ profile: name, url });
-  else print(`The profile ${name} is removed.`);
+  else print(`Removed the profile ${name}.`);
 }

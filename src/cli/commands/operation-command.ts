@@ -19,29 +19,31 @@ import { print, printJson } from '../print.ts';
 
 type Field<Name extends OperationName> = keyof Input<Name> & string;
 
-/** A command that runs one operation of the catalogue; what is absent follows from the catalogue. */
+/** Command that runs one operation. Omitted properties are derived from the operation catalog. */
 export type OperationCommand<Name extends OperationName> = {
-  /** Text of the list of commands, instead of the summary. */
+  /** Description in the list of commands, instead of the operation's summary. */
   about?: string;
-  /** Fields that are arguments, in their order, with a text where that of the catalogue does not fit. */
+  /** Fields that are positional arguments, in order, with a description where that of the catalog does not fit. */
   args?: { [F in Field<Name>]?: FieldArgument };
   options?: { [F in Field<Name>]?: FieldFlags };
   /** Prose and examples after the help. */
   help?: string;
-  /** Name of the list in the answer, whose pages are all read, and the entries of a page. */
+  /** Name of the list in the output. All pages of it are read, with `ofPage` entries each. */
   list?: keyof Output<Name> & string;
   ofPage?: number;
-  /** Whether it is the usual command of its group. */
+  /** True for the default command of the group. */
   isDefault?: boolean;
-  /** Whether it works directly on the database where no service is named. */
+  /** True if the command works directly on the database unless a service is named. */
   isOperator?: boolean;
-  /** The result for people, instead of the text for agents. `now` is the time of the service or the database. */
+  /**
+   * Formats the output for people, instead of the text for agents. `now` is the time of the service or the database.
+   */
   text?: (output: Output<Name>, input: Input<Name>, now: () => Promise<number>) => string | Promise<string>;
-  /** Needed where something is deleted: what this would do, and the word that a person types. */
+  /** Confirmation of a destructive command: its effect, and the word that the user types. */
   asks?: (input: Input<Name>) => { what: string; word: string };
 };
 
-/** Declares the command `name` of a group, with what the catalogue says of its operation. */
+/** Declares the command `name` of a group from the operation catalog. */
 export function operationCommand<Name extends OperationName>(
   group: Command,
   [name, operationName]: readonly [name: string, operation: Name],
@@ -56,7 +58,7 @@ export function operationCommand<Name extends OperationName>(
   const fields = Object.keys(args);
   for (const field of fields) addFieldArgument(command, operation, field, args[field]);
   const attributes = addFieldOptions(command, operation, options);
-  if (asks) command.option('--yes', 'do not ask');
+  if (asks) command.option('--yes', 'skip the confirmation');
   if (help !== undefined) command.addHelpText('after', `\n${help}`);
   return command.action(async () => {
     const given = command.opts<PlaceOptions & JsonOption & { yes?: true; [attribute: string]: unknown }>();
@@ -93,16 +95,16 @@ async function outputOf<Name extends OperationName>(
   return { [list]: entries } as Output<Name>;
 }
 
-/** An argument's text and reader, where those of the catalogue do not fit. */
+/** Description and parser of an argument, where those of the catalog do not fit. */
 type FieldArgument = string | readonly [meaning: string, read: (text: string) => unknown] | undefined;
 
-/** An argument for a field: its name and its meaning are those of the catalogue. */
+/** Adds the argument for a field, with its name and description from the catalog. */
 function addFieldArgument(command: Command, operation: Operation, field: string, given: FieldArgument): void {
   if (Array.isArray(given)) command.argument(`<${field}>`, ...(given as [string, (text: string) => unknown]));
   else command.argument(`<${field}>`, (given as string | undefined) ?? fieldMeaning(schemaOfField(operation, field)));
 }
 
-/** Adds options for fields of an operation. Returns the field of each attribute that Commander gives its value. */
+/** Adds options for operation fields. Returns a map from Commander's option attributes to the fields. */
 export function addFieldOptions(
   command: Command,
   operation: Operation,
@@ -119,7 +121,7 @@ export function addFieldOptions(
   return attributes;
 }
 
-/** The fields of the options that were given. */
+/** Collects the fields whose options were passed. */
 export function givenFields(
   options: { readonly [attribute: string]: unknown },
   attributes: ReadonlyMap<string, string>,

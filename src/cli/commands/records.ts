@@ -16,13 +16,13 @@ type Options = ConnectionOptions & JsonOption & { follow?: true; limit?: number;
 
 export function addCalls(program: Command): void {
   const calls = addRecordOptions(program.command('calls'), 'calls').description(
-    'list the recorded calls of agents, newest first, or follow them',
+    'list call records, newest first, or follow them',
   );
   const attributes = addFieldOptions(calls, operations.listCalls, {
     slug: ['--server <slug>', 'only calls of this server'],
     view: '--view <view>',
     tool: ['--tool <name>', 'only calls of this tool'],
-    outcome: ['--outcome <outcome>', 'only calls that ended like this'],
+    outcome: ['--outcome <outcome>', 'only calls with this outcome'],
     caller_kind: '--caller <kind>',
     key_id: ['--key-id <id>', 'only calls with this API key, key_…'],
   });
@@ -30,7 +30,7 @@ export function addCalls(program: Command): void {
     .addHelpText(
       'after',
       `
-With --json a list is one object, and with --follow each call is a line.
+With --json, a list is one object. With --follow, each call is one line.
 
 Examples:
   toolhost calls --server projects --outcome timeout --since 2h
@@ -40,7 +40,7 @@ Examples:
     .action((options: Options) => {
       const filters: Input<'listCalls'> = givenFields({ ...options }, attributes);
       const read = (client: ConnectedClient) => readCalls(client, filters);
-      return runRecords({ name: 'calls', read, lines: callLines, none: 'No calls were found.' }, options);
+      return runRecords({ name: 'calls', read, lines: callLines, none: 'No calls found.' }, options);
     });
 }
 
@@ -53,7 +53,7 @@ function readCalls(client: ConnectedClient, filters: Input<'listCalls'>): ReadRe
 
 const outcomeWidth = Math.max(...outcomes.map(({ length }) => length));
 
-/** One line for each call. Columns have fixed widths, because calls that are followed come one by one. */
+/** Formats each call as one line. Columns have fixed widths, because followed calls arrive one by one. */
 function callLines(calls: readonly Call[]): string[] {
   const paint = painter(process.stdout, process.env);
   return calls.map(({ at, outcome, upstream_status, duration_ms, server, view, tool, reason }) =>
@@ -74,14 +74,14 @@ export function addAudit(program: Command): void {
     .addHelpText(
       'after',
       `
-With --json a list is one object, and with --follow each change is a line.
+With --json, a list is one object. With --follow, each change is one line.
 
 Examples:
   toolhost audit --since 1d
   toolhost audit --follow --json`,
     )
     .action((options: Options) =>
-      runRecords({ name: 'events', read: readEvents, lines: eventLines, none: 'No changes were found.' }, options),
+      runRecords({ name: 'events', read: readEvents, lines: eventLines, none: 'No changes found.' }, options),
     );
 }
 
@@ -107,29 +107,29 @@ const mostListed = 10_000;
 const listed = 50;
 const shownFirst = 10;
 
-/** The options of a command that lists records and can follow them. */
+/** Adds the options of a command that lists records and can follow them. */
 function addRecordOptions(command: Command, what: string): Command {
-  const since = `only ${what} from then on: 15m, 2h, 3d, or 2026-11-22T10:00:00Z`;
+  const since = `only ${what} since then: 15m, 2h, 3d, or 2026-11-22T10:00:00Z`;
   return addConnectionOptions(command)
     .addOption(new Option('--since <time>', since).argParser(sinceOf))
     .option(
       '--limit <number>',
-      `most ${what} to list (default: ${listed}, or ${shownFirst} with --follow)`,
+      `maximum number of ${what} (default: ${listed}, or ${shownFirst} with --follow)`,
       wholeUpTo(mostListed),
     )
-    .option('--follow', `go on with new ${what} until Ctrl-C; the newest comes last`);
+    .option('--follow', `continue with new ${what} until Ctrl-C; the newest comes last`);
 }
 
 type RecordKind<Item> = {
   /** Name of the list in JSON. */
   name: string;
   read: (client: ConnectedClient) => ReadRecords<Item>;
-  /** Lines for people. */
+  /** Formats records for the terminal, one line each. */
   lines: (records: readonly Item[]) => string[];
   none: string;
 };
 
-/** Lists records, or follows them. With `--json` a list is one object, and each record that is followed a line. */
+/** Lists or follows records. With `--json`, a list is one object, and each followed record is one line. */
 async function runRecords<Item extends Dated>(kind: RecordKind<Item>, options: Options): Promise<void> {
   const client = await connect(options);
   const read = kind.read(client);
@@ -150,19 +150,19 @@ async function runRecords<Item extends Dated>(kind: RecordKind<Item>, options: O
   else show(entries);
 }
 
-/** A point in time: epoch ms, or so many ms before now. */
+/** Point in time: epoch ms, or a number of milliseconds before now. */
 type Since = { at: number } | { beforeNowMs: number };
 
 const unitsMs: { [unit: string]: number } = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Reads `15m` or `2026-11-22T10:00:00Z`. @throws InvalidArgumentError, which says what is allowed */
+/** Parses `15m` or `2026-11-22T10:00:00Z`. @throws InvalidArgumentError with the allowed form */
 function sinceOf(text: string): Since {
   const [, count, unit = ''] = /^([1-9]\d{0,4})([smhd])$/.exec(text) ?? [];
   if (count !== undefined) return { beforeNowMs: Number(count) * (unitsMs[unit] ?? 0) };
   const at = /^\d{4}-\d{2}-\d{2}(T|$)/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at))
     throw new InvalidArgumentError(
-      'allowed: a span such as 30s, 15m, 2h or 3d, or a time such as 2026-11-22T10:00:00Z',
+      'allowed: a time span such as 30s, 15m, 2h, or 3d, or a timestamp such as 2026-11-22T10:00:00Z',
     );
   return { at };
 }

@@ -9,15 +9,15 @@ export function addServe(program: Command): void {
     .action(runServe);
 }
 
-/** Resolves when the service can serve. @throws ConfigError, AppError conflict */
+/** Starts the service. Resolves when it accepts requests. @throws ConfigError, AppError conflict */
 export async function runServe(): Promise<void> {
   const { serve } = await import('../../process/serve.ts');
   await serve();
-  // Saved now, because a killed process could not save its compile cache at the end.
+  // Saved now, because a killed process could not save its compile cache at exit.
   flushCompileCache();
 }
 
-/** Text of the settings for the help. Loaded with `require`, because Commander builds help synchronously. */
+/** Formats the settings for the help. Uses `require`, because Commander builds help synchronously. */
 function settingsText(): string {
   const { describedVariables } = createRequire(import.meta.url)(
     '../../variables.ts',

@@ -30,58 +30,58 @@ export function addServers(program: Command): void {
     text: ({ servers: all }) => serverTable(all),
   });
   addConnectionOptions(servers.command('get'))
-    .description('print a server as a configuration file, secrets masked')
+    .description('print a server as a configuration file; secrets are masked')
     .argument('<slug>', 'slug of the server')
     .addHelpText('after', '\nExample:\n  toolhost servers get projects > projects.yaml')
     .action(get);
   addConnectionOptions(servers.command('create'))
     .description('create a server from its configuration')
-    .argument('<file>', 'JSON or YAML; - reads standard input')
+    .argument('<file>', 'JSON or YAML file; - reads standard input')
     .addHelpText(
       'after',
       '\nExamples:\n  toolhost servers create server.yaml\n  sed s/staging/live/ server.yaml | toolhost servers create -',
     )
     .action((file: string, options: Options) => store('createMcpServer', file, options));
   addConnectionOptions(servers.command('update'))
-    .description('replace the whole configuration of the server whose slug the file has')
-    .argument('<file>', 'JSON or YAML; - reads standard input')
+    .description('replace the whole configuration of the server whose slug is in the file')
+    .argument('<file>', 'JSON or YAML file; - reads standard input')
     .addHelpText(
       'after',
-      '\nA secret that is ******** in the file stays as it is stored.\n\nExample:\n  toolhost servers update server.yaml',
+      '\nA secret that is ******** in the file keeps its stored value.\n\nExample:\n  toolhost servers update server.yaml',
     )
     .action((file: string, options: Options) => store('replaceMcpServer', file, options));
   operationCommand(servers, ['delete', 'deleteMcpServer'], {
     args: { slug: undefined },
-    help: 'At a terminal the slug has to be typed again. Elsewhere --yes is needed.\n\nExample:\n  toolhost servers delete projects --yes',
-    asks: ({ slug }) => ({ what: `delete the server ${slug}; for 30 days it can be restored`, word: slug }),
+    help: 'At a terminal, type the slug to confirm. Otherwise, --yes is required.\n\nExample:\n  toolhost servers delete projects --yes',
+    asks: ({ slug }) => ({ what: `delete the server ${slug}, which can be restored for 30 days`, word: slug }),
   });
   operationCommand(servers, ['deleted', 'listDeletedServers'], {
     list: 'servers',
     text: ({ servers: all }) =>
       all.length === 0
-        ? 'No server can be restored.'
+        ? 'No deleted servers can be restored.'
         : tableOf(all, {
             slug: 'slug',
             name: 'name',
             secrets: 'secret_count',
             'deleted at': 'deleted_at',
-            'gone after': 'restorable_until',
+            'restorable until': 'restorable_until',
           }),
   });
   operationCommand(servers, ['delete-secrets', 'deleteSecretsOfDeletedServer'], {
     args: { slug: 'slug of the deleted server' },
-    asks: ({ slug }) => ({ what: `delete all secrets of the deleted server ${slug} permanently`, word: slug }),
+    asks: ({ slug }) => ({ what: `permanently delete all secrets of the deleted server ${slug}`, word: slug }),
     text: ({ deleted }, { slug }) => `Deleted ${deleted} ${deleted === 1 ? 'secret' : 'secrets'} of ${slug}.`,
   });
   operationCommand(servers, ['restore', 'restoreMcpServer'], {
     args: { slug: 'slug of the deleted server' },
-    help: 'It comes back with its configuration, versions, secrets, limits and logins.\n\nExample:\n  toolhost servers restore projects',
+    help: 'Restores its configuration, versions, secrets, limits, and logins.\n\nExample:\n  toolhost servers restore projects',
   });
 }
 
 function serverTable(servers: Output<'listMcpServers'>['servers']): string {
   if (servers.length === 0)
-    return `There are no servers yet; create one with: ${programName} servers create server.yaml`;
+    return `There are no servers yet. Create one with: ${programName} servers create server.yaml`;
   const isAnyImported = servers.some(({ imported }) => imported);
   return tableOf(servers, {
     slug: 'slug',
@@ -94,7 +94,7 @@ function serverTable(servers: Output<'listMcpServers'>['servers']): string {
   });
 }
 
-/** What is known of the description that a server was imported from, in a word. */
+/** Summarizes the state of a server's imported API description in one or a few words. */
 function importText({ imported }: Output<'getMcpServer'>['server']): string {
   if (!imported) return '';
   if (imported.error !== undefined) return 'unreadable';
@@ -106,7 +106,7 @@ async function get(slug: string, options: Options): Promise<void> {
   const shown = await oneServer(await connect(options), slug);
   if (options.json) return printJson(shown);
   const { server, secrets, callback_url, warnings } = shown;
-  // Comments, so that the whole output is a valid configuration file.
+  // Printed as comments, so that the whole output is a valid configuration file.
   const head = [
     `${server.url} (${server.access}), version ${server.version} of ${server.updated_at}`,
     ...(secrets.length > 0 ? [`Secrets with a value: ${secrets.join(', ')}`] : []),
@@ -116,7 +116,7 @@ async function get(slug: string, options: Options): Promise<void> {
   await printConfig(head, shown.config);
 }
 
-/** Prints a configuration as a YAML file, below comments. */
+/** Prints a configuration as a YAML file with a comment header. */
 export async function printConfig(head: readonly string[], config: unknown): Promise<void> {
   const { stringify } = await import('yaml');
   const yaml = stringify(config, { lineWidth: 0, ...yamlNumbers }).trimEnd();
@@ -124,12 +124,12 @@ export async function printConfig(head: readonly string[], config: unknown): Pro
 }
 
 async function store(name: 'createMcpServer' | 'replaceMcpServer', file: string, options: Options): Promise<void> {
-  const config = await fieldsFrom(file, 'a configuration; allowed: an object with name, slug and tools');
+  const config = await fieldsFrom(file, 'a configuration; allowed: an object with name, slug, and tools');
   const section = ['secrets', 'limits'].find((field) => field in config);
   if (section !== undefined)
     throw new AppError(
       'invalid',
-      `${file}: ${section}: only apply reads this section; use: ${programName} apply ${file}`,
+      `${file}: ${section}: only apply reads this section. Use: ${programName} apply ${file}`,
     );
   if (name === 'replaceMcpServer' && (typeof config.slug !== 'string' || config.slug === ''))
     throw new AppError('invalid', `${file}: slug: names the server to update; allowed: the slug of a hosted server`);
@@ -137,11 +137,11 @@ async function store(name: 'createMcpServer' | 'replaceMcpServer', file: string,
   // The service validates the content of the file.
   const stored = await client.run(name, config as Input<typeof name>);
   if (options.json) return printJson(stored);
-  // Replacing is no tool, so it has no text of its own; the text of an update fits.
+  // Replacing is not a management tool, so it has no agent text. The text of an update fits.
   print(operations[name === 'createMcpServer' ? name : 'updateMcpServer'].say?.(stored) ?? '');
 }
 
-/** The object that a file holds. @throws AppError that names the file and what is allowed */
+/** Reads an object from a file. @throws AppError that names the file and the allowed form */
 async function fieldsFrom(file: string, wanted: string): Promise<Fields> {
   const value = await readConfigFile(file);
   const foreign = foreignDocument(value);
@@ -151,7 +151,7 @@ async function fieldsFrom(file: string, wanted: string): Promise<Fields> {
 }
 
 export function addTools(program: Command): void {
-  const tools = program.command('tools').description('manage the tools of a hosted server, one at a time');
+  const tools = program.command('tools').description('manage the tools of a hosted server one by one');
   addConnectionOptions(tools.command('list'))
     .description('list the tools of a server')
     .argument('<slug>', 'slug of the server')
@@ -159,26 +159,26 @@ export function addTools(program: Command): void {
   addConnectionOptions(tools.command('add'))
     .description('add a tool to a server')
     .argument('<slug>', 'slug of the server')
-    .argument('<file>', 'the tool as JSON or YAML; - reads standard input')
+    .argument('<file>', 'tool as JSON or YAML file; - reads standard input')
     .addHelpText('after', '\nExample:\n  toolhost tools add projects tool.yaml')
     .action(async (slug: string, file: string, options: Options) =>
       changeTool('addTool', { ...(await toolFields(file)), slug }, options),
     );
   addConnectionOptions(tools.command('update'))
-    .description('change fields of a tool; the others stay as they are')
+    .description('change fields of a tool; other fields stay unchanged')
     .argument('<slug>', 'slug of the server')
     .argument('<tool>', 'name of the tool')
-    .argument('[file]', 'the changed fields as JSON or YAML; - reads standard input')
+    .argument('[file]', 'changed fields as JSON or YAML file; - reads standard input')
     .option(
       '--set <field=value>',
-      'one field; the value is JSON, or else a text; null removes it',
+      'field to change; the value is JSON or plain text; null removes the field',
       collectNamed('allowed: field=value'),
       [],
     )
     .addHelpText(
       'after',
       `
-A field replaces the stored one as a whole. The field name renames the tool.
+A field replaces the stored field as a whole. Setting the field "name" renames the tool.
 
 Examples:
   toolhost tools update projects list_projects --set timeout_ms=5000 --set response_fields=null
@@ -186,7 +186,7 @@ Examples:
     )
     .action(updateTool);
   operationCommand(tools, ['remove', 'removeTool'], {
-    about: 'remove a tool from a server; "servers get" and the versions in the dashboard show what it was',
+    about: 'remove a tool from a server; its definition stays in the server versions',
     args: { slug: undefined, tool: undefined },
     asks: ({ slug, tool }) => ({ what: `remove the tool ${tool} of the server ${slug}`, word: tool }),
   });
@@ -195,7 +195,7 @@ Examples:
 async function listTools(slug: string, options: Options): Promise<void> {
   const { tools } = (await oneServer(await connect(options), slug)).config;
   if (options.json) return printJson({ tools });
-  if (tools.length === 0) return print(`The server has no tools yet; add one with: ${programName} tools add SLUG FILE`);
+  if (tools.length === 0) return print(`The server has no tools yet. Add one with: ${programName} tools add SLUG FILE`);
   print(
     tableOf(tools, {
       tool: 'name',
@@ -207,7 +207,7 @@ async function listTools(slug: string, options: Options): Promise<void> {
 }
 
 const toolFields = (file: string) =>
-  fieldsFrom(file, 'a tool; allowed: an object with fields of a tool, such as name and url');
+  fieldsFrom(file, 'a tool; allowed: an object with tool fields such as name and url');
 
 async function updateTool(
   slug: string,
@@ -218,11 +218,11 @@ async function updateTool(
   const set = Object.fromEntries(options.set.map(([field, value]) => [field, fieldValue(value)]));
   const fields = { ...(file !== undefined && (await toolFields(file))), ...set };
   if (Object.keys(fields).length === 0)
-    throw new AppError('invalid', 'there is nothing to change; name a file with fields, or give --set field=value');
+    throw new AppError('invalid', 'nothing to change. Name a file with fields, or pass --set field=value');
   await changeTool('updateTool', { ...fields, slug, tool }, options);
 }
 
-/** A text that is not JSON is the value itself. */
+/** Parses a field value as JSON. Text that is not JSON is the value itself. */
 function fieldValue(given: string): unknown {
   try {
     return parseJson(given);
@@ -231,7 +231,7 @@ function fieldValue(given: string): unknown {
   }
 }
 
-/** The service validates the fields. */
+/** Adds or updates a tool. The service validates the fields. */
 async function changeTool(name: 'addTool' | 'updateTool', input: Fields, options: Options): Promise<void> {
   const changed = await (await connect(options)).run(name, input as Input<typeof name>);
   if (options.json) printJson(changed);
@@ -239,19 +239,19 @@ async function changeTool(name: 'addTool' | 'updateTool', input: Fields, options
 }
 
 export function addSecrets(program: Command): void {
-  const secrets = program.command('secrets').description('manage the secrets that fill {{NAME}} in a hosted server');
+  const secrets = program.command('secrets').description('manage the secrets that replace {{NAME}} in a hosted server');
   addConnectionOptions(secrets.command('set'))
-    .description('store a secret; its value is read from standard input or typed unseen, and never shown again')
+    .description('store a secret; the value is read from standard input or a hidden prompt, and never shown again')
     .argument('<slug>', 'slug of the server')
     .argument('<name>', 'NAME of {{NAME}}')
     .option('--value-file <file>', 'read the value from a file')
-    // Refused here, because the usual message would repeat the value.
+    // Rejected in `setSecret`, because Commander's message would repeat the value.
     .allowExcessArguments()
     .addHelpText(
       'after',
       `
-The value is never an argument, where other people of the machine and the shell's history would see it.
-It goes only to the hosts that the server's tools call now.
+The value is never an argument, because other users of the machine and the shell history would see it.
+It is only sent to the hosts that the server's tools call now.
 
 Examples:
   toolhost secrets set projects SERVICE_KEY
@@ -267,14 +267,14 @@ Examples:
         : tableOf(all, {
             name: 'name',
             'set at': 'updated_at',
-            'goes to': ({ origins }) => origins.join(','),
+            'sent to': ({ origins }) => origins.join(','),
             'used by': ({ used_by }) => used_by.join(', ') || 'nothing',
           }),
   });
   operationCommand(secrets, ['delete', 'deleteSecret'], {
     args: { slug: undefined, name: undefined },
-    asks: ({ slug, name }) => ({ what: `delete the secret ${name} of the server ${slug}, for good`, word: name }),
-    text: (_deleted, { slug, name }) => `The secret ${name} of ${slug} is deleted.`,
+    asks: ({ slug, name }) => ({ what: `permanently delete the secret ${name} of the server ${slug}`, word: name }),
+    text: (_deleted, { slug, name }) => `Deleted the secret ${name} of ${slug}.`,
   });
 }
 
@@ -282,9 +282,7 @@ type SetOptions = Options & { valueFile?: string };
 
 async function setSecret(slug: string, name: string, options: SetOptions, command: Command): Promise<void> {
   if (command.args.length > 2) {
-    command.error(
-      'error: the value is never an argument; give it on standard input, at the prompt or with --value-file',
-    );
+    command.error('error: the value must not be an argument; use standard input, the prompt, or --value-file');
   }
   const client = await connect(options);
   const { stdin, stderr } = process;
@@ -297,17 +295,17 @@ async function setSecret(slug: string, name: string, options: SetOptions, comman
   if (value === '') throw new AppError('invalid', `the value of ${name} is empty; nothing was stored`);
   const stored = await client.run('setSecret', { slug, name, value });
   if (options.json) return printJson(stored);
-  const origins = stored.origins.join(', ') || 'no host yet, as the server has no tools';
+  const origins = stored.origins.join(', ') || 'no host yet, because the server has no tools';
   const uses = stored.used_by.length > 0 ? `Used by ${stored.used_by.join(', ')}.` : `Nothing uses {{${name}}} yet.`;
-  print(`The secret ${name} of ${slug} is stored. It goes only to ${origins}. ${uses}`);
+  print(`Stored the secret ${name} of ${slug}. It is only sent to ${origins}. ${uses}`);
 }
 
 export function addLogins(program: Command): void {
   const logins = program
     .command('logins')
-    .description('list and end the logins of people at the servers, and those of this command line');
+    .description('list and end the logins of people at servers, including command-line logins');
   operationCommand(logins, ['list', 'listGrants'], {
-    options: { slug: ['--server <slug>', 'only those at this server'] },
+    options: { slug: ['--server <slug>', 'only logins at this server'] },
     help: 'Examples:\n  toolhost logins list\n  toolhost logins list --server projects',
     list: 'grants',
     text: ({ grants }) =>
@@ -324,10 +322,10 @@ export function addLogins(program: Command): void {
           }),
   });
   operationCommand(logins, ['end', 'revokeGrant'], {
-    about: 'end a login at once: its program has to ask the person again',
-    args: { id: 'id of the login, grt_…' },
+    about: 'end a login immediately; its client has to ask the person to log in again',
+    args: { id: 'login ID, grt_…' },
     help: 'Example:\n  toolhost logins end grt_… --yes',
-    asks: ({ id }) => ({ what: `end the login ${id} for good`, word: 'yes' }),
-    text: (_ended, { id }) => `The login ${id} has ended.`,
+    asks: ({ id }) => ({ what: `permanently end the login ${id}`, word: 'yes' }),
+    text: (_ended, { id }) => `Ended the login ${id}.`,
   });
 }

@@ -15,7 +15,9 @@ type Options = ConnectionOptions & JsonOption;
 type Version = Output<'listVersions'>['versions'][number];
 
 export function addVersions(program: Command): void {
-  const versions = program.command('versions').description('show, compare and restore the versions of a hosted server');
+  const versions = program
+    .command('versions')
+    .description('show, compare, and restore the versions of a hosted server');
   operationCommand(versions, ['list', 'listVersions'], {
     isDefault: true,
     args: { slug: undefined },
@@ -32,9 +34,9 @@ export function addVersions(program: Command): void {
       }),
   });
   addConnectionOptions(versions.command('show'))
-    .description('print one version as a configuration file, secrets masked')
+    .description('print one version as a configuration file; secrets are masked')
     .argument('<slug>', 'slug of the server')
-    .argument('<version>', 'number of the version', versionOf)
+    .argument('<version>', 'version number', versionOf)
     .addHelpText('after', '\nExample:\n  toolhost versions show projects 3 > projects-3.yaml')
     .action(show);
   refusesUsage(addConnectionOptions(versions.command('diff')))
@@ -44,25 +46,25 @@ export function addVersions(program: Command): void {
     .argument('[other]', 'number of the newer version (default: the current one)', versionOf)
     .addHelpText(
       'after',
-      '\nExit codes: 0 the same, 1 a problem, 2 different.\n\nExamples:\n  toolhost versions diff projects 3\n  toolhost versions diff projects 3 5',
+      '\nExit codes: 0 no differences, 1 a problem, 2 differences.\n\nExamples:\n  toolhost versions diff projects 3\n  toolhost versions diff projects 3 5',
     )
     .action(diff);
   operationCommand(versions, ['restore', 'restoreVersion'], {
-    about: 'make an older version the current one; it becomes a new version, and secrets stay',
-    args: { slug: undefined, version: ['number of the version', versionOf] },
+    about: 'restore an older version as a new version; secrets stay unchanged',
+    args: { slug: undefined, version: ['version number', versionOf] },
     help: 'Example:\n  toolhost versions restore projects 3',
   });
 }
 
 function versionOf(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('allowed: the number of a version, such as 3');
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('allowed: a version number, such as 3');
   return Number(text);
 }
 
-/** Versions hold whole configurations, so a page has few. */
+/** Page size of versions; small, because each version holds a whole configuration. */
 const versionsOfPage = 20;
 
-/** The versions with these numbers; undefined is the newest. @throws AppError notFound */
+/** Finds the versions with these numbers; undefined stands for the newest. @throws AppError notFound */
 async function find(client: RestClient, slug: string, wanted: readonly (number | undefined)[]): Promise<Version[]> {
   const found = new Map<number | undefined, Version>();
   const read = pageReader(client, ['listVersions', 'versions'], { slug });
@@ -76,7 +78,7 @@ async function find(client: RestClient, slug: string, wanted: readonly (number |
     if (version) return version;
     throw new AppError(
       'notFound',
-      `the server ${slug} has no version ${number}; the current one is ${found.get(undefined)?.version}, and old ones are deleted when there are too many`,
+      `the server ${slug} has no version ${number}. The current version is ${found.get(undefined)?.version}; the oldest versions are deleted when there are too many`,
     );
   });
 }
@@ -95,6 +97,6 @@ async function diff(slug: string, number: number, other: number | undefined, opt
   if (changes.length > 0) process.exitCode = 2;
   if (options.json) return printJson({ from: before?.version, to: after?.version, changes });
   const what = `version ${before?.version} and version ${after?.version} of ${slug}`;
-  if (changes.length === 0) return print(`There is no difference between ${what}.`);
+  if (changes.length === 0) return print(`No differences between ${what}.`);
   print([`Differences between ${what}:`, ...changes.flatMap((change) => changeLines(change, false))].join('\n'));
 }

@@ -4,16 +4,16 @@ import { oneServer } from '../connection/lists.ts';
 import { createRestClient, type RestClient } from '../connection/rest-client.ts';
 import { configFolder, readProfiles } from '../profiles/profiles.ts';
 
-/** A word that fits, and what it is. */
+/** A completion candidate and its description. */
 type Candidate = { word: string; meaning: string };
 
-/** `files` leaves the word to the shell, which completes names of files. */
+/** Candidates, or `files` to let the shell complete file names. */
 type Completion = 'files' | readonly Candidate[];
 
-/** Values of options by their attribute, and of arguments by their name. */
+/** Values on the command line: options by attribute name, arguments by name. */
 type Given = ReadonlyMap<string, string>;
 
-/** The words that fit under the cursor, in the order in which they are declared. */
+/** Returns the completion candidates for the word under the cursor, in declaration order. */
 export async function completionOf(program: Command, words: readonly string[]): Promise<Completion> {
   const { expected, given, current, prefix } = readWords(program, words);
   const found = await fitting(expected, given);
@@ -59,7 +59,7 @@ function choicesOf({ argChoices }: Argument | Option): Candidate[] | undefined {
   return argChoices?.map((word) => ({ word, meaning: '' }));
 }
 
-/** What is known of an argument or a value by its name in the declarations. */
+/** Returns candidates for an argument or an option value by its declared name. */
 async function ofName(name: string, given: Given): Promise<Completion> {
   if (/^(file|dir|folder)\b/.test(name)) return 'files';
   if (name === 'slug') return slugs(given);
@@ -68,13 +68,13 @@ async function ofName(name: string, given: Given): Promise<Completion> {
   return name === 'tool' && slug !== undefined ? tools(slug, given) : [];
 }
 
-/** How long the service may take; a person waits at the prompt. */
+/** Request timeout; the user is waiting at the prompt. */
 const patienceMs = 1500;
 
 async function client(given: Given): Promise<RestClient> {
   const options = Object.fromEntries([...given].filter(([name]) => ['url', 'key', 'profile'].includes(name)));
   const { url, credential } = await connectionOf(options);
-  // Tokens are not renewed here: that could take longer, and what is shown would depend on it.
+  // Tokens are not renewed here, because that could exceed the timeout.
   return createRestClient({ url, credential: { token: credential.token } }, patienceMs);
 }
 
@@ -88,29 +88,32 @@ async function tools(slug: string, given: Given): Promise<Candidate[]> {
   return config.tools.map(({ name, description = '' }) => ({ word: name, meaning: description })).filter(isPlain);
 }
 
-/** Shells insert words as they are, so a name of a strange service has nothing that they would run, and is no option. */
+/**
+ * Accepts only plain words. Shells insert candidates verbatim, so a name from an untrusted service must not be code or
+ * an option.
+ */
 function isPlain({ word }: Candidate): boolean {
   return /^\w[\w.-]{0,99}$/.test(word);
 }
 
-/** What the word under the cursor may be. */
+/** Kind of word that is expected under the cursor. */
 type ExpectedWord =
   | { kind: 'command'; command: Command; argument: Argument | undefined }
   | { kind: 'option'; command: Command }
   | { kind: 'argument'; argument: Argument | undefined }
   | { kind: 'value'; option: Option };
 
-/** The words before the cursor, as the declarations of the commands understand them. */
+/** Command line up to the cursor, parsed according to the declared commands. */
 type ReadWords = {
   expected: ExpectedWord;
-  /** The word under the cursor, up to it. */
+  /** Word under the cursor, up to the cursor. */
   current: string;
-  /** Part of the word that is not completed: `--server=` of `--server=pro`. */
+  /** Fixed start of the word: `--server=` in `--server=pro`. */
   prefix: string;
   given: Given;
 };
 
-/** Reads a command line whose last word is under the cursor. */
+/** Parses a command line whose last word is under the cursor. */
 function readWords(program: Command, words: readonly string[]): ReadWords {
   const [before, last] = wordsOf(words);
   let command = program;
@@ -140,7 +143,7 @@ function readWords(program: Command, words: readonly string[]): ReadWords {
   return { ...expectedAt(command, { last, waiting, operands: operands.length }), given };
 }
 
-/** bash makes three words of `--server=pro`. */
+/** Splits off the word under the cursor. Rejoins `--server=pro`, which bash splits into three words. */
 function wordsOf(words: readonly string[]): [before: string[], last: string] {
   const joined = words.filter((word, index) => word !== '=' || index === 0);
   const last = words.at(-1) === '=' ? '' : (joined.pop() ?? '');
@@ -152,7 +155,9 @@ function splitAt(word: string): [name: string, value: string | undefined] {
   return at < 0 ? [word, undefined] : [word.slice(0, at), word.slice(at + 1)];
 }
 
-/** The command of a word; in a group whose usual command is `list`, any other word is an argument of that one. */
+/**
+ * Finds the command for a word. In a group whose default command is `list`, any other word is an argument of `list`.
+ */
 function commandIn(command: Command, word: string): Command | undefined {
   return command.commands.find((one) => one.name() === word) ?? usualIn(command);
 }

@@ -7,12 +7,12 @@ type Shell = (typeof shells)[number];
 export function addCompletion(program: Command): void {
   program
     .command('completion')
-    .description('print what a shell needs to complete commands, options, slugs and names of tools')
-    .addArgument(new Argument('<shell>', 'shell that it is for').choices(shells))
+    .description('print a shell completion script for commands, options, slugs, and tool names')
+    .addArgument(new Argument('<shell>', 'shell to print the script for').choices(shells))
     .addHelpText(
       'after',
       `
-Slugs and names of tools are asked of the service, for at most a second and a half.
+Slugs and tool names are fetched from the service, with a timeout of 1.5 s.
 
 Examples:
   source <(toolhost completion bash)
@@ -22,12 +22,12 @@ Examples:
     .action((shell: Shell) => print(completionScripts[shell].trimEnd()));
   program
     .command('complete', { hidden: true })
-    .description('what the scripts of completion ask')
+    .description('print completion candidates, for the completion scripts')
     .argument('[words...]', 'words up to the cursor')
     .action((words: string[]) => complete(program, words));
 }
 
-/** However slow something is, the prompt comes back. */
+/** Time limit of a completion, so that the prompt always comes back. */
 const longestMs = 2500;
 const mostWords = 1000;
 
@@ -39,7 +39,7 @@ async function complete(program: Command, words: readonly string[]): Promise<voi
     const lines = found === 'files' ? ['files'] : ['words', ...found.slice(0, mostWords).map(lineOf)];
     process.stdout.write(`${lines.join('\n')}\n`);
   } catch {
-    // A message would be written into the line that somebody is typing.
+    // A message would appear in the line that the user is typing.
     process.exitCode = 0;
   }
 }
@@ -52,8 +52,8 @@ function lineOf({ word, meaning }: { word: string; meaning: string }): string {
 }
 
 /**
- * What each shell runs at the prompt: it asks `toolhost complete` with the words up to the cursor. The first line of
- * the answer is `files` or `words`; the others are a word, a tab and its meaning.
+ * Completion script of each shell. The script runs `toolhost complete` with the words up to the cursor. The first line
+ * of the output is `files` or `words`. Each further line is a word, a tab, and a description.
  */
 const completionScripts: Readonly<Record<Shell, string>> = {
   bash: `_toolhost() {

@@ -7,14 +7,14 @@ import { type ConnectionOptions, urlAdvice } from '../options.ts';
 import { note } from '../print.ts';
 import { type ConnectedClient, createRestClient, type ServiceConnection, serviceTime } from './rest-client.ts';
 
-/** Connects a command with its service. @throws AppError without a credential or with an unusable setting */
+/** Connects a command to its service. @throws AppError without a credential or with an unusable setting */
 export async function connect(options: ConnectionOptions): Promise<ConnectedClient> {
   return createRestClient(await connectionOf(options));
 }
 
 /**
- * Options count more than the environment, and the environment more than the profile. A key that is given goes to the
- * address that is given, and the credential of a profile only to the address of the profile.
+ * Finds the service URL and the credential. Options take precedence over the environment, and the environment over the
+ * profile. An explicit key is sent to the explicit URL. The credential of a profile is only sent to the profile's URL.
  */
 export async function connectionOf(options: ConnectionOptions): Promise<ServiceConnection> {
   if (options.profile !== undefined) return connectionOfProfile(options.profile, options);
@@ -25,7 +25,7 @@ export async function connectionOf(options: ConnectionOptions): Promise<ServiceC
   if (name === undefined)
     throw new AppError(
       'unauthenticated',
-      `no API key: set TOOLHOST_API_KEY or give --key; make one with: ${programName} keys create --name me --scopes manage,call; or log in with: ${programName} login URL`,
+      `no API key. Set TOOLHOST_API_KEY or pass --key (create a key with: ${programName} keys create --name me --scopes manage,call), or log in with: ${programName} login URL`,
     );
   const url = options.url ?? namedUrl();
   return connectionOfProfile(name, url === undefined ? {} : { url });
@@ -33,7 +33,8 @@ export async function connectionOf(options: ConnectionOptions): Promise<ServiceC
 
 function keyCredential(key: string): ServiceConnection['credential'] {
   // Checked here, because the runtime's message about such a header would repeat the key.
-  if (!/^[\x21-\x7e]+$/.test(key)) throw new AppError('unauthenticated', 'the API key has characters that no key has');
+  if (!/^[\x21-\x7e]+$/.test(key))
+    throw new AppError('unauthenticated', 'the API key has characters that a key cannot have');
   return { token: key };
 }
 
@@ -48,20 +49,20 @@ async function connectionOfProfile(
   if (given !== undefined && given !== url)
     throw new AppError(
       'unauthenticated',
-      `no API key for ${given}: the profile "${name}" is for ${url}, and nothing of it is sent elsewhere; log in with: ${programName} login ${given}`,
+      `no API key for ${given}. The profile "${name}" is for ${url}, and its credential is not sent elsewhere. Log in with: ${programName} login ${given}`,
     );
   const { readCredentials, renewLogin } = await import('../profiles/credentials.ts');
   const stored = readCredentials(folder).get(name);
   if (stored?.url !== url)
     throw new AppError(
       'unauthenticated',
-      `the profile "${name}" has no login at ${url}; log in with: ${programName} login --profile ${name}`,
+      `the profile "${name}" has no login at ${url}. Log in with: ${programName} login --profile ${name}`,
     );
   if ('api_key' in stored) return { url, credential: { token: stored.api_key } };
   return { url, credential: { token: stored.access_token, renew: (refused) => renewLogin(folder, name, refused) } };
 }
 
-/** The address that the environment names; undefined when it names none. @throws AppError invalid */
+/** Returns the service URL from the environment, or undefined if none is set. @throws AppError invalid */
 export function namedUrl(): string | undefined {
   for (const name of ['TOOLHOST_URL', 'BASE_URL']) {
     const text = process.env[name]?.trim();
@@ -74,27 +75,30 @@ export function namedUrl(): string | undefined {
   return undefined;
 }
 
-/** Address of the service that this environment would start. @throws AppError invalid */
+/** Returns the URL of the service that this environment would start. @throws AppError invalid */
 export function environmentUrl(): string {
   return namedUrl() ?? `http://127.0.0.1:${process.env.PORT?.trim() || '8080'}`;
 }
 
-/** Options of commands that work at a service when one is named, and else directly on the database. */
+/** Options of commands that use a service if one is named, and otherwise the database directly. */
 export type PlaceOptions = ConnectionOptions & { workspace?: string };
 type PlaceOperation = Parameters<Operator['run']>[0];
 
-/** Where operations of the operator run: at a service, or directly on the database. */
+/** Target of operator commands: a service, or the database directly. */
 export type OperatorPlace = {
   run<Name extends PlaceOperation>(name: Name, input: Input<Name>): Promise<Output<Name>>;
   /** Time of the service or the database in epoch ms. */
   now(): Promise<number>;
-  /** Location of the database for messages; undefined at a service. */
+  /** Location of the database, for messages; undefined for a service. */
   database: string | undefined;
-  /** Address of the service; that of the environment for the database. */
+  /** Service URL; for the database, the one from the environment. */
   url: string;
 };
 
-/** `makesDatabase` creates a missing database, for a command that may run before the first start of the service. */
+/**
+ * Opens the target, runs `work` with it, and closes it. `makesDatabase` creates a missing database, for a command that
+ * may run before the first start of the service.
+ */
 export async function atPlace(
   options: PlaceOptions,
   work: (place: OperatorPlace) => Promise<void>,
@@ -102,11 +106,11 @@ export async function atPlace(
 ): Promise<void> {
   const { url, key, profile, workspace } = options;
   if ((url ?? key ?? profile) !== undefined) return work(await serviceAsPlace(options));
-  // Read before anything is changed, so that no error can prevent a new key from being shown.
+  // Read before anything changes, so that an invalid setting cannot prevent a new key from being shown.
   const address = environmentUrl();
   const { openOperator } = await import('../../app/operator.ts');
   const operator = await openOperator(process.env, { ...(workspace !== undefined && { workspace }), makesDatabase });
-  if (operator.isNew) note(`made a new database ${operator.database}; start the service with the same DATA_DIR`);
+  if (operator.isNew) note(`created a new database ${operator.database}; start the service with the same DATA_DIR`);
   try {
     await work({ ...operator, url: address, now: async () => operator.now() });
   } finally {
@@ -116,14 +120,17 @@ export async function atPlace(
 
 async function serviceAsPlace(options: PlaceOptions): Promise<OperatorPlace> {
   if (options.workspace !== undefined)
-    throw new AppError('invalid', '--workspace is for the database; at a service the credential is of one workspace');
+    throw new AppError(
+      'invalid',
+      '--workspace only works directly on the database; on a service, the credential selects the workspace',
+    );
   const client = await connect(options);
   return {
     run(name, input) {
       if (name === 'setWorkspaceLimits' || name === 'setWorkspaceQuotas')
         throw new AppError(
           'forbidden',
-          'what a workspace is limited to is set by the operator, directly on the database: without --url, --key and --profile',
+          'workspace limits and quotas are set by the operator, directly on the database. Omit --url, --key, and --profile',
         );
       return client.run(name as OperationName, input as never) as Promise<Output<typeof name>>;
     },

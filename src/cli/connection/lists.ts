@@ -6,14 +6,14 @@ import type { RestClient } from './rest-client.ts';
 
 export type ListPage<Entry> = { entries: readonly Entry[]; next: string | undefined };
 
-/** Reads one page. Its input has the fields that lists of the service take. */
+/** Reads one page. Takes the pagination fields of the service's list operations. */
 export type ReadPage<Entry> = (wanted: { cursor?: string; limit: number }) => Promise<ListPage<Entry>>;
 
-/** The entries of an operation's list whose output has it under one name. */
+/** Name of the list in the output of an operation. */
 type ListName<Name extends OperationName> = keyof Output<Name> & string;
 type EntryOf<List> = List extends readonly (infer Entry)[] ? Entry : never;
 
-/** Reads pages of the list that an operation gives under a name. */
+/** Returns a function that reads pages of a list operation. */
 export function pageReader<Name extends OperationName, List extends ListName<Name>>(
   client: RestClient,
   [name, list]: readonly [operation: Name, list: List],
@@ -26,23 +26,23 @@ export function pageReader<Name extends OperationName, List extends ListName<Nam
   };
 }
 
-/** Entries of one page; the most that lists of the service give. */
+/** Entries per page; the maximum of the service's list operations. */
 export const mostOfPage = 200;
 
-/** Pages of one list: 400,000 entries. */
+/** Maximum pages of one list: 400,000 entries. */
 const mostPages = 2000;
-/** Pages without an entry, one after the other. With a rare filter each of them stands for 25,000 calls. */
+/** Maximum consecutive empty pages. With a filter that rarely matches, each of them covers 25,000 calls. */
 const mostEmptyPages = 100;
-/** Longer ones are refused by every list. */
+/** Maximum length of a cursor; every list operation rejects longer ones. */
 const longestCursor = 500;
 
 type Wanted = { most?: number; ofPage?: number };
 
 /**
- * The pages of a list, until `most` entries were read or the list ends. A service that is hostile or broken cannot keep
- * a command reading: a page has no more entries than were asked for, a cursor comes once, and their number is
+ * Yields the pages of a list until `most` entries were read or the list ends. A malicious or broken service cannot keep
+ * a command reading: a page must not exceed the requested limit, a cursor must not repeat, and the number of pages is
  * limited.
- * @throws AppError tooLarge beyond a limit, unavailable for an answer that no list gives
+ * @throws AppError tooLarge beyond a limit, invalid for a malformed page
  */
 export async function* pagesOf<Entry>(
   read: ReadPage<Entry>,
@@ -56,28 +56,28 @@ export async function* pagesOf<Entry>(
     const page = await read(cursor === undefined ? { limit } : { cursor, limit });
     const { entries, next } = page;
     if (entries.length > limit)
-      throw new AppError('invalid', `the service gave ${entries.length} entries where ${limit} were asked for`);
+      throw new AppError('invalid', `the service returned ${entries.length} entries; at most ${limit} were requested`);
     found += entries.length;
     empty = entries.length === 0 ? empty + 1 : 0;
     if (next !== undefined && (next.length > longestCursor || cursors.has(next)))
       throw new AppError(
         'invalid',
-        'the service gave a next_cursor twice, or one that is too long, so its list has no end',
+        'the service returned a next_cursor twice, or one that is too long, so its list does not end',
       );
     yield page;
     if (next === undefined || found >= most) return;
     if (empty >= mostEmptyPages)
       throw new AppError(
         'tooLarge',
-        `the service gave ${empty} pages without an entry; ask for less, such as a later time`,
+        `the service returned ${empty} empty pages in a row; narrow the request, for example to a later time`,
       );
     cursors.add(next);
     cursor = next;
   }
-  throw new AppError('tooLarge', `the list of the service has more than ${mostPages} pages; ask for less`);
+  throw new AppError('tooLarge', `the list has more than ${mostPages} pages; narrow the request`);
 }
 
-/** Every entry of a list. @throws AppError as `pagesOf` */
+/** Reads all entries of a list. @throws AppError as `pagesOf` does */
 export async function readList<Entry>(read: ReadPage<Entry>, wanted: Wanted = {}): Promise<Entry[]> {
   const entries: Entry[] = [];
   for await (const page of pagesOf(read, wanted)) entries.push(...page.entries);
@@ -86,7 +86,7 @@ export async function readList<Entry>(read: ReadPage<Entry>, wanted: Wanted = {}
 
 export type ListedServer = Output<'listMcpServers'>['servers'][number];
 
-/** All servers that the credential may see. @throws AppError */
+/** Lists all servers that the credential may see. @throws AppError */
 export function listedServers(client: RestClient): Promise<ListedServer[]> {
   return readList(pageReader(client, ['listMcpServers', 'servers'], {}));
 }
@@ -102,7 +102,7 @@ const credential = z.looseObject({
 
 const credentials = z.union([credential, z.array(credential)]);
 
-/** Fields of a configuration that commands use. The service may be of another version, and have others. */
+/** Configuration fields that commands use. A service of another version may have further fields. */
 const usedFields = z.looseObject({
   slug: z.string().refine(isSlug),
   name: z.string(),
@@ -129,8 +129,9 @@ const usedFields = z.looseObject({
 export type OneServer = Omit<Output<'getMcpServer'>, 'config'> & { config: z.output<typeof usedFields> };
 
 /**
- * A server with its configuration, whose slug is the one that was asked for: files are named by it.
- * @throws AppError as `RestClient.run`, and unavailable for another server or no configuration
+ * Reads a server with its configuration. Checks that the response has the requested slug, because files are named
+ * after it.
+ * @throws AppError as `RestClient.run` does, and unavailable for another server or no configuration
  */
 export async function oneServer(client: RestClient, slug: string): Promise<OneServer> {
   const answer = await client.run('getMcpServer', { slug });
@@ -138,8 +139,8 @@ export async function oneServer(client: RestClient, slug: string): Promise<OneSe
   if (!read.success || read.data.slug !== slug.toLowerCase())
     throw new AppError(
       'unavailable',
-      `the service answered with no configuration of the server ${JSON.stringify(slug)}; is its address right?`,
+      `the service did not return the configuration of the server ${JSON.stringify(slug)}. Check the service URL`,
     );
-  // As it came, because its order counts in files.
+  // Not the parsed copy, because files keep the order of its fields.
   return { ...answer, config: answer.config as OneServer['config'] };
 }

@@ -9,28 +9,28 @@ import { problemShape } from '../../operations/shapes.ts';
 import { apiPath } from '../../routes.ts';
 import { programName, version } from '../../version.ts';
 
-/** Address of the service, and what a command shows there. */
+/** Service URL and the credential for it. */
 export type ServiceConnection = { url: string; credential: ServiceCredential };
 
 type ServiceCredential = {
   token: string;
-  /** A newer token than the refused one. @throws AppError when there is none */
+  /** Returns a newer token than the rejected one. @throws AppError if there is none */
   renew?: (refused: string) => Promise<string>;
 };
 
 /** Runs operations of a service over its REST API. */
 export type RestClient = {
-  /** @throws AppError with the message of the service, or with the reason why its answer was not read */
+  /** @throws AppError with the service's message, or with the reason why its response could not be read */
   run<Name extends OperationName>(name: Name, input: Input<Name>): Promise<Output<Name>>;
 };
 
-/** A client of the service at `url`. */
+/** A REST client with the service URL. */
 export type ConnectedClient = RestClient & { url: string };
 
-/** Longer than the slowest tool call. */
+/** Default timeout; longer than the slowest tool call. */
 const patienceMs = 60_000;
 
-/** `waitMs` is for a whole answer. */
+/** Creates a client. `waitMs` is the timeout for a complete response. */
 export function createRestClient(connection: ServiceConnection, waitMs = patienceMs): ConnectedClient {
   const send = sender(connection, waitMs);
   return {
@@ -50,7 +50,7 @@ export function createRestClient(connection: ServiceConnection, waitMs = patienc
 type Request = { method: string; path: string; body: string | undefined };
 type Send = (request: Request) => Promise<Response>;
 
-/** Sends requests with the credential of a connection, and with a newer token once the service refuses an old one. */
+/** Returns a function that sends requests with the connection's credential and renews the token after a 401. */
 function sender({ url, credential: { token: first, renew } }: ServiceConnection, waitMs: number): Send {
   let token = first;
   return async (request) => {
@@ -91,19 +91,19 @@ function unreachable(url: string, error: unknown): AppError {
   if (code === 'ECONNREFUSED') {
     return new AppError(
       'unavailable',
-      `nothing answers at ${url}; start the service with "${programName} serve", or say where it is with --url or TOOLHOST_URL`,
+      `no service is listening at ${url}. Start it with "${programName} serve", or set its URL with --url or TOOLHOST_URL`,
     );
   }
   return code.startsWith('ERR_SSL_')
-    ? new AppError('unavailable', `${url} cannot be reached: it does not speak TLS; is it http://?`)
+    ? new AppError('unavailable', `${url} cannot be reached: the server does not speak TLS. Try http://`)
     : brokenOff(url, error);
 }
 
 const refusal = z.object({ detail: z.string(), problems: z.array(problemShape).optional() });
-/** Characters of a message, and problems, that are believed. A service gives fewer. */
+/** Maximum length of a message and number of problems that are shown. Real services stay below both. */
 const mostOfRefusal = { characters: 4000, problems: 100 };
 
-/** Restores the error of the service from its `application/problem+json`. */
+/** Converts an `application/problem+json` response to an error. */
 function refusalOf(response: Response, answer: unknown, url: string): AppError {
   const read = refusal.safeParse(answer);
   if (!read.success) return notToolhost(url, response);
@@ -113,7 +113,7 @@ function refusalOf(response: Response, answer: unknown, url: string): AppError {
   const kind = kinds.find((candidate) => errorKinds[candidate].status === response.status) ?? 'internal';
   const advice =
     kind === 'unauthenticated'
-      ? ` for the service at ${url}; on its machine "${programName} keys create" makes one`
+      ? ` for the service at ${url}; on its machine, "${programName} keys create" creates one`
       : '';
   return new AppError(kind, detail + advice, { problems });
 }
@@ -123,45 +123,42 @@ function notToolhost(url: string, { status, headers }: Response): AppError {
   const redirect =
     target === undefined || target === new URL(url).origin || target === 'null'
       ? ''
-      : ` It redirects to ${target}, where nothing was sent.`;
+      : ` It redirects to ${target}; nothing was sent there.`;
   return new AppError(
     'unavailable',
-    `${url} answered (${status}), but not as this version of toolhost does; is the address right?${redirect}`,
+    `${url} responded with ${status}, but not like this version of toolhost. Check the URL.${redirect}`,
   );
 }
 
 /**
- * Limits of one answer, its bytes counted after decompression. A service gives a tenth of that at most: a large
- * configuration, the result of a call, or a page of versions.
+ * Limits of one response. Bytes are counted after decompression. Real responses use at most a tenth of that: a large
+ * configuration, a call result, or a page of versions.
  */
 const answerLimits = { bytes: 64 * 1024 * 1024, depth: 128, values: 1_000_000 };
 
 /**
- * The JSON value of an answer; undefined when it is not JSON. Its values are counted before any is made.
- * @throws AppError tooLarge; unavailable when the answer breaks off or takes too long
+ * Parses the JSON of a response; returns undefined if it is not JSON. Counts the values before creating any.
+ * @throws AppError tooLarge; unavailable if the response is interrupted or times out
  */
 async function jsonOfAnswer(response: Response, url: string): Promise<unknown> {
   const bytes = await bytesOf(response, url);
   const scan = scanJson(bytes, answerLimits.depth);
   if (!scan) return undefined;
   if (scan.depth > answerLimits.depth)
-    throw new AppError('tooLarge', `${url} answered with JSON that is nested deeper than ${answerLimits.depth} levels`);
+    throw new AppError('tooLarge', `the JSON from ${url} is nested deeper than ${answerLimits.depth} levels`);
   if (scan.elements > answerLimits.values || scan.names > answerLimits.values)
-    throw new AppError('tooLarge', `${url} answered with more than ${answerLimits.values} values, which are not read`);
+    throw new AppError('tooLarge', `the JSON from ${url} has more than ${answerLimits.values} values`);
   return parseJson(bytes.toString('utf8'));
 }
 
 async function bytesOf(response: Response, url: string): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let left = answerLimits.bytes;
-  // Leaving the loop by an error also ends the answer.
+  // An error that leaves the loop also cancels the response.
   for await (const chunk of chunksOf(response, url)) {
     left -= chunk.length;
     if (left < 0)
-      throw new AppError(
-        'tooLarge',
-        `${url} gives too much: one answer has more than ${answerLimits.bytes / 1024 / 1024} MB, and no more is read`,
-      );
+      throw new AppError('tooLarge', `the response from ${url} is larger than ${answerLimits.bytes / 1024 / 1024} MB`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
@@ -175,21 +172,21 @@ async function* chunksOf(response: Response, url: string): AsyncGenerator<Uint8A
   }
 }
 
-/** The error for an answer that did not come, or not to its end. */
+/** Creates the error for a missing or interrupted response. */
 export function brokenOff(url: string, error: unknown): AppError {
   return new AppError('unavailable', `${url} cannot be reached: ${whyNoAnswer(error)}`);
 }
 
-/** Why an answer did not come, or not to its end. */
+/** Explains why a response is missing or was interrupted. */
 export function whyNoAnswer(error: unknown): string {
-  if (error instanceof Error && error.name === 'TimeoutError') return 'it did not give a whole answer in time';
+  if (error instanceof Error && error.name === 'TimeoutError') return 'the response was not complete in time';
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return connectionReason(error) ?? (messageOf(cause) || 'no connection');
 }
 
 const clockPatienceMs = 10_000;
 
-/** The time of the service in epoch ms, so that the clock of this machine does not matter. @throws AppError */
+/** Returns the service's time in epoch ms, so that the clock of this machine does not matter. @throws AppError */
 export async function serviceTime(url: string): Promise<number> {
   try {
     const { headers, body } = await fetch(`${url}/livez`, {
@@ -202,5 +199,8 @@ export async function serviceTime(url: string): Promise<number> {
   } catch (error) {
     throw brokenOff(url, error);
   }
-  throw new AppError('unavailable', `${url} does not say what time it is; give --since as a time`);
+  throw new AppError(
+    'unavailable',
+    `${url} sends no Date header, so a time span has no reference; use a timestamp with --since`,
+  );
 }

@@ -28,7 +28,7 @@ type Stray = Awaited<ReturnType<typeof strayServers>>;
 
 export async function apply(paths: readonly string[], options: ApplyOptions): Promise<void> {
   if (options.prune && options.label === undefined)
-    throw new AppError('invalid', '--prune deletes only servers of a label; name it with --label');
+    throw new AppError('invalid', '--prune only deletes servers with a label; name it with --label');
   const client = await connect(options);
   const { label } = options;
   const { planned, problems } = await planFiles(client, paths, {
@@ -44,7 +44,7 @@ export async function apply(paths: readonly string[], options: ApplyOptions): Pr
   const stray = options.prune && label !== undefined ? await strayServers(client, label, slugs) : [];
   if (!options.dryRun && stray.length > 0) {
     const names = stray.map(({ slug }) => slug).join(', ');
-    await confirm(`delete ${names} for good`, 'yes', options);
+    await confirm(`delete ${names}`, 'yes', options);
   }
   const outcomes = options.dryRun
     ? plannedOutcomes(planned, stray)
@@ -52,7 +52,7 @@ export async function apply(paths: readonly string[], options: ApplyOptions): Pr
   report(outcomes, options);
 }
 
-/** Where the values of secrets may come from. */
+/** Returns the allowed sources of secret values. */
 async function sourcesOf({ env = [], secrets }: { env?: string[]; secrets?: string }): Promise<Sources> {
   return { named: env, more: secrets === undefined ? undefined : await readSecretFile(secrets) };
 }
@@ -81,7 +81,7 @@ async function applyAll(
   const outcomes: ServerOutcome[] = [];
   for (const one of planned) outcomes.push(await applyServer(client, one, options));
   if (outcomes.some(({ result }) => result === 'failed')) {
-    if (stray.length > 0) note('Nothing is deleted, because not all servers could be applied.');
+    if (stray.length > 0) note('Nothing was deleted, because some servers could not be applied.');
     return outcomes;
   }
   for (const server of stray) outcomes.push(await pruneServer(client, server));
@@ -137,7 +137,7 @@ function notCompared({ planned, unread }: Planning): FileProblem[] {
     plan.not_compared.map((name) => ({
       at,
       path: name.includes('.') ? name : `secrets.${name}`,
-      message: 'the key has no scope manage:write',
+      message: 'the key lacks the scope manage:write',
     })),
   );
   return [...unread, ...refused];
@@ -145,12 +145,12 @@ function notCompared({ planned, unread }: Planning): FileProblem[] {
 
 const mostPaths = 6;
 
-/** Lines for the problems of files. */
+/** Formats the problems of files, one line each. */
 export function problemLines(problems: readonly FileProblem[]): string[] {
   return problems.map(({ at, path, message }) => `${at}: ${path === '' ? '' : `${path}: `}${message}`);
 }
 
-/** Report of a run: a line for each server, its secrets and warnings, and the counts. */
+/** Formats the report of a run: a line per server, its secrets and warnings, and the counts. */
 export function reportText(outcomes: readonly ServerOutcome[], isDryRun: boolean): string {
   const width = Math.max(0, ...outcomes.map(({ slug }) => slug.length));
   const lines = outcomes.flatMap((outcome) => [
@@ -188,7 +188,7 @@ function detail({ result, changes, message, file }: ServerOutcome): string {
   return paths.slice(0, mostPaths).join(', ') + more;
 }
 
-/** Differences of one server, field by field. */
+/** Formats the differences of one server, field by field. */
 export function differenceText({ slug, file, result, changes }: ServerOutcome, undone: readonly string[]): string {
   if (result === 'created') return `${slug} (${file}): not on the service yet`;
   if (result === 'pruned') return `${slug}: only on the service`;
@@ -198,7 +198,7 @@ export function differenceText({ slug, file, result, changes }: ServerOutcome, u
   );
 }
 
-/** Lines of one difference. */
+/** Formats one difference. */
 export function changeLines({ path, before, after }: FieldChange, isUndone: boolean): string[] {
   const sign = before === undefined ? '+' : after === undefined ? '-' : '~';
   const note = isUndone ? '  (changed elsewhere since the last apply)' : '';
@@ -214,7 +214,7 @@ export function changeLines({ path, before, after }: FieldChange, isUndone: bool
 
 const mostLines = 60;
 
-/** A value as lines of JSON, or of the text itself where it has several lines. */
+/** Formats a value as lines of JSON, or a multi-line string as its own lines. */
 function valueLines(value: unknown): string[] {
   if (value === undefined) return [];
   const isText = typeof value === 'string' && value.includes('\n');

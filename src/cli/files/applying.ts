@@ -11,26 +11,26 @@ export type PlannedServer = { server: ReadyServer; plan: Plan };
 
 type Reading = Sources & {
   label?: string | undefined;
-  /** Leaves out secrets whose values cannot be read, and notes them in `unread`, instead of reporting a problem. */
+  /** Omits secrets whose values cannot be read and lists them in `unread`, instead of reporting a problem. */
   forgivesSecrets?: boolean;
 };
 
 export type Planning = { planned: PlannedServer[]; problems: FileProblem[]; unread: FileProblem[] };
 
-/** Reads the servers of files and compares each with the service. Nothing is changed. */
+/** Reads the servers of files and compares each with the service. Changes nothing. */
 export async function planFiles(client: RestClient, paths: readonly string[], reading: Reading): Promise<Planning> {
   const { servers, problems } = await readServerFiles(paths);
   const unknown = [...(reading.more?.keys() ?? [])].filter((slug) => !servers.some((server) => server.slug === slug));
   const strayed = unknown.map((slug) => ({
     at: '--secrets',
     path: slug,
-    message: 'no file has a server of this slug',
+    message: 'no file has a server with this slug',
   }));
   const planned = await planServers(client, servers, reading);
   return { ...planned, problems: [...problems, ...strayed, ...planned.problems] };
 }
 
-/** Compares servers of files with the service, one after the other. */
+/** Compares servers of files with the service, one by one. */
 export async function planServers(
   client: RestClient,
   servers: readonly ServerFile[],
@@ -46,7 +46,7 @@ export async function planServers(
     else {
       result.planned.push({ server: ready, plan });
       const all = plan.problems.map(({ path, message }) => ({ at: ready.at, path, message: adviceFor(path, message) }));
-      // A field whose source cannot be read is reported once.
+      // A field whose source cannot be read has already been reported.
       result.problems.push(...all.filter(({ path }) => !problems.some((known) => known.path === `secrets.${path}`)));
     }
   }
@@ -58,7 +58,7 @@ function isAboutSource({ path }: FileProblem): boolean {
 }
 
 function adviceFor(path: string, message: string): string {
-  return message.includes('keeps a stored value') ? `no value is stored; ${sourceAdvice(path)}` : message;
+  return message.includes('stands for a stored value') ? `no value is stored; ${sourceAdvice(path)}` : message;
 }
 
 async function planOf(
@@ -69,14 +69,14 @@ async function planOf(
   try {
     return await client.run('planMcpServer', wantedOf(server, label));
   } catch (error) {
-    // Without the service or a right there is nothing to report about one file.
+    // Other errors, such as an unreachable service or a missing scope, are not about this file.
     if (!(error instanceof AppError) || !['invalid', 'tooLarge', 'notFound'].includes(error.kind)) throw error;
     const [first] = error.problems;
     return { failure: { at: server.at, path: first?.path ?? '', message: first?.message ?? error.message } };
   }
 }
 
-/** The wanted state of a server as the service takes it. */
+/** Builds the operation input with the desired state of a server. */
 export function wantedOf(server: ReadyServer, label: string | undefined): Input<'planMcpServer'> {
   const { slug, config, values, limits } = server;
   return {
@@ -91,7 +91,7 @@ export function wantedOf(server: ReadyServer, label: string | undefined): Input<
 export const results = ['created', 'changed', 'same', 'pruned', 'failed'] as const;
 export type Result = (typeof results)[number];
 
-/** Result of one server, as the report shows it. */
+/** Result for one server, as shown in the report. */
 export type ServerOutcome = {
   slug: string;
   /** Absent for a pruned server. */
@@ -99,34 +99,34 @@ export type ServerOutcome = {
   result: Result;
   changes: Plan['changes'];
   warnings: Plan['warnings'];
-  /** Sources of secrets; only of a run that changes nothing. */
+  /** Sources of secrets; only for a dry run. */
   secrets?: SecretSource[];
-  /** Reason of a failure. */
+  /** Reason for a failure. */
   message?: string;
 };
 
 export type Applying = { label?: string | undefined; overwrite?: boolean | undefined };
 
-/** What is known before anything is changed to end in a conflict. */
+/** Returns the conflicts that are known before anything is changed. */
 export function conflictsOf(planned: readonly PlannedServer[], { label, overwrite }: Applying): FileProblem[] {
   if (overwrite) return [];
   return planned.flatMap(({ server: { at }, plan }) => {
     if (plan.label !== undefined && label !== undefined && plan.label !== label) {
-      const message = `the server belongs to the label ${plan.label}; apply it with --label ${plan.label}, or take it over with --overwrite`;
+      const message = `the server belongs to the label ${plan.label}. Apply it with --label ${plan.label}, or take it over with --overwrite`;
       return [{ at, path: '', message }];
     }
-    const since = `the server was changed elsewhere since it was applied (version ${plan.applied_version}, now ${plan.version}), and the file would undo that; take the change into the file with ${programName} export --out, or apply with --overwrite`;
+    const since = `the server was changed elsewhere since it was applied (version ${plan.applied_version}, now ${plan.version}), and the file would undo that. Update the file with ${programName} export --out, or apply with --overwrite`;
     return plan.undone.map((path) => ({ at, path, message: since }));
   });
 }
 
-/** The report of a run that changes nothing. */
+/** Returns the outcome for a dry run. */
 export function plannedOutcome({ server, plan }: PlannedServer): ServerOutcome {
   const { change: result, changes, warnings } = plan;
   return { slug: server.slug, file: server.at, result, changes, warnings };
 }
 
-/** Makes the service match. A failure of one server does not keep the others from being applied. */
+/** Applies one server. Returns a failure as an outcome, so that the other servers are still applied. */
 export async function applyServer(
   client: RestClient,
   planned: PlannedServer,
@@ -147,7 +147,7 @@ export async function applyServer(
   }
 }
 
-/** Servers with this label that no file describes. */
+/** Lists servers with the label that no file describes. */
 export async function strayServers(
   client: RestClient,
   label: string,
@@ -156,7 +156,7 @@ export async function strayServers(
   return (await listedServers(client)).filter((server) => server.label === label && !slugs.has(server.slug));
 }
 
-/** Deletes a server that no file describes any more, unless it was changed since it was listed. */
+/** Deletes a server that no file describes any more, unless it has changed since it was listed. */
 export async function pruneServer(client: RestClient, { slug, version }: ListedServer): Promise<ServerOutcome> {
   const outcome = { slug, changes: [], warnings: [] };
   try {
@@ -167,7 +167,7 @@ export async function pruneServer(client: RestClient, { slug, version }: ListedS
   }
 }
 
-/** @throws the error itself where it is no answer of the service */
+/** Converts an `AppError` to a failed outcome. @throws any other error */
 function failureOf(error: unknown): { result: 'failed'; message: string } {
   if (!(error instanceof AppError)) throw error;
   const { message, problems } = error;

@@ -29,7 +29,7 @@ export async function check(paths: readonly string[], options: JsonOption): Prom
   if (!valid) process.exitCode = 1;
 }
 
-/** Checks a file or a folder. Two servers of it with one slug are a problem. */
+/** Checks a file or a folder. Two servers with the same slug are a problem. */
 async function verdictsOf(given: string, check: Check): Promise<Verdict[]> {
   const verdicts: Verdict[] = [];
   const slugs = new Map<string, string>();
@@ -42,10 +42,10 @@ async function verdictsOf(given: string, check: Check): Promise<Verdict[]> {
   return verdicts;
 }
 
-/** `secrets` are the names that the file has a source for. */
+/** Checks a configuration. `secrets` are the names of the secrets that the file has a source for. */
 type Check = (config: unknown, secrets: readonly string[]) => Pick<Verdict, 'problems' | 'warnings'>;
 
-/** Checks configurations by the rules of the service that this environment would start. */
+/** Creates a check with the rules of the service that this environment would start. */
 async function createCheck(): Promise<Check> {
   const { rules, quotas } = configRules(process.env, environmentUrl());
   return (raw, secrets) => {
@@ -56,7 +56,7 @@ async function createCheck(): Promise<Check> {
   };
 }
 
-/** `slugs` are those of the documents before, each with its file. */
+/** Checks one document. `slugs` maps the slugs of the previous documents to their files. */
 function verdictOf({ at, value }: FileDocument, check: Check, slugs: Map<string, string>): Verdict {
   const { config, problems: ofSections } = splitDocument(value);
   const secrets = isDocument(value) && isDocument(value.secrets) ? Object.keys(value.secrets) : [];

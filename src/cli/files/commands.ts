@@ -19,18 +19,18 @@ import type { ExportCommandOptions } from './export.ts';
 export function addCheck(program: Command): void {
   program
     .command('check')
-    .description('check configuration files without a service; exits with 1 when one has a problem, warnings are fine')
+    .description('check configuration files without a service; exits with 1 on a problem, but not on warnings')
     .argument(
       '<file...>',
-      'JSON or YAML, with one or several servers, or a folder of such files; - reads standard input',
+      'JSON or YAML file with one or more servers, or a folder of such files; - reads standard input',
     )
     .addOption(jsonOption())
     .addHelpText(
       'after',
       `
-Of a folder the files directly in it count whose names end in .json, .yaml or .yml.
+A folder stands for the .json, .yaml, and .yml files directly in it.
 
-EGRESS_ALLOW, MANAGEMENT_SLUG and QUOTAS count as they do for the service.
+EGRESS_ALLOW, MANAGEMENT_SLUG, and QUOTAS apply as they do to the service.
 
 Examples:
   toolhost check servers
@@ -42,24 +42,23 @@ Examples:
 
 export function addApply(program: Command): void {
   refusesUsage(addConnectionOptions(program.command('apply')))
-    .description('make the hosted servers match files: creates and changes what differs, and nothing else')
-    .argument('<file...>', 'JSON or YAML, each with one or several servers, or a folder of such files')
-    .option('--dry-run', 'say what would be done, and change nothing')
-    .option('--label <name>', 'set of files that the servers belong to; it is stored with them')
+    .description('make the hosted servers match files: creates and changes only what differs')
+    .argument('<file...>', 'JSON or YAML file with one or more servers, or a folder of such files')
+    .option('--dry-run', 'print what would be done, and change nothing')
+    .option('--label <name>', 'label of the set of files that the servers belong to; stored with them')
     .option('--prune', 'delete servers with the label that no file describes any more')
-    .option('--yes', 'delete without asking')
+    .option('--yes', 'delete without confirmation')
     .option(...variableOption)
-    .option('--secrets <file>', 'JSON or YAML with sources of secrets by slug, beside those in the files')
-    .option('--overwrite', 'undo changes that were made elsewhere, and take servers from another label')
+    .option('--secrets <file>', 'JSON or YAML file with sources of secrets by slug, in addition to those in the files')
+    .option('--overwrite', 'undo changes made elsewhere, and take over servers from another label')
     .addHelpText(
       'after',
       `
-Every file is checked first; with a problem in any of them nothing is changed.
-Values of secrets come from the variables that --env names, or from files below the folder, as the section "secrets"
-says, never from a configuration, and are never printed. --dry-run lists each source and the hosts that its value may
-reach.
+All files are checked first. If any of them has a problem, nothing is changed. Secret values come from the variables
+that --env names or from files below the folder, as the section "secrets" says. They never come from a configuration
+and are never printed. --dry-run lists each source and the hosts that its value may reach.
 
-Exit codes: 0 done or nothing to do, 1 a problem or a failure, 2 with --dry-run: something would change.
+Exit codes: 0 success or nothing to do, 1 a problem or a failure, 2 with --dry-run: something would change.
 
 Examples:
   toolhost apply servers
@@ -71,17 +70,17 @@ Examples:
 
 export function addDiff(program: Command): void {
   refusesUsage(addConnectionOptions(program.command('diff')))
-    .description('compare files with the hosted servers, field by field; values of secrets are not shown')
-    .argument('<file...>', 'JSON or YAML, each with one or several servers, or a folder of such files')
-    .option('--label <name>', 'also name the servers with this label that no file describes')
+    .description('compare files with the hosted servers, field by field; secret values are not shown')
+    .argument('<file...>', 'JSON or YAML file with one or more servers, or a folder of such files')
+    .option('--label <name>', 'also list the servers with this label that no file describes')
     .option(...variableOption)
-    .option('--secrets <file>', 'JSON or YAML with sources of secrets by slug, beside those in the files')
+    .option('--secrets <file>', 'JSON or YAML file with sources of secrets by slug, in addition to those in the files')
     .addHelpText(
       'after',
       `
-A secret whose value is not at hand, or which the key may not compare, is named and left out.
+A secret whose value is not available, or that the key may not compare, is listed as not compared.
 
-Exit codes: 0 the same, 1 a problem, 2 different.
+Exit codes: 0 no differences, 1 a problem, 2 differences.
 
 Examples:
   toolhost diff servers
@@ -92,15 +91,18 @@ Examples:
 
 export function addExport(program: Command): void {
   addConnectionOptions(program.command('export'))
-    .description('write hosted servers as files that apply takes; of secrets only the names')
+    .description('write hosted servers as files for apply; secrets by name only')
     .argument('[slug...]', 'servers (default: all)')
-    .option('--out <folder>', 'write there: into the file that has the slug, with its comments, or to SLUG.yaml')
+    .option(
+      '--out <folder>',
+      'folder to write to: updates the file that has the slug and keeps its comments, or creates SLUG.yaml',
+    )
     .option('--label <name>', 'only servers with this label')
-    .option('--schema <address>', 'JSON Schema that the header of new files names (default: that of the service)')
+    .option('--schema <address>', "URL of the JSON Schema in the header of new files (default: the service's)")
     .addHelpText(
       'after',
       `
-Without --out the YAML is printed. Applying what was exported changes nothing.
+Without --out, the YAML is printed. Applying exported files changes nothing.
 
 Examples:
   toolhost export weather > weather.yaml
@@ -114,11 +116,11 @@ Examples:
 export function addSchema(program: Command): void {
   program
     .command('schema')
-    .description('print the JSON Schema of the files of servers, for editors')
+    .description('print the JSON Schema of server files, for editors')
     .addHelpText(
       'after',
       `
-A running service serves it at ${routes.serverFileSchema}. In YAML the first line of a file names it:
+A running service serves it at ${routes.serverFileSchema}. In YAML, the first line of a file names it:
   # yaml-language-server: $schema=./server.schema.json
 
 Example:
@@ -133,16 +135,16 @@ Example:
 export function addDev(program: Command): void {
   program
     .command('dev')
-    .description('serve files on this machine and follow their changes; what is stored ends with the command')
-    .argument('<file...>', 'JSON or YAML, each with one or several servers, or a folder of such files')
+    .description('serve files on this machine and follow their changes; stored data is discarded at the end')
+    .argument('<file...>', 'JSON or YAML file with one or more servers, or a folder of such files')
     .option('--port <number>', 'port on 127.0.0.1 (default: PORT or 8080)', wholeUpTo(65_535))
     .option(...variableOption)
     .addHelpText(
       'after',
       `
-A file with a problem keeps its servers as they were, and the problem is printed. A server whose file is gone is
-removed. Values of secrets come from the variables that --env names, or from files of the folder, as the section
-"secrets" says.
+If a file has a problem, the problem is printed and its servers stay unchanged. A server whose file was deleted is
+removed. Secret values come from the variables that --env names or from files below the folder, as the section "secrets"
+says.
 
 Examples:
   toolhost dev servers

@@ -23,12 +23,12 @@ export async function dev(paths: readonly string[], options: DevOptions): Promis
     last = next.catch(() => undefined);
     return next;
   };
-  // Watched before the first reading, so that no change in between is missed.
+  // Watched before the first read, so that no change in between is missed.
   const stopFollowing = followFiles(paths, () => void update().catch((error) => note(messageOf(error))));
   stopDevOnSignals(service, async () => {
     stopFollowing();
     isStopped = true;
-    // What it still applies needs the service.
+    // An update in progress still needs the service.
     await last;
   });
   const { key } = await service.servers.run('createApiKey', { name: 'dev', scopes: ['manage', 'call'] });
@@ -46,21 +46,21 @@ function show({ outcomes, problems }: FileReading, baseUrl: string): void {
     for (const warning of warnings) note(`  warning: ${warning.path}: ${warning.message}`);
   }
   for (const { at, path, message } of problems)
-    note(`problem  ${at}: ${path === '' ? '' : `${path}: `}${message}; it stays as it was`);
+    note(`problem  ${at}: ${path === '' ? '' : `${path}: `}${message} (not applied)`);
 }
 
-/** The servers of a service that follows files. */
+/** Servers of a service that follows files. */
 type Served = Parameters<typeof planServers>[0] & { remove(slug: string): Promise<void> };
 
-/** Result of one reading of the files. */
+/** Result of reading and applying the files once. */
 type FileReading = { outcomes: ServerOutcome[]; problems: FileProblem[] };
 
 /**
- * Keeps a service like files, reading by reading. A file with a problem keeps its servers as they were; a server that no
- * file describes any more is removed.
+ * Returns a function that reads the files and makes the service match them. A file with a problem leaves its servers
+ * unchanged. A server that no file describes any more is removed.
  */
 function createFileServing(servers: Served, paths: readonly string[], sources: Sources): () => Promise<FileReading> {
-  /** Slugs that each file had when it was last readable. */
+  /** Slugs of each file when it was last readable. */
   const known = new Map<string, string[]>();
   const applied = new Set<string>();
   return async () => {
@@ -84,7 +84,7 @@ function createFileServing(servers: Served, paths: readonly string[], sources: S
 
 type Read = { wanted: ServerFile[]; kept: string[]; problems: FileProblem[] };
 
-/** Reads the files; `known` has the slugs of each file when it was last readable, and is kept up to date. */
+/** Reads the files and updates `known`, the slugs of each file when it was last readable. */
 async function readAll(paths: readonly string[], known: Map<string, string[]>): Promise<Read> {
   const read: Read = { wanted: [], kept: [], problems: [] };
   const owners = new Map<string, string>();
@@ -95,7 +95,7 @@ async function readAll(paths: readonly string[], known: Map<string, string[]>): 
     const found = documents.map(serverOf);
     const servers = found.flatMap(({ server }) => server ?? []);
     const faults = [...problems, ...found.flatMap((one) => one.problems), ...takenSlugs(servers, owners)];
-    // A folder that has become empty, or a file that is gone, describes no server.
+    // An empty folder or a deleted file describes no server.
     if (faults.some(({ message }) => /^there is no such file|^is a folder/.test(message))) {
       known.delete(file);
       continue;
@@ -111,17 +111,17 @@ async function readAll(paths: readonly string[], known: Map<string, string[]>): 
   return read;
 }
 
-/** Time without a change after which files are read: editors save in several steps. */
+/** Debounce time before files are read, because editors save in several steps. */
 const quietMs = 100;
 
-/** Calls `onChange` after files or folders changed, once for changes that come together. Returns what stops it. */
+/** Calls `onChange` after files or folders change, once for changes in quick succession. Returns a stop function. */
 function followFiles(paths: readonly string[], onChange: () => void): () => void {
   let timer: NodeJS.Timeout | undefined;
   const changed = () => {
     clearTimeout(timer);
     timer = setTimeout(onChange, quietMs);
   };
-  // A file is watched through its folder, because editors replace files by renaming others.
+  // A file is watched through its folder, because editors save by renaming a new file over the old one.
   const folders = new Set(paths.map((path) => (isFolder(path) ? path : dirname(path))));
   const watchers: FSWatcher[] = [...folders].map((folder) => watch(folder, changed));
   return () => {

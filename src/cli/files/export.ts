@@ -78,10 +78,10 @@ export async function exportServers(slugs: readonly string[], options: ExportCom
   }
 }
 
-/** Long texts stay on one line, and equal values are written out each time. */
+/** YAML style: long strings stay on one line, and equal values are repeated instead of aliased. */
 const yamlOptions = { lineWidth: 0, aliasDuplicateObjects: false, ...yamlNumbers } as const;
 
-/** A server as a YAML document; `schema` is the address of the JSON Schema for editors. */
+/** Formats a server as a YAML document. `schema` is the URL of the JSON Schema for editors. */
 function yamlText(document: ConfigFields, schema: string | undefined): string {
   const header = schema === undefined ? '' : `# yaml-language-server: $schema=${schema}\n`;
   return header + stringify(document, yamlOptions);
@@ -90,7 +90,7 @@ function yamlText(document: ConfigFields, schema: string | undefined): string {
 type Exported = { slug: string; file: string; result: 'created' | 'changed' | 'same' };
 type Known = { file: string; index: number; server: NonNullable<ReturnType<typeof serverOf>['server']> };
 
-/** Windows takes files of these names for devices. */
+/** Reserved device names of Windows, which cannot be file names. */
 const devices = new Set([
   'con',
   'prn',
@@ -99,17 +99,20 @@ const devices = new Set([
   ...[1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((n) => [`com${n}`, `lpt${n}`]),
 ]);
 
-/** Whether there is anything, a link that leads nowhere included. */
+/** Returns true if anything exists at the path, including a dangling link. */
 const isThere = (path: string) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
-/** Writes servers to a folder: into the file that has the slug, or to a new one. @throws AppError before anything is written */
+/**
+ * Writes servers to a folder: into the file that has the slug, or a new one.
+ * @throws AppError before anything is written
+ */
 async function exportTo(folder: string, documents: readonly ConfigFields[], schema: string): Promise<Exported[]> {
   makeFolder(folder);
   const known = await serversIn(folder);
   const fresh = (slug: string) => join(folder, `${slug}${devices.has(slug) ? '_' : ''}.yaml`);
   const taken = documents.map(({ slug }) => String(slug)).filter((slug) => !known.has(slug) && isThere(fresh(slug)));
   if (taken[0] !== undefined)
-    throw new AppError('conflict', `${fresh(taken[0])}: is there already and has another server; rename it`);
+    throw new AppError('conflict', `${fresh(taken[0])}: already exists with another server; rename it`);
   return documents.map((document) => {
     const slug = String(document.slug);
     const found = known.get(slug);
@@ -137,7 +140,7 @@ async function serversIn(folder: string): Promise<Map<string, Known>> {
       const { server } = serverOf(document);
       if (!server) continue;
       const before = known.get(server.slug);
-      if (before) throw new AppError('conflict', `${server.at}: slug: "${server.slug}" is in ${before.file} already`);
+      if (before) throw new AppError('conflict', `${server.at}: slug: "${server.slug}" is already in ${before.file}`);
       known.set(server.slug, { file, index: document.index, server });
     }
   }
@@ -160,7 +163,7 @@ function sectionsOf({ secrets, limits }: Known['server']): ConfigFields {
   return { ...(Object.keys(secrets).length > 0 && { secrets }), ...(limits && { limits }) };
 }
 
-/** A document of a file with its defaults, its fields in the usual order. */
+/** Normalizes a document of a file: adds defaults and orders the fields. */
 function meaningOf({ secrets, limits, ...config }: ConfigFields): ConfigFields {
   const parsed = serverConfigSchema.safeParse(forgivingConfig(config));
   const { tools, ...fields } = parsed.success ? splitSecrets(parsed.data).masked : config;
@@ -179,13 +182,13 @@ function newYaml(text: string, { index, before, document }: Replacement): string
   const all = [...parseAllDocuments(text, yamlNumbers)] as Document[];
   const at = all.filter((one) => one.toJS() !== null)[index] as Document;
   mergeYaml(at, before, document);
-  // A document that was not understood is written anew.
+  // Rewrites a document that could not be merged.
   const isRight = JSON.stringify(meaningOf(at.toJS() as ConfigFields)) === JSON.stringify(document);
   if (!isRight) at.contents = at.createNode(document, yamlOptions) as typeof at.contents;
   return all.map((one) => one.toString(styleOf(text))).join('');
 }
 
-/** The style of a file, as far as it can be kept. */
+/** Detects the style of a file, as far as it can be preserved. */
 function styleOf(text: string): ToStringOptions {
   return {
     lineWidth: 0,
@@ -194,19 +197,19 @@ function styleOf(text: string): ToStringOptions {
   };
 }
 
-/** A value as the file means it, with defaults, and as it should be. */
+/** Normalized value of the file, and the value that it should have. */
 type Change = { before: unknown; after: unknown };
 
 /**
- * Changes a YAML document so that it means `after`. Whatever means the same stays as it is written, with its comments;
- * fields that are absent because they are the default stay absent.
+ * Changes a YAML document so that its normalized value is `after`. Unchanged values keep their text and comments, and
+ * fields that are absent because they equal the default stay absent.
  */
 function mergeYaml(document: Document, before: ConfigFields, after: ConfigFields): void {
   resolveAliases(document);
   document.contents = merged(document, document.contents, { before, after }) as typeof document.contents;
 }
 
-/** Writes out what aliases refer to, because a change of the anchored value would reach other fields. */
+/** Replaces aliases with copies, because a change to the anchored value would affect other fields. */
 function resolveAliases(document: Document): void {
   let hasAlias = false;
   visit(document, {
@@ -229,7 +232,7 @@ function merged(document: Document, node: unknown, { before, after }: Change): u
   if (isSeq(node) && Array.isArray(before) && Array.isArray(after))
     return mergedList(document, node, { before, after });
   if (isScalar(node) && !isCollection(document.createNode(after))) {
-    // Blanks in the style of a block would be read as nothing.
+    // A blank string in block style would be read as empty.
     const isBlank = typeof after === 'string' && after.trim() === '';
     if (typeof node.value !== typeof after || isBlank) delete node.type;
     node.value = after;
@@ -259,7 +262,7 @@ function mergedMap(
     if (pair) {
       pair.value = merged(document, pair.value, { before: before[name], after: after[name] });
     } else if (JSON.stringify(before[name]) !== JSON.stringify(after[name])) {
-      // Beside its predecessor, so that the order of arguments is kept.
+      // Inserted after its predecessor, so that the order of arguments is preserved.
       const previous = names.slice(0, index).findLast((known) => pairs.has(known));
       const location = previous === undefined ? 0 : map.items.findIndex((known) => keyOf(known) === previous) + 1;
       const made = document.createPair(name, after[name]) as Pair;
@@ -273,7 +276,7 @@ function mergedMap(
   return map;
 }
 
-/** Tools are found by name; the entries of other lists by their number. */
+/** Merges a list. Items with a name are matched by name, others by index. */
 function mergedList(
   document: Document,
   list: YAMLSeq,
@@ -296,7 +299,7 @@ function nameIn(item: unknown): string | undefined {
   return isDocument(item) && typeof item.name === 'string' ? item.name : undefined;
 }
 
-/** Everything that the service has of a server, as a file describes it. Of secrets only the names. */
+/** Reads everything that the service stores about a server, in the form of a file. Secrets are listed by name only. */
 async function documentOf(client: RestClient, slug: string): Promise<ConfigFields> {
   const { config, secrets } = await oneServer(client, slug);
   const limits = await client.run('getServerLimits', { slug });
@@ -322,7 +325,7 @@ function sealedPaths(config: ServerConfig): string[] {
   ];
 }
 
-/** The same where a file has it already: the sources of secrets that the file names stay. */
+/** Returns the exported document with the secret sources that the existing file names. */
 function keepingSources(document: ConfigFields, known: SecretReferences): ConfigFields {
   const { tools, limits, secrets, ...fields } = document;
   const all = { ...known };

@@ -18,24 +18,25 @@ import {
   type ServerFile,
 } from './server-files.ts';
 
-/** Where the value of a secret comes from, and the hosts that the configuration may send it to. */
+/** Source of a secret value, and the hosts that the configuration may send it to. */
 export type SecretSource = { name: string; source: string; hosts: string[] };
 
-/** A server with the values of its secrets. The values are in no message. */
+/** Server with the values of its secrets. No message contains a value. */
 export type ReadyServer = ServerFile & { values: { [name: string]: string }; sources: SecretSource[] };
 
-/** `named`: the variables that the files may have. */
+/** Allowed sources of secrets. `named` lists the environment variables that the files may read. */
 export type Sources = {
   named: readonly string[];
   more?: ReadonlyMap<string, MoreReferences> | undefined;
 };
-/** SecretReferences of a file of secrets, and the folder that its paths are relative to. */
+/** References of a secrets file, and the folder that its paths are relative to. */
 export type MoreReferences = { references: SecretReferences; folder: string };
 
 /**
- * Reads the values that a server refers to. Whoever writes a configuration also writes the hosts that get the values, so
- * it has files of its own folder and named variables only. The caller wrote a file of secrets, or chose it: it has all.
- * ConfigFields of the configuration that are sealed get theirs written in.
+ * Reads the secret values that a server refers to. The author of a configuration also chooses the hosts that receive
+ * the values, so a configuration may only read files below its own folder and variables that the command names. A
+ * secrets file was chosen by the caller, so it may read any file and variable. Values of sealed fields are written into
+ * the configuration.
  */
 export function readSecrets(
   server: ServerFile,
@@ -63,7 +64,7 @@ export function readSecrets(
       sources.push({ name, source, hosts });
       if (place.isBound && 'env' in reference && !named.includes(reference.env)) {
         problem(
-          `the variable ${reference.env} is not named by the command; its value may reach ${hosts.join(', ') || 'no host'}; to allow that, add --env ${reference.env}`,
+          `the command does not name the variable ${reference.env}, whose value may reach ${hosts.join(', ') || 'no host'}. To allow this, add --env ${reference.env}`,
         );
         continue;
       }
@@ -76,7 +77,7 @@ export function readSecrets(
   return { ready: { ...server, config, values, sources }, problems };
 }
 
-/** The hosts that each secret of a configuration may be sent to; none where the configuration cannot be read. */
+/** Returns a function that lists the hosts a secret may be sent to. Empty for a configuration that cannot be read. */
 function hostsOfSecrets(config: ConfigFields): (name: string) => string[] {
   const parsed = serverConfigSchema.safeParse(forgivingConfig(config));
   if (!parsed.success) return () => [];
@@ -89,7 +90,7 @@ function hostsOfSecrets(config: ConfigFields): (name: string) => string[] {
 }
 
 type Found = { value: string } | { problem: string };
-/** What references are read with. `isBound`: only files below the folder. */
+/** Base folder of references. `isBound` allows only files below the folder. */
 type Place = { folder: string; isBound: boolean };
 
 function secretOf(reference: Exclude<SecretReference, 'stored'>, { folder, isBound }: Place): Found {
@@ -103,7 +104,7 @@ function secretOf(reference: Exclude<SecretReference, 'stored'>, { folder, isBou
     const path = resolve(folder, reference.file);
     if (isBound && !isInside(folder, path))
       return {
-        problem: `the file ${reference.file} is outside of the folder of the configuration, which may read only files below it; move it there, or name it in a file that --secrets gives`,
+        problem: `the file ${reference.file} is outside the folder of the configuration, which may only read files below it. Move it there, or name it in the --secrets file`,
       };
     // Editors and `echo` end a file with a line break that is not part of the secret.
     const value = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
@@ -114,7 +115,7 @@ function secretOf(reference: Exclude<SecretReference, 'stored'>, { folder, isBou
   }
 }
 
-/** Sets a field by its path. False when the object that would have it does not exist. */
+/** Sets a field by its path. Returns false if its parent object does not exist. */
 function setField(config: ConfigFields, path: string, value: string): boolean {
   const keys = path.split(/[.[\]]+/);
   const last = keys.pop() as string;
@@ -129,7 +130,7 @@ function isDocument(value: unknown): value is ConfigFields {
   return typeof value === 'object' && value !== null;
 }
 
-/** Reads a file that has the sources of secrets by slug. @throws AppError invalid */
+/** Reads a secrets file: sources of secrets by slug. @throws AppError invalid */
 export async function readSecretFile(file: string): Promise<Map<string, MoreReferences>> {
   const content = await readConfigFile(file);
   if (typeof content !== 'object' || content === null || Array.isArray(content))

@@ -13,18 +13,18 @@ import { AppError, messageOf, type Problem } from '../../errors.ts';
 import { fileSections, type SecretReference } from '../../operations/applying/server-file.ts';
 import type { LimitInputs } from '../../operations/limits.ts';
 
-/** A document of a file; `at` names it for people, with its number where the file has several. */
+/** Document of a file. `at` is its name in messages, with a number if the file has several documents. */
 export type FileDocument = { file: string; at: string; index: number; value: unknown };
 export type FileProblem = { at: string; path: string; message: string };
 
-/** The configuration files of a folder, sorted by name. A file or an empty folder is returned as given. */
+/** Lists the configuration files of a folder, sorted by name. A file or an empty folder is returned unchanged. */
 export function filesOf(path: string): string[] {
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
   const found = filesInFolder(path);
   return found.length > 0 ? found : [path];
 }
 
-/** The configuration files directly in a folder, sorted by name. */
+/** Lists the configuration files directly in a folder, sorted by name. */
 export function filesInFolder(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => !entry.isDirectory() && /^[^.].*\.(json|ya?ml)$/.test(entry.name))
@@ -32,7 +32,7 @@ export function filesInFolder(folder: string): string[] {
     .toSorted();
 }
 
-/** Reads every document of a file: of YAML those between `---`, of JSON the object or the objects of a list. */
+/** Reads all documents of a file: YAML documents separated by `---`, or a JSON object or array of objects. */
 export async function readDocuments(file: string): Promise<{ documents: FileDocument[]; problems: FileProblem[] }> {
   if (file !== '-' && leadsOut(file))
     return { documents: [], problems: [{ at: file, path: '', message: outsideLink }] };
@@ -49,36 +49,36 @@ export async function readDocuments(file: string): Promise<{ documents: FileDocu
   }
 }
 
-/** Drops `$schema`, which only tells editors how to complete the file. */
+/** Removes `$schema`, which only editors use. */
 function withoutSchema(value: unknown): unknown {
   if (!isDocument(value)) return value;
   const { $schema: _, ...document } = value;
   return document;
 }
 
-/** Messages about a file quote it, and a pull request chooses where a link leads. */
+/** Links out of the folder are rejected, because messages quote the file and a pull request could choose the target. */
 const outsideLink =
-  'is a link to a file outside of its folder, which is not read; put the file itself there, or name it instead of the link';
+  'is a link to a file outside its folder, which is not read. Put the file itself there, or name it instead of the link';
 
 function leadsOut(file: string): boolean {
-  // A folder that is a link leads out with all of its files.
+  // A linked folder may put all of its files outside.
   const folder = dirname(file);
   if (lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() && !isInside(dirname(folder), folder)) return true;
   if (!lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink()) return false;
-  // A dangling link is no file, and a pipe of the shell has no path.
+  // A dangling link is not a file, and a shell pipe has no path.
   return existsSync(file) && statSync(file).isFile() && !isInside(dirname(file), file);
 }
 
-/** True if a path, with all links followed, is in a folder. */
+/** Returns true if a path, with all links resolved, is inside a folder. */
 export function isInside(folder: string, path: string): boolean {
   const below = relative(realpathSync(folder), realpathSync(path));
   return below !== '..' && !below.startsWith(`..${sep}`) && !isAbsolute(below);
 }
 
 async function valuesOf(file: string, text: string): Promise<unknown[]> {
-  // A command line may be valid YAML, too.
+  // Checked first, because a command line may also be valid YAML.
   if (foreignText(text) !== undefined) return [text];
-  // JSON is valid YAML too, but the JSON parser gives better messages.
+  // JSON is also valid YAML, but the JSON parser gives better messages.
   if (isJsonText(file, text)) {
     const value = parsed(file, 'JSON', () => parseJson(text));
     return Array.isArray(value) ? value : [value];
@@ -89,14 +89,14 @@ async function valuesOf(file: string, text: string): Promise<unknown[]> {
     [...documents].map((document) => {
       if (document.errors[0]) throw document.errors[0];
       const value = document.toJS() as unknown;
-      // An anchor may contain itself; then this throws.
+      // Throws if an anchor contains itself.
       JSON.stringify(value);
       return value;
     }),
   ).filter((value) => value !== null);
 }
 
-/** Whether a file holds JSON rather than YAML. */
+/** Returns true if a file contains JSON rather than YAML. */
 export function isJsonText(file: string, text: string): boolean {
   return file.endsWith('.json') || /^\s*[{[]/.test(text);
 }
@@ -112,7 +112,7 @@ function parsed<T>(file: string, format: string, parse: () => T): T {
 export type ConfigFields = { [name: string]: unknown };
 export type SecretReferences = { [name: string]: SecretReference };
 
-/** A server as a file describes it: its configuration, and the sections beside it. */
+/** Server as described by a file: its configuration and the other sections. */
 export type ServerFile = {
   file: string;
   at: string;
@@ -122,7 +122,7 @@ export type ServerFile = {
   limits: LimitInputs | undefined;
 };
 
-/** Reads all servers of files and folders. Two servers with one slug are a problem of both files. */
+/** Reads all servers of files and folders. Two servers with the same slug are a problem. */
 export async function readServerFiles(
   paths: readonly string[],
 ): Promise<{ servers: ServerFile[]; problems: FileProblem[] }> {
@@ -140,7 +140,7 @@ export async function readServerFiles(
   return { servers, problems: [...problems, ...takenSlugs(servers)] };
 }
 
-/** Splits a document into the configuration and the other sections. */
+/** Converts a document to a server, or returns its problems. */
 export function serverOf({ file, at, value }: FileDocument): { server?: ServerFile; problems: FileProblem[] } {
   const foreign = foreignDocument(value);
   if (foreign !== undefined) return { problems: [{ at, path: '', message: foreign }] };
@@ -168,7 +168,7 @@ export function serverOf({ file, at, value }: FileDocument): { server?: ServerFi
   return { server, problems: [] };
 }
 
-/** Takes the sections beside the configuration out of a document, and checks them. */
+/** Splits a document into the configuration and the other sections, and checks those. */
 export function splitDocument(value: unknown): { config: unknown; problems: Problem[] } {
   if (!isDocument(value)) return { config: value, problems: [] };
   const { secrets: _, limits: _limits, ...config } = value;
@@ -179,7 +179,7 @@ export function isDocument(value: unknown): value is ConfigFields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Messages never repeat a value, because it may be a secret in the wrong location. */
+/** Checks the other sections. Messages never repeat a value, because it may be a secret in the wrong place. */
 function sectionProblems({ secrets, limits }: ConfigFields): Problem[] {
   const found = secrets === undefined ? [] : referenceProblems(secrets, 'secrets');
   const checked = fileSections.limits.safeParse(limits);
@@ -189,26 +189,26 @@ function sectionProblems({ secrets, limits }: ConfigFields): Problem[] {
   return [...found, ...problemsOf(issues, { limits }, () => names)];
 }
 
-const allowedReference = 'allowed: { env: NAME }, { file: PATH } or stored; the value itself never stands in a file';
+const allowedReference = 'allowed: { env: NAME }, { file: PATH }, or stored; a file must not contain the value itself';
 
-/** Problems of references to secrets; `path` is that of the section. */
+/** Returns the problems of secret references. `path` is the path of the section. */
 export function referenceProblems(section: unknown, path: string): Problem[] {
   const checked = fileSections.secrets.safeParse(section);
   if (checked.success) return [];
   if (typeof section !== 'object' || section === null || Array.isArray(section))
-    return [{ path, message: `allowed: names of secrets, each with its source; ${allowedReference}` }];
+    return [{ path, message: `allowed: secret names, each with its source; ${allowedReference}` }];
   return Object.entries(section).flatMap(([name, reference]) => {
     const one = fileSections.secrets.safeParse({ [name]: reference });
     if (one.success) return [];
     const isName = fileSections.secrets.safeParse({ [name]: 'stored' }).success;
     const message = isName
       ? allowedReference
-      : 'is no name of a secret; allowed: NAME of {{NAME}}, or the path of a sealed field such as oauth.client_secret';
+      : 'is not a secret name; allowed: NAME of {{NAME}}, or the path of a sealed field such as oauth.client_secret';
     return [{ path: `${path}.${name}`, message }];
   });
 }
 
-/** Problems of servers whose slug another one has already; `owners` are the places of those by slug. */
+/** Returns the problems of servers whose slug is already taken. `owners` maps each taken slug to its file. */
 export function takenSlugs(servers: readonly ServerFile[], owners = new Map<string, string>()): FileProblem[] {
   return servers.flatMap(({ at, slug }) => {
     const owner = owners.get(slug);
@@ -218,12 +218,12 @@ export function takenSlugs(servers: readonly ServerFile[], owners = new Map<stri
   });
 }
 
-/** The problem of a document whose slug another one has. */
+/** Returns the problem of a document whose slug another document has. */
 export function duplicateSlug(slug: string, before: string): Problem {
-  return { path: 'slug', message: `"${slug}" is the slug in ${before} already` };
+  return { path: 'slug', message: `"${slug}" is already the slug in ${before}` };
 }
 
-/** Paths of fields that hold a credential itself, where a file may only refer to one. */
+/** Returns the paths of fields that contain a literal credential, where a file may only refer to one. */
 export function literalSecrets(config: ConfigFields): string[] {
   const parsed = serverConfigSchema.safeParse(forgivingConfig(config));
   if (!parsed.success) return [];
@@ -233,22 +233,25 @@ export function literalSecrets(config: ConfigFields): string[] {
   return [...(isLiteral ? [configSecrets.clientSecret] : []), ...sealed.map(({ path }) => path)];
 }
 
-/** The message for such a field. */
+/** Returns the message for a field that contains a literal credential. */
 export function literalMessage(path: string): string {
-  return `holds a credential, which apply refuses; write "${mask}" there and ${sourceAdvice(path)}`;
+  return `contains a credential, which apply rejects; write "${mask}" there and ${sourceAdvice(path)}`;
 }
 
-/** The advice where a field is masked, and nothing is stored for it. */
+/** Returns the advice for a masked field that has no stored value. */
 export function sourceAdvice(path: string): string {
   return `name the source of the value in the file: secrets: {"${path}": {"env": "NAME"}}`;
 }
 
-/** The value that a JSON or YAML file holds, or the text of a document of another program; `-` is standard input. @throws AppError that names the file */
+/**
+ * Reads the value of a JSON or YAML file, or the text of a document of another program. `-` is standard input.
+ * @throws AppError that names the file
+ */
 export async function readConfigFile(path: string): Promise<unknown> {
   const content = await readConfigText(path);
-  // A command line may be valid YAML, too.
+  // Checked first, because a command line may also be valid YAML.
   if (foreignText(content) !== undefined) return content;
-  // JSON is valid YAML too, but the JSON parser gives better messages.
+  // JSON is also valid YAML, but the JSON parser gives better messages.
   const isJson = path.endsWith('.json') || /^\s*\{/.test(content);
   try {
     return isJson ? parseJson(content) : (await import('yaml')).parse(content, yamlNumbers);
@@ -257,14 +260,14 @@ export async function readConfigFile(path: string): Promise<unknown> {
   }
 }
 
-/** The text of a file; `-` is standard input. @throws AppError that names the file */
+/** Reads the text of a configuration file. `-` is standard input. @throws AppError that names the file */
 export async function readConfigText(path: string): Promise<string> {
   const content = (path === '-' ? await text(process.stdin) : await readTextFile(path)).replace(/^\u{feff}/u, '');
   if (content.trim() === '') throw new AppError('invalid', `${path}: is empty`);
   return content;
 }
 
-/** @throws AppError that names the file */
+/** Reads the text of a file. @throws AppError that names the file */
 export async function readTextFile(path: string): Promise<string> {
   try {
     return documentText(await readFile(path));
@@ -274,7 +277,7 @@ export async function readTextFile(path: string): Promise<string> {
     if (code === 'EISDIR')
       throw new AppError(
         'invalid',
-        `${path}: is a folder; name a file, or for check, apply, diff and dev a folder that has .json, .yaml or .yml files`,
+        `${path}: is a folder; name a file, or for check, apply, diff, and dev a folder with .json, .yaml, or .yml files`,
       );
     throw new AppError('invalid', `${path}: cannot be read: ${messageOf(error)}`);
   }

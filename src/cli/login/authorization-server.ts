@@ -3,10 +3,10 @@ import { errorOf, findIssuer, findResource } from '../../doctor/login.ts';
 import { type Answered, Unreachable, type WebClient } from '../../doctor/web.ts';
 import { AppError } from '../../errors.ts';
 
-/** Tokens of a login. */
+/** Tokens that a login returned. */
 export type LoginTokens = { accessToken: string; refreshToken: string | undefined; scope: string | undefined };
 
-/** The code or refresh token is not valid (any more), so a person has to log in again. */
+/** Thrown if the code or refresh token is no longer valid, so that the user has to log in again. */
 export class LoginEnded extends AppError {
   constructor(why: string) {
     super('unauthenticated', why);
@@ -21,15 +21,15 @@ export async function askTokens(
 ): Promise<LoginTokens> {
   const page = await postForm(web, endpoint, form);
   const { status, json } = page;
-  if (status === 400 && json?.error === 'invalid_grant') throw new LoginEnded('the login is not valid any more');
+  if (status === 400 && json?.error === 'invalid_grant') throw new LoginEnded('the login is no longer valid');
   if (status !== 200)
     throw new AppError(
       status >= 500 || status === 429 ? 'unavailable' : 'invalid',
-      `${new URL(endpoint).origin} gave no tokens: ${status}${errorOf(json)}`,
+      `${new URL(endpoint).origin} returned no tokens: ${status}${errorOf(json)}`,
     );
   const isToken = (value: unknown) => typeof value === 'string' && /^[\x21-\x7e]{1,16384}$/.test(value);
   if (!isToken(json?.access_token) || !/^bearer$/i.test(String(json?.token_type)))
-    throw new AppError('unavailable', `${new URL(endpoint).origin} answered, but not with a bearer token`);
+    throw new AppError('unavailable', `${new URL(endpoint).origin} did not return a bearer token`);
   return {
     accessToken: String(json?.access_token),
     refreshToken: isToken(json?.refresh_token) ? String(json?.refresh_token) : undefined,
@@ -37,7 +37,7 @@ export async function askTokens(
   };
 }
 
-/** Ends a login by one of its tokens (RFC 7009). @throws AppError when the service did not do it */
+/** Revokes a login by one of its tokens (RFC 7009). @throws AppError if the service did not revoke it */
 export async function revokeToken(
   web: WebClient,
   endpoint: string,
@@ -56,24 +56,24 @@ function postForm(web: WebClient, endpoint: string, form: { [field: string]: str
   });
 }
 
-/** Where and how a login at a protected resource is done. */
+/** Endpoints and metadata for logging in at a protected resource. */
 export type LoginTarget = {
-  /** URL of the resource that the tokens are for. */
+  /** URL of the protected resource that the tokens are for. */
   resource: string;
   issuer: string;
   authorizationEndpoint: string;
   tokenEndpoint: string;
   registrationEndpoint: string;
   revocationEndpoint: string | undefined;
-  /** Scopes that the resource announces. */
+  /** Scopes that the resource advertises. */
   scopes: readonly string[];
-  /** Whether the answer must name the issuer (RFC 9207). */
+  /** True if the authorization response must name the issuer (RFC 9207). */
   namesIssuer: boolean;
 };
 
 /**
- * Reads the metadata of a resource that has refused a request without a credential (RFC 9728, RFC 8414).
- * @throws AppError when the metadata is missing, names another resource or issuer, or offers no login for a program
+ * Reads the metadata of a resource that rejected a request without a credential (RFC 9728, RFC 8414).
+ * @throws AppError if the metadata is missing, names another resource or issuer, or does not let clients register
  */
 export async function discoverLogin(web: WebClient, resource: string, refusal: Answered): Promise<LoginTarget> {
   const found = await findResource(web, resource, refusal);
@@ -82,13 +82,13 @@ export async function discoverLogin(web: WebClient, resource: string, refusal: A
   if (verdict.status === 'problem' || issuer === undefined || !metadata) throw unusable(resource, verdict.detail);
   const registrationEndpoint = urlIn(metadata.registration_endpoint);
   if (registrationEndpoint === undefined)
-    throw unusable(resource, 'programs cannot register there (registration_endpoint)');
+    throw unusable(resource, 'it does not let clients register (no registration_endpoint)');
   const revocationEndpoint = urlIn(metadata.revocation_endpoint);
   const scopes = Array.isArray(found.resource.scopes_supported) ? found.resource.scopes_supported : [];
   return {
     resource,
     issuer,
-    // Checked with the metadata.
+    // `findIssuer` has validated both endpoints.
     authorizationEndpoint: String(metadata.authorization_endpoint),
     tokenEndpoint: String(metadata.token_endpoint),
     registrationEndpoint,
@@ -106,7 +106,7 @@ function unusable(resource: string, why: string): AppError {
   return new AppError('invalid', `a login at ${resource} is not possible: ${why}`);
 }
 
-/** Asks, and turns the lack of an answer into an error for people. @throws AppError unavailable */
+/** Sends a request, and converts a connection failure to an error for users. @throws AppError unavailable */
 export async function askOrFail(web: WebClient, ...ask: Parameters<WebClient['ask']>): Promise<Answered> {
   try {
     return await web.ask(...ask);

@@ -14,11 +14,11 @@ import { askTokens, discoverLogin, type LoginTarget, type LoginTokens } from './
 type LoginRequest = { clientName: string; scopes: readonly string[]; opensBrowser: boolean };
 type LoggedIn = { clientId: string; tokens: LoginTokens };
 
-/** As long as the service keeps a login that was begun, and as long as its consent page is valid. */
+/** Time limit of a login: the lifetime of a started login, and of its consent page, at the service. */
 const patienceMs = 20 * 60_000;
 
 /**
- * Registers this program, lets a person log in, and redeems the code (OAuth 2.1 with PKCE, RFC 8252, RFC 8707).
+ * Registers this client, lets the user log in, and redeems the code (OAuth 2.1 with PKCE, RFC 8252, RFC 8707).
  * @throws AppError
  */
 export async function logIn(web: WebClient, target: LoginTarget, request: LoginRequest): Promise<LoggedIn> {
@@ -48,9 +48,9 @@ export async function logIn(web: WebClient, target: LoginTarget, request: LoginR
 }
 
 /**
- * Logs a person in at any MCP server, as its clients do: the server refuses a first message, and its metadata names the
- * authorization server, which may be on another host.
- * @throws AppError when the server wants no login, or its login cannot be used
+ * Logs the user in at any MCP server, as MCP clients do: the server rejects the first message, and its metadata names
+ * the authorization server, which may be on another host.
+ * @throws AppError if the server requires no login, or its login cannot be used
  */
 export async function logInAtServer(
   web: WebClient,
@@ -59,10 +59,7 @@ export async function logInAtServer(
 ): Promise<LoggedIn & { target: LoginTarget }> {
   const refusal = await post({ web, address, token: undefined }, initialize);
   if (refusal.status !== 401)
-    throw new AppError(
-      'invalid',
-      `${address} answers ${refusal.status} without a login, so there is nowhere to log in`,
-    );
+    throw new AppError('invalid', `${address} requires no login: it responded with ${refusal.status}, not 401`);
   const target = await discoverLogin(web, address, refusal);
   return { ...(await logIn(web, target, { ...request, scopes: request.scopes ?? target.scopes })), target };
 }
@@ -72,7 +69,7 @@ async function registered(web: WebClient, target: LoginTarget, name: string, red
     const page = await register(web, target.registrationEndpoint, name, [redirectUri]);
     const { status, detail } = checkRegistration(page, [redirectUri]);
     if (status === 'problem' || typeof page.json?.client_id !== 'string')
-      throw new AppError('invalid', `this program cannot register at ${target.issuer}: ${detail}`);
+      throw new AppError('invalid', `this client cannot register at ${target.issuer}: ${detail}`);
     return page.json.client_id;
   } catch (error) {
     if (!(error instanceof Unreachable)) throw error;
@@ -104,7 +101,7 @@ function authorizationUrl(target: LoginTarget, { clientId, verifier, state, scop
   return url.href;
 }
 
-/** Waits for the browser or for a pasted address, whichever comes first. */
+/** Waits for the browser or for a pasted URL, whichever comes first. */
 async function codeFrom(
   loopback: Loopback,
   expected: Expected,
@@ -114,7 +111,7 @@ async function codeFrom(
   const ending = new AbortController();
   const late = new Promise<never>((_resolve, reject) => {
     const timer = setTimeout(
-      () => reject(new AppError('unavailable', 'nobody has logged in for 20 minutes; start again')),
+      () => reject(new AppError('unavailable', 'no login within 20 minutes; start again')),
       patienceMs,
     );
     ending.signal.addEventListener('abort', () => clearTimeout(timer));
@@ -124,8 +121,8 @@ async function codeFrom(
   const pasted = canPaste && pastedCode((line) => loopback.codeIn(line, expected), ending);
   const address = url();
   const opened = opensBrowser && openBrowser(address);
-  note(`${opened ? 'Log in in the browser that opens, or open' : 'To log in, open'} this address:\n\n  ${address}\n`);
-  if (canPaste) note('If the browser is on another machine, paste the address here that it shows at the end.');
+  note(`${opened ? 'Log in in the browser that opens, or open' : 'To log in, open'} this URL:\n\n  ${address}\n`);
+  if (canPaste) note('If the browser is on another machine, paste the URL that it ends at here.');
   try {
     return await Promise.race([answered, late, ...(pasted ? [pasted] : [])]);
   } finally {
@@ -133,7 +130,7 @@ async function codeFrom(
   }
 }
 
-/** The code in the first pasted line that has one. Never resolves when the input ends without it. */
+/** Returns the code of the first pasted line that has one. Never resolves if the input ends without a code. */
 function pastedCode(codeIn: (line: string) => string, ending: AbortController): Promise<string> {
   const input = process.stdin;
   return new Promise((resolve) => {
@@ -154,15 +151,15 @@ function pastedCode(codeIn: (line: string) => string, ending: AbortController): 
   });
 }
 
-/** What the answer to an authorization request must have (RFC 6749, 4.1.2; RFC 9207). */
+/** Expected values of the authorization response (RFC 6749, 4.1.2; RFC 9207). */
 type Expected = { state: string; issuer: string; namesIssuer: boolean };
 
-/** A listener for the answer to one authorization request (RFC 8252, 7.3). */
+/** Listener for the response to one authorization request (RFC 8252, 7.3). */
 type Loopback = {
   redirectUri: string;
-  /** Resolves with the code of the first answer that belongs to this login. */
+  /** Resolves with the code of the first response that belongs to this login. */
   code: (expected: Expected) => Promise<string>;
-  /** Reads the code from a redirected address that a person pasted. @throws AppError */
+  /** Reads the code from a redirect URL that the user pasted. @throws AppError */
   codeIn: (text: string, expected: Expected) => string;
   close: () => void;
 };
@@ -179,7 +176,7 @@ async function listenForAnswer(): Promise<Loopback> {
   const codeIn = (text: string, expected: Expected): string => {
     const url = URL.parse(text.trim());
     if (!url || url.origin + url.pathname !== redirectUri)
-      throw new AppError('invalid', `that is not the address that the login led to; it begins with ${redirectUri}?`);
+      throw new AppError('invalid', `that is not the URL that the login redirected to. It starts with ${redirectUri}?`);
     return codeOf(url.searchParams, expected);
   };
 
@@ -191,16 +188,20 @@ async function listenForAnswer(): Promise<Loopback> {
         server.on('request', (request, response) => {
           const isOurs = request.method === 'GET' && request.headers.host === host;
           const url = URL.parse(request.url ?? '', redirectUri);
-          if (!isOurs || url?.pathname !== path) return answer(response, 404, 'There is nothing here.');
-          // Any page can send a browser here; only the right state ends the waiting.
+          if (!isOurs || url?.pathname !== path) return answer(response, 404, 'Not found.');
+          // Any page can send a browser here, so only a request with the right state ends the wait.
           if (!isSame(url.searchParams.get('state') ?? '', expected.state))
-            return answer(response, 400, 'This does not belong to the login that the terminal is waiting for.');
+            return answer(
+              response,
+              400,
+              'This response does not belong to the login that the terminal is waiting for.',
+            );
           try {
             const code = codeIn(url.href, expected);
-            answer(response, 200, 'You are logged in. Go back to the terminal; this page can be closed.');
+            answer(response, 200, 'You are logged in. Return to the terminal; you can close this page.');
             resolve(code);
           } catch (error) {
-            answer(response, 400, 'The login did not succeed. The terminal says why; this page can be closed.');
+            answer(response, 400, 'The login failed. The terminal shows the reason; you can close this page.');
             reject(error);
           }
         });
@@ -212,19 +213,22 @@ async function listenForAnswer(): Promise<Loopback> {
   };
 }
 
-/** @throws AppError when the answer is of another login or issuer, or a refusal */
+/**
+ * Reads the code of an authorization response.
+ * @throws AppError if it belongs to another login or issuer, or is an error
+ */
 function codeOf(answered: URLSearchParams, { state, issuer, namesIssuer }: Expected): string {
   if (!isSame(answered.get('state') ?? '', state))
-    throw new AppError('invalid', 'the answer belongs to another login; start again');
+    throw new AppError('invalid', 'the response belongs to another login; start again');
   const named = answered.get('iss');
   if (named === null ? namesIssuer : named !== issuer)
-    throw new AppError('invalid', `the answer does not come from ${issuer}; nothing was sent there`);
+    throw new AppError('invalid', `the response does not come from ${issuer}; the code was not used`);
   const error = answered.get('error');
-  if (error === 'access_denied') throw new AppError('forbidden', 'the login was cancelled');
+  if (error === 'access_denied') throw new AppError('forbidden', 'the login was canceled');
   const code = answered.get('code');
   if (error !== null || !code) {
     const shown = /^[\w.-]{1,50}$/.test(error ?? '') ? `: ${error}` : '';
-    throw new AppError('unauthenticated', `the login did not succeed${shown}`);
+    throw new AppError('unauthenticated', `the login failed${shown}`);
   }
   return code;
 }
@@ -245,25 +249,25 @@ function answer(response: ServerResponse, status: number, sentence: string): voi
   response.end(`<!doctype html><html lang="en"><title>Toolhost</title><p>${sentence}</p></html>\n`);
 }
 
-/** Programs that open an address, by platform. Addresses are never given to a shell. */
+/** Programs that open a URL, by platform. URLs are never passed to a shell. */
 const openers: { [platform: string]: readonly [string, ...string[]] } = {
   darwin: ['open'],
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 };
 
-/** The command that opens an address for the person at this machine, or undefined where there is no screen. */
+/** Returns the command that opens a URL in a browser, or undefined if there is no display. */
 function openerOf({ env, platform }: NodeJS.Process): readonly string[] | undefined {
   if (env.BROWSER) return [env.BROWSER];
   if (openers[platform]) return openers[platform];
   return env.DISPLAY || env.WAYLAND_DISPLAY ? ['xdg-open'] : undefined;
 }
 
-/** Opens an http or https address in the browser, if there is one. Returns whether it was tried. */
+/** Tries to open an http or https URL in the browser. Returns false if there is no browser. */
 function openBrowser(url: string): boolean {
   const [program, ...args] = openerOf(process) ?? [];
   if (program === undefined || !/^https?:\/\//.test(url)) return false;
   const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
-  // The address was printed, so the person can go on without the browser.
+  // The URL was printed, so the user can continue without this browser.
   child.on('error', () => undefined);
   child.unref();
   return true;

@@ -11,7 +11,7 @@ import { othersMayNothing, readOwnFile, whileLocked } from './own-files.ts';
 const token = z.string().regex(/^[\x21-\x7e]{1,16384}$/);
 
 const login = z.object({
-  /** Origin of the service. What is stored here is sent to no other. */
+  /** URL of the service. The stored tokens are sent nowhere else. */
   url: z.string(),
   issuer: z.string(),
   client_id: token,
@@ -24,32 +24,35 @@ const login = z.object({
 const apiKey = z.object({ url: z.string(), api_key: token });
 const file = z.object({ profiles: z.record(z.string(), z.union([login, apiKey])) });
 
-/** The tokens of a login, or an API key. */
+/** Stored tokens of a login, or a stored API key. */
 export type StoredCredential = z.output<typeof file>['profiles'][string];
 
 const fileIn = (folder: string) => join(folder, 'credentials.json');
 
-/** The lock of everything in the folder. */
+/** Path of the lock file, which protects all files of the folder. */
 export const lockFileIn = (folder: string) => join(folder, 'credentials.lock');
 
-/** Stored credentials by the name of their profile. @throws AppError that names the file, and nothing that it holds */
+/** Reads the stored credentials by profile name. @throws AppError that names the file, but none of its contents */
 export function readCredentials(folder: string): ReadonlyMap<string, StoredCredential> {
   const path = fileIn(folder);
   const text = readOwnFile(path, othersMayNothing);
   if (text === undefined) return new Map();
   const parsed = file.safeParse(jsonIn(text));
-  if (!parsed.success) throw new AppError('invalid', `${path}: is damaged; remove the file, and log in again`);
+  if (!parsed.success) throw new AppError('invalid', `${path}: is damaged. Remove the file and log in again`);
   return new Map(Object.entries(parsed.data.profiles));
 }
 
-/** A credential that can be read again; with another one the file would be damaged for all profiles. @throws AppError */
+/**
+ * Validates a credential before it is stored, because an invalid one would make the file unreadable for all profiles.
+ * @throws AppError
+ */
 function storable(credential: StoredCredential): StoredCredential {
   const parsed = ('api_key' in credential ? apiKey : login).safeParse(credential);
   if (parsed.success) return parsed.data;
   const field = parsed.error.issues.flatMap(({ path }) => path).join('.') || 'a field';
   throw new AppError(
     'invalid',
-    `${credential.url} gave a login that cannot be stored: ${field} is too long, or not visible characters`,
+    `${credential.url} returned a login that cannot be stored: ${field} is too long or has invalid characters`,
   );
 }
 
@@ -61,15 +64,15 @@ function jsonIn(text: string): unknown {
   }
 }
 
-/** `save` has the credential stored instead of the one of the profile, or removes that one. */
+/** Changes a credential: `save` replaces the profile's credential, or removes it if called with undefined. */
 type Change<Result> = (
   before: StoredCredential | undefined,
   save: (credential: StoredCredential | undefined) => void,
 ) => Promise<Result>;
 
 /**
- * Changes the credential of a profile while no other process does; a signal waits until it is stored, because a refresh
- * token is good for one use.
+ * Changes the credential of a profile under a lock, so that no other process changes it. Signals are deferred until it
+ * is stored, because a refresh token works only once.
  * @throws AppError
  */
 export function changeCredential<Result>(folder: string, profile: string, change: Change<Result>): Promise<Result> {
@@ -87,8 +90,9 @@ export function changeCredential<Result>(folder: string, profile: string, change
 const answerMs = 30_000;
 
 /**
- * A newer access token than the refused one, from another process that renewed it meanwhile or from the service.
- * @throws AppError unauthenticated when a person has to log in again, unavailable when the service does not answer
+ * Returns a newer access token than the rejected one: one that another process has already stored, or a new one from
+ * the service.
+ * @throws AppError unauthenticated if the user has to log in again, unavailable if the service does not respond
  */
 export function renewLogin(folder: string, profile: string, refused: string): Promise<string> {
   return changeCredential(folder, profile, async (before, save) => {
@@ -116,7 +120,7 @@ function ended(profile: string): AppError {
   );
 }
 
-/** Ends a login at its service. An API key stays as it is. @throws AppError when the service did not do it */
+/** Revokes a login at its service. Does nothing for an API key. @throws AppError if the service did not revoke it */
 export async function endStoredLogin(stored: StoredCredential): Promise<void> {
   if ('api_key' in stored || stored.revocation_endpoint === undefined) return;
   await revokeToken(createWebClient(fetch, answerMs), stored.revocation_endpoint, {

@@ -3,13 +3,13 @@ import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { AppError, messageOf } from '../../errors.ts';
 
-/** Permissions that other people must not have: to change a file, or to do anything with it. */
+/** Permission bits that other users must not have: write access, or any access. */
 export const othersMayRead = 0o022;
 export const othersMayNothing = 0o077;
 
 /**
- * The text of a file of this person; undefined when there is none. Like ssh, it uses no file that others may change, or
- * read where it holds tokens.
+ * Reads a file of this user; returns undefined if it does not exist. Like ssh, rejects a file that other users may
+ * change, and a file with tokens that other users may read.
  * @throws AppError forbidden, invalid
  */
 export function readOwnFile(path: string, forbidden: number): string | undefined {
@@ -21,7 +21,7 @@ export function readOwnFile(path: string, forbidden: number): string | undefined
     throw new AppError('invalid', `${path}: cannot be read: ${messageOf(error)}`);
   }
   try {
-    // Windows has no such permissions; there the folder of the person is theirs.
+    // Windows has no such permission bits; the user profile folder is private there.
     if (process.platform !== 'win32') checkOwner(path, file, forbidden);
     return readFileSync(file, 'utf8');
   } finally {
@@ -38,17 +38,17 @@ function checkOwner(path: string, file: number, forbidden: number): void {
   const found = (mode & 0o777).toString(8);
   throw new AppError(
     'forbidden',
-    `${path}: has the permissions ${found}, so others could ${forbidden === othersMayNothing ? 'use what it holds' : 'change it'}; it is not used. Allow only yourself: chmod ${wanted} ${path}`,
+    `${path}: has mode ${found}, so other users could ${forbidden === othersMayNothing ? 'use its credentials' : 'change it'}; it is not used. Restrict it: chmod ${wanted} ${path}`,
   );
 }
 
 const pauseMs = 50;
-/** Longer than the slowest answer of a token endpoint. */
+/** Time to wait for the lock; longer than the slowest response of a token endpoint. */
 const patienceMs = 90_000;
 
 /**
- * Runs `work` while no other process of this person does. The lock is SQLite's own, as that of a database: it ends with
- * its process however that ends. Signals that end the process wait until the work has ended.
+ * Runs `work` while holding a lock against this user's other processes. The lock is an SQLite database lock, so it is
+ * released however the process ends. Signals that end the process are deferred until the work has ended.
  * @throws AppError unavailable
  */
 export async function whileLocked<Result>(file: string, work: () => Promise<Result>): Promise<Result> {
@@ -59,7 +59,7 @@ export async function whileLocked<Result>(file: string, work: () => Promise<Resu
   try {
     for (let waitedMs = 0; !took(() => database.exec('BEGIN EXCLUSIVE')); waitedMs += pauseMs) {
       if (waitedMs >= patienceMs)
-        throw new AppError('unavailable', `${file}: another toolhost command holds this lock; wait for its end`);
+        throw new AppError('unavailable', `${file}: another toolhost command holds this lock. Wait until it ends`);
       await wait(pauseMs);
     }
     return await whileSignalsWait(work);
@@ -76,21 +76,22 @@ function took(begin: () => void): boolean {
     return true;
   } catch (error) {
     if ((error as { errcode?: number }).errcode === sqliteBusy) return false;
-    throw new AppError('unavailable', `the lock of the tokens cannot be taken: ${messageOf(error)}`);
+    throw new AppError('unavailable', `cannot lock the stored tokens: ${messageOf(error)}`);
   }
 }
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Has signals that end the process wait until `work` has ended. The listeners stay until the next work: the system may
- * have given a signal to a thread of the process that has not run since, and without a listener that signal would be lost.
+ * Defers signals that end the process until `work` has ended. The listeners stay until the next call: the operating
+ * system may have delivered a signal to a thread that has not run since, and without a listener that signal would be
+ * lost.
  */
 export async function whileSignalsWait<Result>(work: () => Promise<Result>): Promise<Result> {
   let waiting: NodeJS.Signals | undefined;
   const take = (signal: NodeJS.Signals) => {
     if (!onSignal.isOver) waiting = signal;
-    // Listeners that were added later decide themselves, and those before have decided.
+    // Only the last listener decides: earlier ones have run, and one added later decides for itself.
     else if (process.listeners(signal).at(-1) === onSignal) end(signal);
   };
   const onSignal = Object.assign(take, { isOver: false });

@@ -8,12 +8,12 @@ import { isProfileName, profileAdvice, urlAdvice } from '../options.ts';
 import { writeWholeFile } from '../whole-file.ts';
 import { othersMayRead, readOwnFile } from './own-files.ts';
 
-/** The profiles of a person, each the address of a service, and the one that is used unless another is named. */
+/** Profiles of a user, each with a service URL, and the current profile, which is the default. */
 export type Profiles = { current: string | undefined; urls: ReadonlyMap<string, string> };
 
 const fileOf = (folder: string) => join(folder, 'config.yaml');
 
-/** @throws AppError that names the file */
+/** Reads the profiles. @throws AppError that names the file */
 export function readProfiles(folder: string): Profiles {
   const path = fileOf(folder);
   const text = readOwnFile(path, othersMayRead);
@@ -33,7 +33,7 @@ export function readProfiles(folder: string): Profiles {
   return { current: profile, urls };
 }
 
-/** Changes the profiles and keeps everything else in the file. @throws AppError */
+/** Writes the profiles and preserves everything else in the file. @throws AppError */
 export function writeProfiles(folder: string, { current, urls }: Profiles): void {
   const path = fileOf(folder);
   const text = readOwnFile(path, othersMayRead);
@@ -64,8 +64,8 @@ function asObject(value: unknown): Fields | undefined {
 }
 
 /**
- * The folder of a person's settings for this program: below `XDG_CONFIG_HOME`, `APPDATA` on Windows, or `~/.config`,
- * also on macOS, where command lines keep their settings there.
+ * Returns the settings folder of this program: below `XDG_CONFIG_HOME`, `APPDATA` on Windows, or `~/.config`, also on
+ * macOS, where command-line programs keep their settings there.
  */
 export function configFolder(): string {
   const { env, platform } = process;
@@ -74,7 +74,7 @@ export function configFolder(): string {
   return join(env.HOME || homedir(), '.config', 'toolhost');
 }
 
-/** Name of the profile to use: of the option, the environment or the file. @throws AppError invalid */
+/** Returns the name of the profile to use, from the option, the environment, or the file. @throws AppError invalid */
 export function profileInUse(option: string | undefined, { current }: Profiles): string | undefined {
   const name = option ?? (process.env.TOOLHOST_PROFILE?.trim() || current);
   if (name === undefined || isProfileName(name)) return name;
@@ -82,13 +82,13 @@ export function profileInUse(option: string | undefined, { current }: Profiles):
   throw new AppError('invalid', `${source}: found ${JSON.stringify(name)}; ${profileAdvice}`);
 }
 
-/** The address of a profile that must exist. @throws AppError notFound */
+/** Returns the service URL of an existing profile. @throws AppError notFound */
 export function urlOfProfile({ urls }: Profiles, name: string): string {
   const url = urls.get(name);
   if (url !== undefined) return url;
-  const known = urls.size === 0 ? 'there are none yet' : `there are ${[...urls.keys()].join(', ')}`;
+  const known = urls.size === 0 ? 'there are none yet' : `existing profiles: ${[...urls.keys()].join(', ')}`;
   throw new AppError(
     'notFound',
-    `there is no profile "${name}"; ${known}; make it with: ${programName} login URL --profile ${name}`,
+    `there is no profile "${name}" (${known}). Create it with: ${programName} login URL --profile ${name}`,
   );
 }

@@ -1,38 +1,41 @@
 /**
- * How much of some JSON answers a field takes, with the fields inside it. Items of lists are merged. Plain data, as it
- * is stored; all numbers but `times` and `objects` are bytes of compact JSON.
+ * Size statistics of a field in JSON responses, with the fields inside it. List items are merged. This is plain data,
+ * as it is stored. `bytes` and `around` are bytes of compact JSON; the other numbers are counts.
  */
 export type FieldUse = {
-  /** Empty for the answer itself. */
+  /** Empty for the response itself. */
   name: string;
-  /** How often it occurs. */
+  /** Number of occurrences. */
   times: number;
-  /** Names and values. */
+  /** Bytes of names and values. */
   bytes: number;
-  /** How many objects are its values, or items of lists that are. */
+  /** Number of objects among its values, or among the items of its lists. */
   objects: number;
-  /** What stays when only some fields inside it are kept, besides names and objects: lists, and items that are no objects. */
+  /**
+   * Bytes that remain if only some of its inner fields are kept, not counting names and objects: lists, and items that
+   * are not objects.
+   */
   around: number;
-  /** How often it is null, an empty text, an empty list or an empty object. */
+  /** Number of occurrences that are null, an empty text, an empty list, or an empty object. */
   empty: number;
-  /** How often it is the URL of something. */
+  /** Number of occurrences that are a URL. */
   urls: number;
-  /** Its JSON text, where that is short and always the same. */
+  /** JSON text of its value, if it is short and always the same. */
   always?: string;
-  /** Whether it has fields that are not among these, so that it can only be kept whole. */
+  /** True if it has fields that are not listed here, so it can only be kept whole. */
   isPartial?: true;
   fields: FieldUse[];
 };
 
-/** Whether a field can be named in a path of `response_fields`, whose names are joined by dots. */
+/** Returns true if a field can be part of a path in `response_fields`, where names are joined by dots. */
 export function isPathName(name: string): boolean {
   return name !== '' && !name.includes('.') && name.trim() === name;
 }
 
-/** The uses of the same field in several answers as one. The result may share parts with them. */
+/** Merges the statistics of the same field from several responses. The result may share objects with them. */
 export function mergeUses(uses: readonly FieldUse[]): FieldUse | undefined {
   const [first] = uses;
-  // Answers that have nothing in common have thousands of fields, and merging them must not copy these again and again.
+  // Responses without common fields have thousands of them, so merging must not copy them repeatedly.
   if (!first || uses.length === 1) return first;
   const sum = (of: (use: FieldUse) => number) => uses.reduce((total, use) => total + of(use), 0);
   const inner = Map.groupBy(
@@ -54,10 +57,12 @@ export function mergeUses(uses: readonly FieldUse[]): FieldUse | undefined {
   };
 }
 
-/** Most fields of an answer, those of outer objects first, and most of one object: one with more is a map by id. */
+/**
+ * Maximum number of fields of a response, outer objects first, and of one object: an object with more is a map by id.
+ */
 const mostFields = { ofAnswer: 250, ofObject: 120 };
 
-/** Takes the fields out that are too many. An object keeps all of its fields or none. */
+/** Removes fields beyond the limits. An object keeps all of its fields or none. */
 export function boundFields(answer: FieldUse, most = mostFields): FieldUse {
   const queue = [answer];
   let kept = 0;

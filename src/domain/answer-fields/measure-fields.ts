@@ -1,21 +1,21 @@
 import { isRawNumber } from '../json/json.ts';
 import { boundFields, type FieldUse, isPathName } from './field-use.ts';
 
-/** Most fields of one answer that are told apart while it is measured. */
+/** Maximum number of distinct fields of one response that are measured. */
 const mostMeasured = 5000;
 const deepest = 12;
-/** Longest name of a field, and longest value that is remembered, in bytes. */
+/** Maximum length of a field's name, and of a value that is remembered, in bytes. */
 const longestName = 100;
 const longestAlways = 60;
 
 type Node = Omit<FieldUse, 'fields' | 'always' | 'isPartial'> & {
   isPartial: boolean;
-  /** Undefined as soon as values differ, or one is long. */
+  /** JSON text of the value. Undefined once values differ or one is long. */
   always: string | undefined;
   inner: Map<string, Node>;
 };
 
-/** Measures the fields of an answer, a value as `parseJson` gives it. */
+/** Measures the fields of a response, a value as `parseJson` returns it. */
 export function measureFields(answer: unknown): FieldUse {
   const root = nodeOf('');
   root.bytes = measure(answer, root, 0, { fields: 0 });
@@ -23,15 +23,15 @@ export function measureFields(answer: unknown): FieldUse {
   return boundFields(fieldOf(root));
 }
 
-/** Adds a value to the node of its field. Returns the length of the value as compact JSON, in bytes. */
+/** Adds a value to the statistics of its field. Returns the length of the value as compact JSON, in bytes. */
 function measure(value: unknown, node: Node, depth: number, found: { fields: number }): number {
   const isContainer = typeof value === 'object' && value !== null && !isRawNumber(value);
   if (isContainer && depth < deepest) {
     return Array.isArray(value) ? measureList(value, node, depth, found) : measureObject(value, node, depth, found);
   }
-  // Fields cannot be kept of an answer that is a single value or a list with one.
+  // Fields cannot be selected from a response that is a single value or a list that contains one.
   if ((isContainer && !Array.isArray(value)) || (node.name === '' && value !== null)) node.isPartial = true;
-  // In place of a single value, an empty object is written.
+  // A single value is replaced with an empty object.
   node.around += value === null ? 4 : 2;
   return bytesOf(value);
 }

@@ -1,14 +1,14 @@
 import { parseDotPath } from '../json/dot-path.ts';
 import type { FieldUse } from './field-use.ts';
 
-/** Why a field is probably of no use to a model. */
+/** Reasons why a field is probably of no use to a model. */
 export const uselessReasons = ['empty', 'constant', 'link', 'id', 'picture'] as const;
 export type UselessReason = (typeof uselessReasons)[number];
 
-/** How often a field must have occurred before its values say something about it. */
+/** Minimum number of occurrences before a field's values are meaningful. */
 const enough = { empty: 2, constant: 5 };
 
-/** Links for people, which an agent may have to give. */
+/** Matches names of links for people, which an agent may have to pass on. */
 const linksForPeople =
   /^(html|web|public|share|short|app|canonical|receipt|(browser_)?download|hosted_\w+|checkout|payment)_?url$|^permalink$|^webViewLink$/i;
 const linkNames = /(^|_)(url|uri|href|link)s?$|(Url|URL|Uri|URI|Href|Link)s?$/;
@@ -17,8 +17,8 @@ const ids = /^(node_id|gravatar_id|etag|_etag|_rev|__typename|__v|_type|graphql_
 const pictures = /avatar|gravatar|thumbnail|favicon|(^|_)icons?(_|$)|^image_(\d+|original|url)$|profile_image/i;
 
 /**
- * Why a field is probably of no use, judged by its name and by the values that were seen. `around` is the field that it
- * is in.
+ * Returns the reason why a field is probably of no use, judged by its name and its values. `around` is the field that
+ * contains it.
  */
 export function uselessReason(use: FieldUse, around: FieldUse): UselessReason | undefined {
   const { name, times, empty, urls, always, objects, fields } = use;
@@ -31,7 +31,7 @@ export function uselessReason(use: FieldUse, around: FieldUse): UselessReason | 
   return always !== undefined && times >= enough.constant && objects === 0 ? 'constant' : undefined;
 }
 
-/** An address named only `url` is for people where there is no other one for them. */
+/** Returns true for links for people. A field named only `url` is one if no other field is. */
 function isForPeople(name: string, around: FieldUse): boolean {
   if (linksForPeople.test(name)) return true;
   return /^(url|link)$/i.test(name) && !around.fields.some((field) => linksForPeople.test(field.name));
@@ -42,8 +42,8 @@ function areLinks(fields: readonly FieldUse[]): boolean {
 }
 
 /**
- * The fields to keep of the measured answers: those that are not probably useless, at most `most`. Undefined where
- * nothing would be left out, or nothing kept.
+ * Proposes the fields to keep of the measured responses: those that are probably useful, at most `most`. Undefined if
+ * nothing would be removed, or nothing kept.
  */
 export function proposeFields(answers: FieldUse, most: number): string[] | undefined {
   if (answers.isPartial) return undefined;
@@ -59,7 +59,7 @@ export function proposeFields(answers: FieldUse, most: number): string[] | undef
   return paths.length === 0 || paths.length > most ? undefined : paths;
 }
 
-/** A field, and what is kept of it. */
+/** A field, and the part of it that is kept. */
 type Part = { path: string; use: FieldUse; isDropped: boolean; isWhole: boolean; inner: Part[] };
 
 function partOf(use: FieldUse, parent: string, around: FieldUse): Part {
@@ -74,7 +74,7 @@ function pathsOf(parts: readonly Part[]): string[] {
   return parts.flatMap((part) => (part.isWhole ? [part.path] : pathsOf(part.inner)));
 }
 
-/** The fields of which a part is kept, those first where that saves least. */
+/** Returns the fields that are kept only in part, beginning with those where this saves the least. */
 function choicesIn(parts: readonly Part[]): Part[] {
   const choices = parts.flatMap(function all(part): Part[] {
     return part.isWhole ? [] : [part, ...part.inner.flatMap(all)];
@@ -94,14 +94,14 @@ function savedBy({ path, use, inner }: Part): number {
 type Kept = Map<string, Kept | undefined>;
 
 /**
- * How many bytes `response_fields` leaves of the measured answers. Exact but for commas: of an object that lacks kept
- * fields, one more or less is counted.
+ * Returns the number of bytes that `response_fields` leaves of the measured responses. Exact except for commas: an
+ * object that lacks kept fields may be off by one.
  */
 export function keptBytes(answers: FieldUse, paths: readonly string[]): number {
   return bytesOf(answers, treeOf(paths)) - nameBytes(answers);
 }
 
-/** Keeping `a` includes all of `a.b`. */
+/** Builds the tree of kept fields. Keeping `a` includes all of `a.b`. */
 function treeOf(paths: readonly string[]): Kept {
   const root: Kept = new Map();
   for (const path of paths) {
@@ -129,7 +129,7 @@ function bytesOf(use: FieldUse, kept: Kept): number {
   return nameBytes(use) + use.around + 2 * use.objects + inner + Math.max(0, pairs - Math.min(filled, use.objects));
 }
 
-/** The names with their quotes and colons; the answer itself has none. */
+/** Returns the bytes of names, including quotes and colons; the response itself has no name. */
 function nameBytes({ name, times }: FieldUse): number {
   return name === '' ? 0 : times * (new TextEncoder().encode(JSON.stringify(name)).length + 1);
 }

@@ -1,16 +1,16 @@
-/** What is done with the metadata documents of clients. */
+/** Handling of client metadata documents. */
 export const documentUses = ['on', 'known', 'off'] as const;
 export type DocumentUse = (typeof documentUses)[number];
 
 /**
- * Copies of the client metadata documents of known clients, by their address, which is the client id. They stand in where
- * the service cannot fetch a document. Each redirect URI is on the person's own device or at the maker of the client, so a
- * copy that has become old sends nobody's answer to anyone else.
+ * Copies of the client metadata documents of known clients, by URL, which is the client ID. They replace documents that
+ * the service cannot fetch. Each redirect URI is on the person's own device or belongs to the client's vendor, so an
+ * outdated copy never sends a response to anyone else.
  */
 export type KnownDocument = {
   name: string;
   redirectUris: readonly string[];
-  /** Uses its document wherever that is announced, and registers nowhere else. */
+  /** True for a client that uses its document wherever documents are supported, and never registers instead. */
   insists?: true;
 };
 

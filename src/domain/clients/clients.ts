@@ -20,13 +20,13 @@ import {
 import { forms } from './forms.ts';
 import { libraries } from './libraries.ts';
 
-/** The page that a snippet was compared with, and the day of that. */
+/** Page that a snippet was compared with, and the date of the comparison. */
 const page = (url: string, checked = '2026-11-22') => ({ url, checked });
 
-/** The name of a tool as it is, of which models take 64 characters. */
+/** Unchanged tool name. Models accept up to 64 characters. */
 const plainName: ClientRules['toolName'] = { shown: (_server, tool) => tool, max: 64 };
 
-const noCredential = 'It connects from the internet and logs in; a credential cannot be typed in.';
+const noCredential = 'It connects from the internet and logs in. A credential cannot be entered.';
 
 const programs: readonly DeclaredClient[] = [
   {
@@ -37,7 +37,7 @@ const programs: readonly DeclaredClient[] = [
       snippetOf('In a terminal:', 'sh', claudeCodeCommand(to), left(to, `Then run: claude mcp login ${to.name}`)),
     rules: {
       redirectUris: ['http://localhost:38100/callback'],
-      // It replaces a dot by _.
+      // It replaces dots with _.
       toolName: { shown: (server, tool) => `mcp__${server}__${tool}`, max: 64 },
     },
   },
@@ -47,13 +47,13 @@ const programs: readonly DeclaredClient[] = [
     documentation: page(
       'https://support.claude.com/en/articles/11175166-getting-started-with-custom-connectors-using-remote-mcp',
     ),
-    // Clients in a browser can only log in, so there is no snippet for a server that takes a key.
+    // Clients in a browser can only log in, so there is no snippet for a server that requires a key.
     snippet(to) {
       if (to.token !== undefined) return undefined;
       const url = to.hostUrl ?? to.url;
       const query = new URLSearchParams({ modal: 'add-custom-connector', connectorName: to.name, connectorUrl: url });
       const install = { label: 'Add to Claude', href: `https://claude.ai/customize/connectors?${query}` };
-      const where = 'On claude.ai under Customize, Connectors, add a custom connector with this address:';
+      const where = 'On claude.ai under Customize, Connectors, add a custom connector with this URL:';
       return snippetOf(where, 'address', url, { install, after: noCredential });
     },
     rules: {
@@ -73,7 +73,7 @@ const programs: readonly DeclaredClient[] = [
     snippet(to) {
       if (to.token !== undefined) return undefined;
       const where =
-        'In the settings of ChatGPT under Connectors, turn on the developer mode (Advanced), then create a connector with this address:';
+        'In the ChatGPT settings under Connectors, turn on developer mode (Advanced), then create a connector with this URL:';
       return snippetOf(where, 'address', to.hostUrl ?? to.url, { after: noCredential });
     },
     rules: {
@@ -91,9 +91,9 @@ const programs: readonly DeclaredClient[] = [
     documentation: page('https://modelcontextprotocol.io/docs/develop/connect-local-servers'),
     snippet: (to) =>
       inJson(
-        'In claude_desktop_config.json, for this and other clients that only speak stdio:',
+        'In claude_desktop_config.json, for this and other clients that support only stdio:',
         { mcpServers: { [to.name]: overStdio(to) } },
-        { after: 'Needs Node.js. Restart Claude Desktop afterwards.' },
+        { after: 'Requires Node.js. Restart Claude Desktop afterwards.' },
       ),
   },
   {
@@ -101,7 +101,7 @@ const programs: readonly DeclaredClient[] = [
     name: 'Cursor',
     documentation: page('https://cursor.com/docs/mcp/install-links'),
     snippet(to) {
-      // The link has the credential from a variable, so that no history of a browser keeps it.
+      // The link reads the credential from a variable, so that no browser history stores it.
       const linked = { url: to.url, ...headersOf(withToken(to, `\${env:${tokenVariable(to)}}`)) };
       const query = new URLSearchParams({ name: to.name, config: base64(JSON.stringify(linked)) });
       const install = { label: 'Install in Cursor', href: `cursor://anysphere.cursor-deeplink/mcp/install?${query}` };
@@ -124,12 +124,12 @@ const programs: readonly DeclaredClient[] = [
     documentation: page('https://code.visualstudio.com/api/extension-guides/ai/mcp'),
     snippet(to) {
       const server = (connection: ClientConnection) => ({ type: 'http', url: to.url, ...headersOf(connection) });
-      // VS Code asks for the credential once and keeps it in the store of the system.
+      // VS Code asks for the credential once and stores it in the system keychain.
       const input = { type: 'promptString', id: 'token', description: `Credential for ${to.name}`, password: true };
       const asked = server(withToken(to, `\${input:token}`));
       const link = { name: to.name, ...asked, ...(to.token !== undefined && { inputs: [input] }) };
       const href = `vscode:mcp/install?${encodeURIComponent(JSON.stringify(link))}`;
-      const after = left(to, undefined, 'After the link, VS Code asks for the credential.');
+      const after = left(to, undefined, 'After you open the link, VS Code asks for the credential.');
       const install = { label: 'Install in VS Code', href };
       return inJson('In .vscode/mcp.json:', { servers: { [to.name]: server(to) } }, { install, ...after });
     },
@@ -156,7 +156,8 @@ const programs: readonly DeclaredClient[] = [
     },
     rules: {
       redirectUris: ['http://127.0.0.1:38101/callback'],
-      // It puts the server before the name too, but shortens what gets too long, and replaces a dot by _ (openai/codex#8694).
+      // It also prefixes the name with the server name, but shortens names that become too long, and replaces dots with
+      // _ (openai/codex#8694).
       toolName: plainName,
       // openai/codex#1975
       addsTypes: true,
@@ -168,13 +169,13 @@ const programs: readonly DeclaredClient[] = [
     documentation: page('https://geminicli.com/docs/tools/mcp-server'),
     snippet(to) {
       const code = `gemini mcp add --scope user --transport http${headerOption(to)} ${to.name} ${to.url}`;
-      const ofToken = 'Servers are off in folders that Gemini CLI does not trust.';
+      const ofToken = 'Servers are disabled in folders that Gemini CLI does not trust.';
       const after = left(to, `Then type /mcp auth ${to.name} in Gemini CLI to log in.`, ofToken);
       return snippetOf('In a terminal:', 'sh', code, after);
     },
     rules: {
       redirectUris: ['http://localhost:38103/oauth/callback'],
-      // It puts mcp_ and the server before the name, and shortens what gets longer than 63 characters.
+      // It prefixes the name with mcp_ and the server name, and shortens names longer than 63 characters.
       toolName: plainName,
       wantsObjects: true,
     },
@@ -187,7 +188,7 @@ const programs: readonly DeclaredClient[] = [
       inJson(
         'In ~/.codeium/windsurf/mcp_config.json:',
         { mcpServers: { [to.name]: { serverUrl: to.url, ...headersOf(to) } } },
-        { after: 'Then press the button that refreshes the MCP servers.' },
+        { after: 'Then press the button that refreshes MCP servers.' },
       ),
     // Its redirect URI is not documented.
     rules: { redirectUris: [], maxTools: 100, toolName: plainName },
@@ -206,14 +207,14 @@ const programs: readonly DeclaredClient[] = [
     name: 'JetBrains AI Assistant',
     documentation: page('https://www.jetbrains.com/help/ai-assistant/mcp.html', '2026-11-29'),
     snippet(to) {
-      // Its documentation has headers and no login, so mcp-remote logs in.
+      // Its documentation describes headers but no login, so mcp-remote logs in.
       const isLogin = to.token === undefined;
       const server = isLogin ? overStdio(to) : { url: to.url, ...headersOf(to) };
       const tab = isLogin ? 'STDIO' : 'HTTP';
       return inJson(
         `In the settings under Tools, AI Assistant, Model Context Protocol (MCP), choose Add and paste on the ${tab} tab:`,
         { mcpServers: { [to.name]: server } },
-        left(to, `On the STDIO tab, ${mcpRemoteCommand(to)} opens the login. Needs Node.js.`),
+        left(to, `On the STDIO tab, ${mcpRemoteCommand(to)} opens the login. Requires Node.js.`),
       );
     },
   },
@@ -222,7 +223,7 @@ const programs: readonly DeclaredClient[] = [
     name: 'Zed',
     documentation: page('https://zed.dev/docs/ai/mcp'),
     snippet: (to) =>
-      inJson('In the settings file of Zed (zed: open settings file):', {
+      inJson('In the Zed settings file (zed: open settings file):', {
         context_servers: { [to.name]: { url: to.url, ...headersOf(to) } },
       }),
     rules: { redirectUris: ['http://127.0.0.1:38102/callback'], toolName: plainName },
@@ -233,9 +234,9 @@ const programs: readonly DeclaredClient[] = [
     documentation: page('https://opencode.ai/v1/docs/mcp-servers/', '2026-11-27'),
     snippet: (to) =>
       inJson(
-        'In opencode.json of the project or ~/.config/opencode/opencode.json:',
+        'In opencode.json of the project, or in ~/.config/opencode/opencode.json:',
         { mcp: { [to.name]: { type: 'remote', url: to.url, ...headersOf(to) } } },
-        left(to, `Then run: opencode mcp auth ${to.name}`, 'OpenCode 2 has "servers" inside "mcp".'),
+        left(to, `Then run: opencode mcp auth ${to.name}`, 'OpenCode 2 expects "servers" inside "mcp".'),
       ),
   },
   {
@@ -293,7 +294,7 @@ const programs: readonly DeclaredClient[] = [
           '    timeout: 300',
         ],
       ].join('\n');
-      // The link could carry a header, but not without the credential in it.
+      // The link could include a header, but only with the credential in it.
       const install = to.token === undefined && { install: { label: 'Install in Goose', href: gooseLink(to) } };
       return snippetOf('In ~/.config/goose/config.yaml:', 'yaml', code, { ...install });
     },
@@ -310,17 +311,17 @@ const programs: readonly DeclaredClient[] = [
       const access = to.token === undefined ? ['    requiresOAuth: true'] : yamlHeaders(to, '    ');
       const server = [`  ${to.name}:`, '    type: streamable-http', `    url: ${JSON.stringify(to.url)}`];
       const after =
-        'Restart LibreChat afterwards. It does not call private addresses unless mcpSettings.allowedDomains has them.';
+        'Restart LibreChat afterwards. It calls private addresses only if mcpSettings.allowedDomains includes them.';
       return snippetOf('In librechat.yaml:', 'yaml', ['mcpServers:', ...server, ...access].join('\n'), { after });
     },
-    // Logins return to the host of each installation.
+    // The redirect URI is on the host of each installation.
     rules: { redirectUris: [], toolName: { shown: (server, tool) => `${tool}_mcp_${server}`, max: 64 } },
   },
   {
     id: 'curl',
     name: 'curl',
     documentation: page('https://modelcontextprotocol.io/specification/2025-11-25/basic/transports'),
-    // The request that lists the tools, without any client.
+    // The request that lists the tools, without any MCP client.
     snippet(to) {
       const code = [
         `curl -sS ${to.url}`,
@@ -328,13 +329,13 @@ const programs: readonly DeclaredClient[] = [
         "-H 'Content-Type: application/json'",
         `-d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'`,
       ].join(' \\\n  ');
-      const after = left(to, 'ACCESS_TOKEN is an access token that a client got by the login.');
+      const after = left(to, 'ACCESS_TOKEN is an access token that a client obtained by logging in.');
       return snippetOf('In a terminal:', 'sh', code, after);
     },
   },
 ];
 
-/** Programs that get a token from their environment. */
+/** Programs that read a token from their environment. */
 const rulesOfApi: ClientRules = {
   redirectUris: [],
   isHosted: true,
@@ -343,7 +344,7 @@ const rulesOfApi: ClientRules = {
   hasStrictNames: true,
 };
 const tokenOfLogin =
-  'It does not log in itself: ACCESS_TOKEN is an access token that your program got by the login of this server.';
+  'It does not log in itself. ACCESS_TOKEN is an access token that your program obtained by logging in to this server.';
 
 const apis: readonly DeclaredClient[] = [
   {
@@ -395,9 +396,12 @@ function withToken(to: ClientConnection, token: string): ClientConnection {
   return { ...to, token: to.token === undefined ? undefined : token };
 }
 
-/** A server that mcp-remote, a program of Node.js, connects to a client that speaks stdio. */
+/**
+ * Returns the configuration of mcp-remote, a Node.js program that connects a server to a client that supports only
+ * stdio.
+ */
 function overStdio({ url, token }: ClientConnection) {
-  // An argument with a space is broken on Windows, so the value comes from a variable, which mcp-remote fills in.
+  // An argument with a space does not work on Windows, so the value comes from a variable that mcp-remote expands.
   const header = token === undefined ? [] : ['--header', `Authorization:\${AUTH_HEADER}`];
   const env = token === undefined ? {} : { env: { AUTH_HEADER: `Bearer ${token}` } };
   const insecure = url.startsWith('http:') ? ['--allow-http'] : [];
@@ -414,7 +418,10 @@ function gooseLink({ name, url }: ClientConnection): string {
   return `goose://extension?${query.join('&')}`;
 }
 
-/** A request with curl. A variable in the body is filled in by the shell: the quotes end before it and begin after it. */
+/**
+ * Formats a POST request with curl. The shell expands a variable in the body: the quotes end before it and begin after
+ * it.
+ */
 function postOf(url: string, headers: readonly string[], body: unknown): string {
   const data = shellWord(prettyJson(body)).replaceAll(/"\$([A-Z_]+)"/g, `"'"$$$1"'"`);
   const lines = [...headers, "'Content-Type: application/json'"].map((header) => `-H ${header}`);
@@ -422,8 +429,8 @@ function postOf(url: string, headers: readonly string[], body: unknown): string 
 }
 
 /**
- * Every client that is known by name. The snippets of the pages and of the dashboard, the checks of a connection, the
- * warnings about tools and `toolhost doctor` derive from this list.
+ * All clients that are known by name. Connection snippets, connection checks, tool warnings, and `toolhost doctor`
+ * derive from this list.
  */
 export const clients: readonly DeclaredClient[] = [...programs, ...forms, ...libraries, ...apis];
 
@@ -434,28 +441,28 @@ export const knownClients: readonly KnownClient[] = clients.flatMap(({ name, rul
   rules === undefined ? [] : [{ name, ...rules }],
 );
 
-/** Clients that log in, and whose redirect URIs are known. */
+/** Clients that log in and have known redirect URIs. */
 export const registeringClients: readonly KnownClient[] = knownClients.filter(
   ({ redirectUris }) => redirectUris.length > 0,
 );
 
-/** The models behind several clients take no other characters, although MCP allows a dot. */
+/** Tool names that the models behind several clients accept. MCP also allows a dot. */
 export const toolNameOfModels = /^[A-Za-z0-9_-]+$/;
 export const clientsWithStrictNames: readonly string[] = clientsThat(({ hasStrictNames }) => hasStrictNames);
 
-/** Names as a part of a sentence. */
+/** Joins names as part of a sentence. */
 export function inWords(names: readonly string[]): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 }
 
-/** Names of the known clients that a rule fits. */
+/** Returns the names of the known clients that match a predicate. */
 export function clientsThat(fits: (client: KnownClient) => boolean | undefined): string[] {
   return knownClients.filter(fits).map(({ name }) => name);
 }
 
 export type ClientSnippet = Snippet & { id: string; name: string };
 
-/** How each client is connected to a server; those that cannot use it are left out. */
+/** Returns the connection snippets for a server. Clients that cannot use it are omitted. */
 export function snippetsFor(to: ClientConnection): ClientSnippet[] {
   return clients.flatMap(({ id, name, snippet }) => {
     const made = snippet(to);

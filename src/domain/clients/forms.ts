@@ -1,9 +1,9 @@
 import { type ClientConnection, type DeclaredClient, left, snippetOf } from './client.ts';
 
-/** Fields of a form, by label, with what is entered or chosen. */
+/** Form fields by label, with the values to enter or choose. */
 type Fields = Readonly<Record<string, string>>;
 
-/** A client that is set up in a form, and takes a credential as well as a login. */
+/** A client that is set up in a form and accepts either a credential or a login. */
 type Form = Pick<DeclaredClient, 'id' | 'name'> & {
   page: string;
   where: string;

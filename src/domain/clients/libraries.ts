@@ -1,9 +1,9 @@
 import { pythonLiteral, scriptLiteral } from '../snippets/literals.ts';
 import { type ClientConnection, type DeclaredClient, left, snippetOf } from './client.ts';
 
-/** A library for agents: what is installed, and a program that lists the tools. */
+/** A library for agents: the package to install, and a program that lists the tools. */
 type Library = Pick<DeclaredClient, 'id' | 'name'> & { page: string; checked?: string; install: string };
-/** The texts in `of` are literals. */
+/** A JavaScript or TypeScript library. The arguments of `code` are literals. */
 type ScriptLibrary = Library & { code: (of: { url: string; name: string; bearer: string }) => string };
 type PythonLibrary = Library & { imports: readonly string[]; body: (url: string, name: string) => readonly string[] };
 
@@ -13,7 +13,7 @@ function library(
   format: 'python' | 'ts',
   code: (to: ClientConnection) => string,
 ): DeclaredClient {
-  const after = 'ACCESS_TOKEN is an access token that a client got by the login.';
+  const after = 'ACCESS_TOKEN is an access token that a client obtained by logging in.';
   return {
     id,
     name,
@@ -22,7 +22,7 @@ function library(
   };
 }
 
-/** The program of `body`, which has the headers in `headers`. */
+/** Creates a client from the program lines of `body`, which read the headers from `headers`. */
 function inPython({ imports, body, ...of }: PythonLibrary): DeclaredClient {
   return library(of, `pip install ${of.install}`, 'python', ({ name, url, token }) => {
     const bearer = token === undefined ? '"Bearer " + os.environ["ACCESS_TOKEN"]' : pythonLiteral(`Bearer ${token}`);
@@ -43,8 +43,8 @@ function inScript({ code, ...of }: ScriptLibrary): DeclaredClient {
   });
 }
 
-/** What these two do with a login: their program opens it. */
-const ownProvider = '// authProvider: an OAuthClientProvider of yours, which opens the login\n';
+/** Placeholder for the login of a library. The program that uses the library opens it. */
+const ownProvider = '// authProvider: your own OAuthClientProvider, which opens the login\n';
 const bearerOf = (token: string) => `headers: { Authorization: ${scriptLiteral(`Bearer ${token}`)} }`;
 
 const typescriptSdk: DeclaredClient = {

@@ -1,10 +1,12 @@
-/** Private-use schemes of clients that are no reversed domain; from the redirect URIs that they register. */
+/**
+ * Private-use URI schemes of clients that are not reversed domains, from the redirect URIs that the clients register.
+ */
 export const clientSchemes: readonly string[] =
   'cursor vscode vscode-insiders windsurf claude zed warp kiro mcpjam'.split(' ');
 
 /**
- * Makers of systems and of programs that are on nearly every device, as they stand in reversed domains: com.microsoft.teams,
- * com.apple.news, org.mozilla.firefox. A client that anybody can register may not start their programs.
+ * Vendors of operating systems and of very common programs, as they appear in reversed domains: com.microsoft.teams,
+ * com.apple.news, org.mozilla.firefox. A client that anyone can register must not start their programs.
  */
 export const wellKnownMakers: readonly string[] = `
   adobe airbnb alibaba amazon android apple atlassian baidu booking brave bytedance canonical chrome chromium

@@ -2,16 +2,16 @@ import { sealedFields } from './authentication.ts';
 import { configSecrets, mask, type ServerConfig } from './server-config.ts';
 import { originsOf } from './server-wide.ts';
 
-/** The parts of a copy that are given for it. */
+/** Fields that a copy sets itself. */
 export type OfCopy = {
   slug: string;
   name?: string | undefined;
   base_url?: string | undefined;
-  /** By the NAME of a placeholder, or by the path of a field that is sealed. */
+  /** Values by placeholder NAME, or by the path of a sealed field. */
   secrets?: { readonly [name: string]: string } | undefined;
 };
 
-/** The address below which all tools of a configuration are called; undefined where they go to several hosts. */
+/** Returns the base URL of all tool calls of a configuration; undefined if they go to several hosts. */
 export function baseOf(config: ServerConfig): string | undefined {
   if (config.base_url !== undefined) return config.base_url;
   const origins = originsOf(config);
@@ -19,8 +19,9 @@ export function baseOf(config: ServerConfig): string | undefined {
 }
 
 /**
- * The configuration of a copy. What belongs to its environment stays as it is at the copy: its name, base address, values
- * of variables and login. Everything else is that of the original. A copy follows its original, not a description.
+ * Returns the configuration of a copy. A copy keeps the values of its own environment: name, base URL, variable values,
+ * and login. Everything else comes from the original. A copy follows its original and is never imported from an API
+ * description.
  */
 export function copyOf(original: ServerConfig, copy: ServerConfig | undefined, given: OfCopy): ServerConfig {
   const { imported: _, ...rest } = original;
@@ -43,7 +44,7 @@ function variablesOf(original: Variables, copy: Variables): Variables {
   );
 }
 
-/** The configuration at another base address; where it has none, in the addresses of its tools. */
+/** Moves the configuration to another base URL. Without a `base_url`, the tool URLs are changed. */
 function movedTo(config: ServerConfig, base: string): ServerConfig {
   if (config.base_url !== undefined) return { ...config, base_url: base };
   if (baseOf(config) === base) return config;
@@ -54,7 +55,7 @@ function movedTo(config: ServerConfig, base: string): ServerConfig {
   };
 }
 
-/** The sealed fields of a configuration, and the names under which their values are stored. */
+/** Returns the sealed fields of a configuration, and the names under which their values are stored. */
 export function maskedFields(config: ServerConfig): { path: string; name: string; isMasked: boolean }[] {
   const login = config.oauth?.client_secret;
   return [
@@ -65,7 +66,7 @@ export function maskedFields(config: ServerConfig): { path: string; name: string
   ];
 }
 
-/** The configuration with the values of its sealed fields that are given by their paths. */
+/** Returns the configuration with new values for the sealed fields whose paths are in `secrets`. */
 function withSecrets(config: ServerConfig, secrets: { readonly [name: string]: string }): ServerConfig {
   const given = maskedFields(config).filter(({ path }) => Object.hasOwn(secrets, path));
   if (given.length === 0) return config;

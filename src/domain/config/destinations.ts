@@ -8,18 +8,18 @@ import type { Argument, WireStyle } from './input-schema.ts';
 export const bodyEncodings = ['json', 'form', 'multipart'] as const;
 export type Encoding = (typeof bodyEncodings)[number];
 
-/** How the body of a tool is made: in an encoding, as one argument, or from a template. */
+/** How the body of a tool is built: in an encoding, from one argument, or from a template. */
 export type BodyKind = Encoding | 'argument' | 'template';
 
-/** Where an argument goes; `part`: only into a template of the body, or into the name or the type of a file. */
+/** Location that an argument is sent in. `part`: only within a body template, or as the name or type of a file. */
 export type Destination = 'url' | 'query' | 'header' | 'cookie' | 'body' | 'part';
 
-/** Whether the `body` of a tool names an encoding; otherwise it names an argument. */
+/** Returns true if the `body` of a tool names an encoding; otherwise it names an argument. */
 export function isEncoding(body: string | undefined): body is Encoding {
   return (bodyEncodings as readonly (string | undefined)[]).includes(body);
 }
 
-/** The body encoding that a static Content-Type decides, or undefined when it decides none. */
+/** Returns the body encoding that a static Content-Type implies, or undefined if it implies none. */
 export function encodingOf(contentType: string): Encoding | undefined {
   const type = mediaTypeOf(contentType);
   if (type === 'application/x-www-form-urlencoded') return 'form';
@@ -27,7 +27,7 @@ export function encodingOf(contentType: string): Encoding | undefined {
   return /[/+]json$/.test(type) ? 'json' : undefined;
 }
 
-/** The fields of a tool that decide about its body. */
+/** Fields of a tool that determine its body. */
 export type BodyFields = {
   method: string;
   body?: string | undefined;
@@ -35,7 +35,7 @@ export type BodyFields = {
   headers: { readonly [name: string]: string };
 };
 
-/** The static Content-Type of a tool. */
+/** Returns the static Content-Type of a tool. */
 export function contentTypeOfTool({ headers }: Pick<BodyFields, 'headers'>): string | undefined {
   return headerOf(headers, 'content-type');
 }
@@ -48,8 +48,8 @@ export function bodyKindOf(tool: BodyFields): BodyKind {
 }
 
 /**
- * Where each argument of a tool goes. `inUrl` and `inBody` are the arguments of its templates. An argument of a template
- * is not sent a second time unless its `in` says so.
+ * Returns the destination of each argument of a tool. `inUrl` and `inBody` are the arguments of its templates. An
+ * argument of a template is not sent a second time unless its `in` requests it.
  */
 export function destinationsOf(
   tool: BodyFields,
@@ -68,7 +68,7 @@ export function destinationsOf(
   return new Map(declared.map((argument) => [argument.name, of(argument)]));
 }
 
-/** Arguments that are the file name or the media type of another one. */
+/** Returns the arguments that supply the file name or the media type of another argument. */
 function describingArguments(declared: readonly Argument[]): string[] {
   return declared.flatMap(({ wire }) =>
     [wire.file_name, wire.media_type].flatMap((text) => (typeof text === 'object' ? [text.argument] : [])),
@@ -77,17 +77,17 @@ function describingArguments(declared: readonly Argument[]): string[] {
 
 const nested = ['brackets', 'indices', 'deep'];
 
-/** An argument under the name that it has upstream. */
+/** An argument and its upstream name. */
 type NamedArgument = { name: string; wireName: string; style: WireStyle | undefined };
 
-/** An argument of callers, and the upstream name of the constant that a receiver could read it as. */
+/** A caller's argument, and the upstream name of the constant that a receiver could confuse it with. */
 type Alike = NamedArgument & { constant: string };
 
 /**
- * The arguments of callers that could take the place of a constant beside them, for one set of constants after the other:
- * the names are compared once. Such arguments are not sent: a constant, and an argument that a view fixes, is what its
- * owner wants to be sent whatever the caller says. In JSON only case can be overlooked, elsewhere names have many
- * spellings.
+ * Finds caller arguments that a receiver could read as a constant. Accepts several sets of constants in succession and
+ * compares the names only once. Such arguments are not sent: a constant, or an argument fixed by a view, is what the
+ * server's owner wants to send regardless of the caller. In JSON, receivers ignore at most the case; elsewhere a name
+ * has many spellings.
  */
 export function readAsConstants(
   all: readonly NamedArgument[],
@@ -111,8 +111,8 @@ export function readAsConstants(
 }
 
 /**
- * Whether the constant is one of the names that the properties of an object get. The names that a caller makes are compared
- * at each call, so the object is sent.
+ * Returns true if the constant is one of the names that an object's properties can produce. Names that a caller
+ * supplies are compared on each call, so the object is sent.
  */
 function isAround({ style }: NamedArgument, own: string, constant: string): boolean {
   if (style !== 'repeat' && !nested.includes(style ?? '')) return false;
@@ -123,12 +123,12 @@ export function wireNameOf({ name, wire }: Argument): string {
   return wire.wire_name ?? name;
 }
 
-/** The path of the name that an argument has upstream. */
+/** Returns the path of the field that determines an argument's upstream name. */
 export function pathOfName({ name, wire }: Argument): string {
   return wire.wire_name === undefined ? `input_schema.${name}` : `input_schema.${name}.wire_name`;
 }
 
-/** The problems of the names of arguments that stand beside one another in the query or in the body. */
+/** Returns the problems of argument names that share the query or the body. */
 export function namesBesideProblems(
   declared: readonly Argument[],
   destinations: ReadonlyMap<string, Destination>,
@@ -145,7 +145,7 @@ export function namesBesideProblems(
     const alike = readAsConstants(named, location === 'query' ? 'query' : kind)(constants);
     for (const { name, wireName, constant } of alike) {
       const path = pathOfName(declared.find((one) => one.name === name) as Argument);
-      const message = `${shown(wireName)} could be read as ${shown(constant)}, which is a constant here, so it would not be sent; leave it out, or make one argument of both`;
+      const message = `${shown(wireName)} could be read as ${shown(constant)}, which is a constant here, so it would not be sent; remove it, or merge both into one argument`;
       if (!told.has(path)) problems.push({ path, message });
     }
     return problems;
@@ -159,32 +159,32 @@ function clashes(beside: readonly Argument[]): Problem[] {
     const wireName = wireNameOf(argument);
     const other = first.get(wireName);
     if (other !== undefined) {
-      const message = `${shown(wireName)} is sent for the argument ${other} already`;
+      const message = `${shown(wireName)} is already sent for the argument ${other}`;
       problems.push({ path: pathOfName(argument), message });
     }
     first.set(wireName, argument.name);
     const holder = beside.find((one) => isHolderOf(one, wireName));
     if (holder) {
-      const message = `${shown(wireName)} is a name that a property of the argument ${holder.name} can get; make one argument of both`;
+      const message = `${shown(wireName)} is also the name of a possible property of the argument ${holder.name}; merge both into one argument`;
       problems.push({ path: pathOfName(argument), message });
     }
   }
   return problems;
 }
 
-/** Whether an argument becomes parameters whose names begin like this one. */
+/** Returns true if an argument becomes parameters whose names begin like `wireName`. */
 function isHolderOf({ name, wire, type }: Argument, wireName: string): boolean {
   if (!nested.includes(wire.style ?? '') || ['string', 'number', 'integer', 'boolean'].includes(type ?? ''))
     return false;
   return wireName.startsWith(`${wire.wire_name ?? name}[`);
 }
 
-/** A JSON body with arguments in it. */
+/** A JSON body that contains arguments. */
 export type BodyTemplate = {
   root: BodyNode;
-  /** The arguments in it. */
+  /** Arguments that it contains. */
   names: readonly string[];
-  /** How often an argument occurs that occurs more than once. */
+  /** Number of occurrences of each argument that occurs more than once. */
   repeats: readonly (readonly [name: string, count: number])[];
 };
 
@@ -195,7 +195,7 @@ export type BodyNode =
   | { kind: 'array'; items: readonly BodyNode[] }
   | { kind: 'object'; entries: readonly (readonly [name: string, value: BodyNode])[] };
 
-/** Parses the `body_template` of a tool; `declared` are the names of its arguments. */
+/** Parses the `body_template` of a tool. `declared` are its argument names. */
 export function parseBodyTemplate(template: unknown, declared: readonly string[]): BodyTemplate {
   const token = tokenPattern(declared, 'y');
   const counts = new Map<string, number>();

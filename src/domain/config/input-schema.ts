@@ -6,26 +6,26 @@ import { addIssues, type ProblemList, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { checkSchema, depthProblem } from '../schema/schema-rules.ts';
 
-/** How an array or an object is written in a query, a form or a header. */
+/** Serialization of an array or object in a query, form, or header. */
 const wireStyles = ['repeat', 'comma', 'brackets', 'indices', 'pipe', 'space', 'deep', 'json', 'querystring'] as const;
 export type WireStyle = (typeof wireStyles)[number];
 
 const longestText = 200;
 
-/** A text that is the same in every call, or the argument that holds it. */
+/** Text that is the same in every call, or the argument that supplies it. */
 const textOrArgument = z.union([
   z
     .string()
     .min(1)
     .max(longestText)
     .refine((text) => text.isWellFormed() && !hasControlCharacter(text), 'allowed: one line of text'),
-  z.strictObject({ argument: z.string().describe('Name of the argument that holds it.') }),
+  z.strictObject({ argument: z.string().describe('Name of the argument that supplies it.') }),
 ]);
 export type TextOrArgument = z.infer<typeof textOrArgument>;
 
 /**
- * Keywords of an argument that say how it is sent. They stand in a flat field definition or beside the other keywords of
- * a property in the JSON Schema form, and are not shown to agents.
+ * Keywords of an argument that control how it is sent. They appear in a flat field definition, or next to the standard
+ * keywords of a property in the JSON Schema form. They are hidden from agents.
  */
 const wireKeywords = {
   wire_name: z
@@ -36,55 +36,55 @@ const wireKeywords = {
       message: 'allowed: visible text without outer spaces',
     })
     .optional()
-    .describe('Name that the upstream expects, where it differs from the name of the argument.'),
+    .describe('Name that the upstream expects, if it differs from the argument name.'),
   style: z
     .enum(wireStyles)
     .optional()
     .describe(
-      'How an array or an object is written in a query, a form or a header: a=1&a=2 (repeat), a=1,2 (comma), a[]=1 (brackets), a[0]=1 and a[b][c]=1 (indices), a=1|2 (pipe), a=1 2 (space), a[b]=1 (deep), as JSON text (json), or as all of the query without a name (querystring).',
+      'How an array or an object is serialized in a query, form, or header: a=1&a=2 (repeat), a=1,2 (comma), a[]=1 (brackets), a[0]=1 and a[b][c]=1 (indices), a=1|2 (pipe), a=1 2 (space), a[b]=1 (deep), as JSON text (json), or as the whole query string without a name (querystring).',
     ),
   value: z
     .unknown()
     .optional()
-    .describe('A constant: it is sent in every call, and is neither shown to agents nor accepted from them.'),
+    .describe('A constant. It is sent with every call, hidden from agents, and not accepted from them.'),
   allow_slashes: z
     .boolean()
     .optional()
-    .describe('true keeps the slashes of a path argument, such as src/main.ts, as separators of segments.'),
+    .describe('true keeps the slashes of a path argument, such as src/main.ts, as segment separators.'),
   allow_reserved: z
     .boolean()
     .optional()
-    .describe("true keeps : / ? @ ! $ ' ( ) * , ; of a query argument as they are, instead of percent-encoding them."),
+    .describe("true keeps : / ? @ ! $ ' ( ) * , ; of a query argument unchanged instead of percent-encoding them."),
   content: z
     .literal('base64')
     .optional()
     .describe(
-      'base64: the text, Base64, a data URL or the address of a file that a tool gave, is decoded and sent as bytes, as a file of a multipart body or as the whole body.',
+      'base64: the text (Base64, a data URL, or the URL of a file that a tool returned) is decoded and sent as bytes, as a file of a multipart body or as the whole body.',
     ),
   file_name: textOrArgument
     .optional()
-    .describe('File name of a part of a multipart body, or {"argument": "name"} to take it from another argument.'),
+    .describe('File name of a multipart body part, or {"argument": "name"} to read it from another argument.'),
   media_type: textOrArgument
     .optional()
     .describe(
-      'Media type of a part of a multipart body, or of the whole body, or {"argument": "name"} to take it from another argument. Of several, as in image/png, image/jpeg or image/*, a file has that of its data URL, or else the first.',
+      'Media type of a multipart body part or of the whole body, or {"argument": "name"} to read it from another argument. If several are listed, such as image/png, image/jpeg or image/*, a file uses the type of its data URL, or else the first.',
     ),
 };
 
 const wireKeywordNames = Object.keys(wireKeywords) as (keyof typeof wireKeywords)[];
-/** All keywords of an argument that are ours, and that agents do not see. */
+/** Keywords that are specific to this service and hidden from agents. */
 const ownKeywords = ['in', ...wireKeywordNames];
 const wireFields = z.object(wireKeywords);
 type WireFields = z.infer<typeof wireFields>;
 
 type Definition = { readonly [keyword: string]: unknown };
 
-/** Whether a definition of an argument has any of these keywords. */
+/** Returns true if an argument definition has any keyword that controls how it is sent. */
 function hasWireKeyword(definition: unknown): definition is Definition {
   return hasAny(definition, wireKeywordNames);
 }
 
-/** Whether a definition of an argument has any keyword that agents do not see. */
+/** Returns true if an argument definition has any keyword that is hidden from agents. */
 function hasOwnKeyword(definition: unknown): definition is Definition {
   return hasAny(definition, ownKeywords);
 }
@@ -97,20 +97,20 @@ function hasAny(definition: unknown, keywords: readonly string[]): boolean {
   );
 }
 
-/** A definition with such keywords as agents see it. */
+/** Returns a definition without the hidden keywords, as agents see it. */
 function withoutOwnKeywords(definition: Definition): { [keyword: string]: unknown } {
   const shown: { [keyword: string]: unknown } = { ...definition };
   for (const keyword of ownKeywords) delete shown[keyword];
   return definition.content === 'base64' ? { ...shown, description: describedFile(definition.description) } : shown;
 }
 
-/** Agents must know that they are asked for Base64, which their own description may say, or for an address. */
+/** Tells agents that the argument is Base64 or a URL, unless the description already mentions Base64. */
 function describedFile(description: unknown): string {
   const given = typeof description === 'string' ? description.trim() : '';
   const isSaid = /base64|data url/i.test(given);
   const hint = isSaid
-    ? 'The address of a file that a tool gave is taken too.'
-    : 'Base64 of the bytes, a data URL, or the address of a file that a tool gave.';
+    ? 'The URL of a file that a tool returned is accepted too.'
+    : 'Base64 of the bytes, a data URL, or the URL of a file that a tool returned.';
   if (given === '') return hint;
   return `${/[.!?]$/.test(given) ? given : `${given}.`} ${hint}`;
 }
@@ -118,21 +118,21 @@ function describedFile(description: unknown): string {
 const argumentLocations = ['path', 'query', 'header', 'cookie', 'body'] as const;
 export type ArgumentLocation = (typeof argumentLocations)[number];
 
-/** One argument of a tool, for building the request. */
+/** An argument of a tool, as needed for building the request. */
 export type Argument = {
   name: string;
   required: boolean;
   location: ArgumentLocation | undefined;
   fallback: unknown;
-  /** How it is sent; empty for most. `wire.value` is the value of an argument that callers do not give. */
+  /** How the argument is sent; usually empty. `wire.value` is the value of an argument that callers do not supply. */
   wire: WireFields;
-  /** The declared JSON type, where it is one. */
+  /** Declared JSON type, if it is a single one. */
   type: string | undefined;
-  /** Whether it is an object or an array of objects. */
+  /** True for an object or an array of objects. */
   isNested: boolean;
 };
 
-/** The `input_schema` of a tool: a flat map of argument name to field definition, or a JSON Schema object. */
+/** `input_schema` of a tool: a flat map of argument names to field definitions, or a JSON Schema object. */
 export type InputSchema = Record<string, unknown>;
 
 const argumentNamePattern = /^[A-Za-z_][A-Za-z0-9_.\-[\]]{0,63}$/;
@@ -142,62 +142,69 @@ const fieldTypes = ['string', 'number', 'integer', 'boolean', 'array', 'object']
 
 const keywords = {
   type: z.enum(fieldTypes).describe('JSON type of the argument.'),
-  description: z.string().max(2000).optional().describe('What the argument means, for the model.'),
+  description: z.string().max(2000).optional().describe('Meaning of the argument, for the model.'),
   enum: z.array(z.unknown()).min(1).max(500).optional().describe('The only values allowed.'),
-  default: z.unknown().optional().describe('Sent when the caller leaves the argument out.'),
-  minimum: z.number().optional().describe('Smallest number allowed.'),
-  maximum: z.number().optional().describe('Largest number allowed.'),
-  minLength: z.int().min(0).optional().describe('Fewest characters allowed.'),
-  maxLength: z.int().min(0).optional().describe('Most characters allowed.'),
+  default: z.unknown().optional().describe('Sent if the caller omits the argument.'),
+  minimum: z.number().optional().describe('Minimum number.'),
+  maximum: z.number().optional().describe('Maximum number.'),
+  minLength: z.int().min(0).optional().describe('Minimum number of characters.'),
+  maxLength: z.int().min(0).optional().describe('Maximum number of characters.'),
   pattern: z
     .string()
     .max(1000)
     .optional()
     .describe(
-      'Regular expression of ECMAScript that is found in the text; ^ and $ make it the whole text. No look around, no references.',
+      'ECMAScript regular expression that must match somewhere in the text. Use ^ and $ to match the whole text. Lookaround and backreferences are not supported.',
     ),
   format: z.string().max(50).optional().describe('A hint such as date, uuid or email.'),
   examples: z.array(z.unknown()).max(20).optional().describe('Sample values for the model.'),
   required: z.array(z.string()).max(100).optional().describe('Properties of an object that must be present.'),
-  nullable: z.boolean().optional().describe('When true the value may be null, which is then sent.'),
+  nullable: z.boolean().optional().describe('If true, the value may be null, and null is sent.'),
 };
 
-/** A definition inside another one: of the entries of an array, or of a property of an object. */
+/** A nested definition: of the entries of an array, or of a property of an object. */
 const nestedSchema: z.ZodType = z.strictObject({
   ...keywords,
   items: z.lazy(() => nestedSchema.optional()),
   properties: z.lazy(() => z.record(z.string(), nestedSchema).optional()),
 });
 
-/** Field definition of spec 2.4, with the optional keywords of JSON Schema that are safe to evaluate for strangers. */
+/**
+ * Field definition (spec 2.4), with the optional JSON Schema keywords that are safe to evaluate for unverified callers.
+ */
 export const fieldSchema = z.strictObject({
   ...keywords,
   items: nestedSchema.optional().describe('Definition of the entries of an array.'),
   properties: z.record(z.string(), nestedSchema).optional().describe('Definitions of the properties of an object.'),
-  optional: z.boolean().optional().describe('When true the caller may leave the argument out.'),
+  optional: z.boolean().optional().describe('If true, the caller may omit the argument.'),
   in: z
     .enum(argumentLocations)
     .optional()
-    .describe('Where the argument goes, overruling the method: path, query, header, cookie or body.'),
+    .describe('Location of the argument, overriding the default of the method: path, query, header, cookie, or body.'),
   ...wireKeywords,
-  'x-mcp-header': z.string().optional().describe('Header suffix under which modern MCP clients mirror this argument.'),
+  'x-mcp-header': z
+    .string()
+    .optional()
+    .describe('Suffix of the header in which stateless MCP clients repeat this argument.'),
 });
 
 type Field = z.infer<typeof fieldSchema>;
 
-/** A JSON Schema says `"type": "object"`; in a flat map every value, also one named `type`, is an object. */
+/**
+ * Detects the JSON Schema form by `"type": "object"`. In a flat map every value, even one named `type`, is an object.
+ */
 export function isJsonSchemaForm(schema: InputSchema): boolean {
   return typeof schema.type === 'string' || typeof schema.$schema === 'string' || typeof schema.$ref === 'string';
 }
 
-/** Adds everything wrong with an `input_schema`; paths are relative to it. */
+/** Adds all problems of an `input_schema`. Paths are relative to it. */
 export function checkInputSchema(exact: InputSchema, problems: ProblemList): void {
   const tooDeep = depthProblem(exact);
   if (tooDeep) {
     problems.add(() => tooDeep);
     return;
   }
-  // The rules see ordinary numbers; the digits that are stored and sent stay.
+  // The rules see plain numbers. The stored and sent numbers keep their exact digits.
   const schema = plainNumbers(exact) as InputSchema;
   const names = argumentNames(schema);
   if (names.length > maxArguments) {
@@ -223,13 +230,13 @@ export function checkInputSchema(exact: InputSchema, problems: ProblemList): voi
     return;
   }
   checkFields(result.data, problems);
-  // Problems of the JSON Schema made from a flat map are reported at the path in the flat map.
+  // Problems of the JSON Schema built from a flat map are reported at the path in the flat map.
   const inFlatMap = problems.within((path) => path.replace(/^properties\./, ''));
   checkSchema(toJsonSchema(schema), inFlatMap);
   checkLiterals(toJsonSchema(schema), inFlatMap, problems, propertiesOf(schema));
 }
 
-/** Names and texts that would have no effect, or be sent as they stand. */
+/** Checks for required names that do not exist, and for placeholders that would be sent literally. */
 function checkLiterals(
   schema: JsonSchema,
   problems: ProblemList,
@@ -240,7 +247,7 @@ function checkLiterals(
   ofProperties.addAll(unfilledPlaceholders(properties));
 }
 
-/** The keywords of the service beside those of JSON Schema. */
+/** Checks this service's own keywords, which appear next to those of JSON Schema. */
 function checkProperties(schema: InputSchema, problems: ProblemList): void {
   for (const [name, definition] of Object.entries(propertiesOf(schema))) {
     const location = (definition as { in?: ArgumentLocation } | null)?.in;
@@ -296,12 +303,12 @@ function propertiesOf(schema: InputSchema): Record<string, unknown> {
   return typeof properties === 'object' && properties !== null ? (properties as Record<string, unknown>) : {};
 }
 
-/** The names of the arguments in the order of their declaration, constants included. */
+/** Returns the argument names in declaration order, including constants. */
 export function argumentNames(schema: InputSchema): string[] {
   return Object.keys(propertiesOf(schema));
 }
 
-/** The arguments of a valid schema, constants included. */
+/** Returns the arguments of a valid schema, including constants. */
 export function argumentsOf(schema: InputSchema): Argument[] {
   const required = isJsonSchemaForm(schema) && Array.isArray(schema.required) ? new Set(schema.required) : undefined;
   return Object.entries(propertiesOf(schema)).map(([name, definition]) => {
@@ -322,21 +329,21 @@ function isObjectType(items: unknown): boolean {
   return (items as { type?: unknown } | null | undefined)?.type === 'object';
 }
 
-/** The arguments that callers do not give, with their values. */
+/** Returns the arguments that callers do not supply, with their values. */
 export function constantsOf(schema: InputSchema): { name: string; value: unknown }[] {
   return Object.entries(propertiesOf(schema))
     .filter(([, definition]) => hasWireKeyword(definition) && definition.value !== undefined)
     .map(([name, definition]) => ({ name, value: (definition as { value: unknown }).value }));
 }
 
-/** The schema with the result of `change` in place of the values that callers do not give. */
+/** Returns the schema with each constant replaced by the result of `change`. */
 export function withConstants(schema: InputSchema, change: (value: unknown) => unknown): InputSchema {
   const constants = constantsOf(schema);
   if (constants.length === 0) return schema;
   return withFixedArguments(schema, Object.fromEntries(constants.map(({ name, value }) => [name, change(value)])));
 }
 
-/** The schema with these values for arguments, which callers then do not give. */
+/** Returns the schema with fixed values for arguments, which callers then do not supply. */
 export function withFixedArguments(schema: InputSchema, fixed: Readonly<Record<string, unknown>>): InputSchema {
   const properties = { ...propertiesOf(schema) };
   for (const [name, value] of Object.entries(fixed)) properties[name] = { ...(properties[name] as object), value };
@@ -345,7 +352,9 @@ export function withFixedArguments(schema: InputSchema, fixed: Readonly<Record<s
 
 const noWireFields: WireFields = {};
 
-/** The schema in `tools/list`: without constants, and without the keywords that say how an argument is sent. */
+/**
+ * Returns the schema for `tools/list`, without constants and without the keywords that control how an argument is sent.
+ */
 export function toJsonSchema(schema: InputSchema): JsonSchema {
   if (isJsonSchemaForm(schema)) return shownJsonSchema(schema);
   const given = argumentsOf(schema).filter(({ wire }) => wire.value === undefined);
@@ -364,7 +373,7 @@ export function toJsonSchema(schema: InputSchema): JsonSchema {
   };
 }
 
-/** Writes `nullable` of a definition, and of those inside it, as JSON Schema does: as a type. */
+/** Converts `nullable` in a definition and its nested definitions to a JSON Schema type. */
 function withNull({ nullable, ...definition }: Definition): Definition {
   const { type, enum: values, items, properties } = definition;
   return {
@@ -380,7 +389,7 @@ function withNull({ nullable, ...definition }: Definition): Definition {
   };
 }
 
-/** A schema without any of those keywords stays the same object. */
+/** Returns the same object if the schema has no hidden keyword. */
 function shownJsonSchema(schema: InputSchema): JsonSchema {
   const properties = Object.entries(propertiesOf(schema));
   if (!properties.some(([, definition]) => hasOwnKeyword(definition))) return schema as JsonSchema;

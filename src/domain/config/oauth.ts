@@ -16,19 +16,19 @@ const fields = z.strictObject({
     .string()
     .max(2048)
     .describe("Provider's authorization endpoint; people are sent here to log in."),
-  token_url: z.string().max(2048).describe('Endpoint at which an authorization code is exchanged for an access token.'),
-  client_id: z.string().min(1).max(500).describe('Client id of the OAuth application at the provider.'),
+  token_url: z.string().max(2048).describe('Endpoint that exchanges an authorization code for an access token.'),
+  client_id: z.string().min(1).max(500).describe('Client ID of the OAuth application at the provider.'),
   client_secret: z
     .string()
     .min(1)
     .max(4096)
     .optional()
-    .describe('Client secret; stored sealed, never shown again. Needed unless client_auth is none.'),
+    .describe('Client secret. It is stored encrypted and never shown again. Required unless client_auth is none.'),
   client_auth: z
     .enum(clientAuths)
     .optional()
     .describe(
-      'How the client authenticates at token_url: body (default) sends id and secret in the form, basic as HTTP Basic; none is for a public client, which has no secret.',
+      'How the client authenticates at token_url: body (default) sends ID and secret as form fields, basic uses HTTP Basic, and none is for a public client without a secret.',
     ),
   scopes: z
     .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'allowed: a scope without spaces (RFC 6749, 3.3)'))
@@ -36,40 +36,40 @@ const fields = z.strictObject({
     .default([])
     .describe('Scopes to request.'),
   extra_params: params.describe(
-    'Extra query parameters of the authorization URL, for example one that asks for offline access.',
+    'Additional query parameters of the authorization URL, for example to request offline access.',
   ),
-  token_params: params.describe('Extra fields of the form that goes to token_url, at a login and at a refresh.'),
+  token_params: params.describe('Additional form fields for token_url, sent at login and at refresh.'),
   token_path: z
     .string()
     .min(1)
     .max(200)
     .optional()
     .describe(
-      'Dot path in the answer of token_url to the object that holds access_token, or to the token itself, for example authed_user.',
+      'Dot path in the token_url response to the object that contains access_token, or to the token itself, for example authed_user.',
     ),
   token_mode: z
     .enum(tokenModes)
     .optional()
-    .describe('issued (default): agents hold a token of ours. passthrough: agents hold the token of the provider.'),
-  pkce: z.boolean().optional().describe('false leaves PKCE out towards a provider that cannot handle it.'),
+    .describe('issued (default): agents get a token of this service. passthrough: agents get the provider token.'),
+  pkce: z.boolean().optional().describe('false disables PKCE for a provider that does not support it.'),
 });
 
-/** The provider at which people log in (spec 2.3). */
+/** OAuth provider that people log in to (spec 2.3). */
 export const oauthSchema = fields
   .refine(({ client_auth, client_secret }) => (client_auth === 'none') === (client_secret === undefined), {
     path: ['client_secret'],
-    error: 'allowed: the secret of the client, or none at all together with client_auth "none"',
+    error: 'allowed: the client secret, or no secret if client_auth is "none"',
   })
   .refine(({ client_auth, pkce }) => client_auth !== 'none' || pkce !== false, {
     path: ['pkce'],
-    error: 'is needed for a public client, which has no secret; leave it out, or set client_auth',
+    error: 'is required for a public client, which has no secret; leave it out, or set client_auth',
   });
 
 export type OAuth = z.infer<typeof oauthSchema>;
 
 /**
- * Parameters of the authorization URL that the service sets itself, or that would make the provider answer in a form that
- * the callback does not take; neither the URL nor `extra_params` may hold them.
+ * Authorization URL parameters that the service sets itself, or that would make the provider respond in a form that the
+ * callback does not accept. Neither the URL nor `extra_params` may contain them.
  */
 export const authorizationParams = ownedNames([
   'response_type',
@@ -89,7 +89,7 @@ export const authorizationParams = ownedNames([
   'dpop_jkt',
 ]);
 
-/** Parameters of the form that goes to `token_url`; neither its query nor `token_params` may hold them as well. */
+/** Form fields that the service sends to `token_url`. Neither its query nor `token_params` may contain them. */
 export const tokenParams = ownedNames([
   'grant_type',
   'code',

@@ -4,8 +4,8 @@ import type { ServerConfig } from './server-config.ts';
 import { originsOfSecrets, secretUsesOfServer, secretUsesOfTool } from './server-wide.ts';
 
 /**
- * The secrets that the calls of a configuration need, short enough to be stored beside it: `names` are those that
- * placeholders refer to. All of them go to `origins`; those in `apart` also to the origins there.
+ * Secrets that the calls of a configuration need, small enough to be stored next to it. `names` are the secrets that
+ * placeholders refer to. All secrets are sent to `origins`; those in `apart` are also sent to the listed extra origins.
  */
 export type SecretNeeds = {
   names: readonly string[];
@@ -15,7 +15,7 @@ export type SecretNeeds = {
 
 const mostNames = 50;
 const mostOrigins = 50;
-/** Tools that are searched in one turn of the event loop. */
+/** Number of tools searched before yielding to the event loop. */
 const toolsAtOnce = 20;
 
 export async function secretNeedsOf(config: ServerConfig): Promise<SecretNeeds> {
@@ -38,10 +38,10 @@ export async function secretNeedsOf(config: ServerConfig): Promise<SecretNeeds> 
   };
 }
 
-/** A stored secret, and the origins that it may be sent to. */
+/** A stored secret and the origins that it may be sent to. */
 type Stored = { name: string; origins: readonly string[] };
 
-/** The secrets that have no value, and those that may not go to every host that they are needed for. */
+/** Returns the secrets without a value, and those that may not be sent to every host that needs them. */
 export function unmetNeeds(
   { names, origins, apart }: SecretNeeds,
   stored: readonly Stored[],

@@ -19,22 +19,22 @@ import {
 } from './destinations.ts';
 import type { Argument, TextOrArgument } from './input-schema.ts';
 
-/** A tool, its arguments, and where each goes. */
+/** A tool, its arguments, and the destination of each. */
 export type ArgumentContext = {
   tool: BodyFields;
   declared: readonly Argument[];
   destinations: ReadonlyMap<string, Destination>;
   /** Undefined when the URL is not valid. */
   template: UrlTemplate | undefined;
-  /** The headers of the credentials, folded. */
+  /** Headers of the credentials, folded. */
   credentials: ReadonlySet<string>;
-  /** The names of the cookies of the credentials. */
+  /** Cookie names of the credentials. */
   cookies: readonly string[];
   hasQueryCredential: boolean;
   guesses: Guesses;
 };
 
-/** What is wrong with how the arguments of a tool are sent; paths are relative to the tool. */
+/** Returns the problems of how the arguments of a tool are sent. Paths are relative to the tool. */
 export function argumentProblems(context: ArgumentContext): Problem[] {
   return [
     ...context.declared.flatMap((argument) => [
@@ -54,7 +54,7 @@ function isInPath({ name }: Argument, template: UrlTemplate): boolean {
   return template.segments.some((parts) => argumentsIn(parts).includes(name));
 }
 
-/** Whether `in` says where the token of an argument stands. */
+/** Returns true if `in` agrees with the location of the argument's token. */
 function isInPlace(argument: Argument, template: UrlTemplate): boolean {
   if (argument.location === 'path') return true;
   const inQuery = template.query.some(({ parts = [] }) => argumentsIn(parts).includes(argument.name));
@@ -70,7 +70,7 @@ function locationProblems(argument: Argument, { tool, destinations, template }: 
     add('in', `"path" needs the token :${name} in the path of url`);
   }
   if (to === 'url' && location !== undefined && template && !isInPlace(argument, template)) {
-    const message = `the url has the token :${name}, where the value goes already; leave "in" out, or declare another argument with wire_name "${wire.wire_name ?? name}" for the ${location}`;
+    const message = `the value already goes to the token :${name} in url; leave "in" out, or declare another argument with wire_name "${wire.wire_name ?? name}" for the ${location}`;
     add('in', message);
   }
   if (wire.allow_slashes && template && !isInPath(argument, template)) {
@@ -89,16 +89,16 @@ function locationProblems(argument: Argument, { tool, destinations, template }: 
     const path = `input_schema.${name}`;
     problems.push({
       path,
-      message: `is in neither url nor body_template; write :${name} there, or say where it goes with "in"`,
+      message: `is in neither url nor body_template; write :${name} there, or set its location with "in"`,
     });
   }
   return problems;
 }
 
 const unstyled =
-  'is missing; a form has no objects of its own, so say how they are written: "indices" as Stripe and PHP do, "deep", or "json" for JSON text';
+  'is missing; forms have no standard syntax for objects, so choose one: "indices" as in Stripe and PHP, "deep", or "json" for JSON text';
 
-/** Styles that make one text of a value. */
+/** Styles that serialize a value as a single text. */
 const textStyles = ['comma', 'pipe', 'space', 'json'];
 const headerStyles = ['repeat', ...textStyles];
 
@@ -125,21 +125,21 @@ function styleProblems(argument: Argument, context: ArgumentContext): Problem[] 
   const kind = bodyKindOf(tool);
   if (to === 'body' && kind === 'argument') return problem('has no effect on the whole body; leave it out');
   if ((to === 'body' || to === 'part') && !isFormField && !textStyles.includes(style)) {
-    return problem(`found ${shown(style)}; allowed in a JSON body, where it makes a text: ${textStyles.join(', ')}`);
+    return problem(`found ${shown(style)}; allowed in a JSON body, where the result is text: ${textStyles.join(', ')}`);
   }
   return [];
 }
 
-/** Why an argument cannot be all of the query. */
+/** Returns why an argument cannot be the whole query. */
 function wholeQueryProblem(
   { name }: Argument,
   { destinations, template, hasQueryCredential }: ArgumentContext,
 ): string[] {
-  if (destinations.get(name) !== 'query') return ['"querystring" is for an argument of the query; allowed here: json'];
+  if (destinations.get(name) !== 'query') return ['"querystring" is for a query argument; allowed here: json'];
   const isAlone = [...destinations].every(([other, to]) => other === name || to !== 'query');
   if (isAlone && !hasQueryCredential && (template?.query ?? []).length === 0) return [];
   return [
-    'makes this argument all of the query; no other argument, no pair of the url and no credential can stand in it',
+    'makes this argument the whole query, so the query cannot contain another argument, a pair from url, or a credential',
   ];
 }
 
@@ -149,22 +149,22 @@ function fileProblems(argument: Argument, { tool, declared, destinations, guesse
   const isPart = bodyKindOf(tool) === 'multipart' && destinations.get(argument.name) === 'body';
   const problems: Problem[] = [];
   const add = (field: string, message: string) => problems.push({ path: at(argument, field), message });
-  const allowed = 'is for a part of a multipart body or for the argument that is the body';
+  const allowed = 'is for a multipart body part or for the argument that is the body';
   if (content !== undefined && !isBody && !isPart) {
-    add('content', `${allowed}; elsewhere the Base64 text is sent as it is, so leave this out`);
+    add('content', `${allowed}; elsewhere the Base64 text is sent unchanged, so leave this out`);
   }
   const types = isPart ? ['string', 'array'] : ['string'];
   if (content !== undefined && argument.type !== undefined && !types.includes(argument.type)) {
     add('content', `needs an argument of type ${types.join(' or ')}, which holds Base64`);
   }
-  if (file_name !== undefined && !isPart) add('file_name', 'is for a part of a multipart body; leave it out');
+  if (file_name !== undefined && !isPart) add('file_name', 'is for a multipart body part; leave it out');
   if (media_type !== undefined && !isBody && !isPart) add('media_type', `${allowed}; leave it out`);
   if (
     media_type !== undefined &&
     isBody &&
     Object.keys(tool.headers).some((name) => foldedHeader(name) === 'content-type')
   ) {
-    add('media_type', 'headers have a Content-Type already; drop one of the two');
+    add('media_type', 'headers already contains Content-Type; remove one of the two');
   }
   if (typeof media_type === 'string' && mediaTypeChoices(media_type) === undefined) {
     add('media_type', `found ${shown(media_type)}; allowed: a media type such as image/png, or several with commas`);
@@ -207,16 +207,16 @@ function headerProblems({ tool, declared, credentials, cookies }: ArgumentContex
     const fault = headerNameProblem(wireNameOf(argument));
     if (fault) add(fault);
     const folded = foldedHeader(wireNameOf(argument));
-    if (folded === 'content-type') add('the body decides this header; set it in headers');
+    if (folded === 'content-type') add('the body determines this header; set it in headers');
     if (headers.has(folded) || credentials.has(folded)) {
-      add('this header is set already by headers, authentication or another argument');
+      add('this header is already set by headers, authentication, or another argument');
     }
     headers.add(folded);
   }
   return problems;
 }
 
-/** `taken` are the names of the cookies so far. */
+/** `taken` are the cookie names so far. */
 function cookieProblem(argument: Argument, taken: string[]): Problem[] {
   const name = wireNameOf(argument);
   const path = pathOfName(argument);
@@ -224,10 +224,10 @@ function cookieProblem(argument: Argument, taken: string[]): Problem[] {
     return [{ path, message: `found ${shown(name)}; allowed: letters, digits and !#$%&'*+-.^_\`|~` }];
   const isTaken = taken.some((other) => other.toLowerCase() === name.toLowerCase());
   taken.push(name);
-  return isTaken ? [{ path, message: 'this cookie is set already by authentication or another argument' }] : [];
+  return isTaken ? [{ path, message: 'this cookie is already set by authentication or another argument' }] : [];
 }
 
-/** Names that mean nothing, or that receivers could read as others beside them. */
+/** Returns names that have no effect, or that receivers could confuse with others in the same location. */
 function nameProblems({ tool, declared, destinations }: ArgumentContext): Problem[] {
   const kind = bodyKindOf(tool);
   const isNamed = ({ name }: Argument) => {
@@ -251,7 +251,7 @@ function nameProblems({ tool, declared, destinations }: ArgumentContext): Proble
 export const deepestTemplate = 32;
 const mostTokens = 1000;
 
-/** The problems of `body` and `body_template`. `inUrl` are the arguments in the URL. */
+/** Returns the problems of `body` and `body_template`. `inUrl` are the arguments in the URL. */
 export function bodyProblems(
   tool: BodyFields,
   declared: readonly Argument[],
@@ -282,17 +282,17 @@ function encodingProblems(
     );
   }
   if (tool.body_template !== undefined && body !== 'json') {
-    return problem('not together with body_template, which makes a JSON body; drop one of the two');
+    return problem('cannot be combined with body_template, which produces a JSON body; remove one of the two');
   }
   if (!isEncoding(body) && inUrl.includes(body)) {
-    return problem(`"${body}" stands in the url already; name another argument`);
+    return problem(`"${body}" is already in the url; name another argument`);
   }
   const type = contentTypeOfTool(tool);
   const implied = type === undefined ? undefined : encodingOf(type);
-  // The type of JSON or of a form can be replaced by any other, but that of multipart holds our boundary.
+  // Any other type may replace the one of JSON or of a form, but a multipart type contains the boundary generated here.
   const contradicts = implied !== undefined ? implied !== body : type !== undefined && body === 'multipart';
   if (isEncoding(body) && contradicts)
-    return problem(`"${body}" contradicts the Content-Type header; drop one of the two`);
+    return problem(`"${body}" contradicts the Content-Type header; remove one of the two`);
   return [];
 }
 
@@ -306,7 +306,7 @@ function templateProblemsOf(
   if (isDeeperThan(template, deepestTemplate)) return problem(`nested deeper than ${deepestTemplate} levels`);
   const { repeats, names: used } = parseBodyTemplate(template, names);
   const tokens = used.length + repeats.reduce((sum, [, count]) => sum + count - 1, 0);
-  if (tokens > mostTokens) return problem(`has ${tokens} arguments in it; allowed: at most ${mostTokens}`);
+  if (tokens > mostTokens) return problem(`contains ${tokens} arguments; allowed: at most ${mostTokens}`);
   const unknown = wholeTexts(template).find((text) => /^:[A-Za-z_]\w*$/.test(text) && !names.includes(text.slice(1)));
   if (unknown === undefined) return [];
   return problem(
@@ -321,26 +321,25 @@ function wholeTexts(value: unknown): string[] {
     : [];
 }
 
-/** The problem of a form that a GET request cannot have, because nothing goes into it. */
+/** Returns the problem of a GET request whose form body contains no arguments. */
 export function emptyFormProblem({ method, body }: BodyFields, inBody: readonly Argument[]): Problem | undefined {
   if (method !== 'GET' || (body !== 'form' && body !== 'multipart') || inBody.length > 0) return undefined;
   return {
     path: 'body',
-    message:
-      'no argument goes into the body of this GET request; say "in": "body" for those that do, or leave this out',
+    message: 'no argument is in the body of this GET request; set "in": "body" on arguments, or leave this out',
   };
 }
 
-/** The problem of a static Content-Type that the body contradicts. `inBody` are the arguments that the body is made of. */
+/** Returns the problem of a static Content-Type that contradicts the body. `inBody` are the arguments in the body. */
 export function contentTypeProblem(tool: BodyFields, inBody: readonly Argument[]): Problem | undefined {
   const type = contentTypeOfTool(tool);
   const isTemplate = tool.body_template !== undefined;
   if (type === undefined || encodingOf(type) === 'json' || (inBody.length === 0 && !isTemplate)) return undefined;
-  // Some services have names of their own for JSON, such as application/x-amz-json-1.1.
+  // Some services use their own names for JSON, such as application/x-amz-json-1.1.
   if (mediaTypeOf(type).includes('json') || (tool.body === 'json' && encodingOf(type) === undefined)) return undefined;
   const path = `headers.${Object.keys(tool.headers).find((name) => foldedHeader(name) === 'content-type')}`;
   const found = `found ${shown(type)}, but`;
-  if (isTemplate) return { path, message: `${found} body_template makes a JSON body; leave this header out` };
+  if (isTemplate) return { path, message: `${found} body_template produces a JSON body; leave this header out` };
   const argument = inBody.find(({ name }) => name === tool.body);
   if (argument && (argument.type === 'object' || argument.type === 'array')) {
     return {
@@ -349,6 +348,6 @@ export function contentTypeProblem(tool: BodyFields, inBody: readonly Argument[]
     };
   }
   if (tool.body !== undefined || encodingOf(type) !== undefined) return undefined;
-  const message = `${found} the arguments are sent as JSON; name the one argument that is the body in \`body\`, or say "body": "json"`;
+  const message = `${found} the arguments are sent as JSON; name the one argument that is the body in \`body\`, or set "body": "json"`;
   return { path, message };
 }

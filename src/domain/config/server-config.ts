@@ -23,17 +23,24 @@ import { checkTool } from './tool-rules.ts';
 import { mostViews, viewFields, viewSchema, viewToolFields } from './view.ts';
 import { checkViews } from './view-rules.ts';
 
-/** Most tools in any configuration. What a workspace may have is its quota `tools`. */
+/** Maximum tools in any configuration. The workspace quota `tools` limits how many a workspace may have. */
 export const mostTools = 5000;
 
-/** The configuration of a hosted server (spec 2.1). These declarations are also the source of the documentation and the published JSON Schema. */
+/**
+ * Configuration of a hosted server (spec 2.1). These declarations are also the source of the documentation and of the
+ * published JSON Schema.
+ */
 export const serverConfigSchema = z.strictObject({
   name: singleLineText(100).describe('Display name of the server.'),
-  slug: z.string().describe('URL identifier; the server is served at /mcp/{slug}. Never reusable once deleted.'),
+  slug: z
+    .string()
+    .describe('URL identifier. The server is available at /mcp/{slug}. It can never be reused after deletion.'),
   description: z.string().max(2000).optional().describe('Short description.'),
   authentication: authenticationsSchema
     .optional()
-    .describe('How the credential reaches the upstream on every tool call; a list where the upstream wants several.'),
+    .describe(
+      'How the credential is sent to the upstream with every tool call. Use a list if the upstream requires several.',
+    ),
   credentials: z
     .record(z.string(), authenticationsSchema)
     .refine(
@@ -41,38 +48,40 @@ export const serverConfigSchema = z.strictObject({
       `has too many credentials; allowed: at most ${mostNamedCredentials}`,
     )
     .optional()
-    .describe('Further stored credentials by name. A tool that names one in credential sends it instead.'),
-  oauth: oauthSchema.optional().describe('OAuth 2.0 provider at which people log in.'),
+    .describe(
+      'Additional stored credentials by name. A tool that names one in credential sends it instead of authentication.',
+    ),
+  oauth: oauthSchema.optional().describe('OAuth 2.0 provider that people log in to.'),
   ...serverWideShape,
   tool_mode: z
     .enum(toolModes)
     .optional()
     .describe(
-      'list (the default): agents get all tools. search: they get search_tools, describe_tool and call_tool, which find and run the tools of a large server at a small cost, and the pinned tools.',
+      'list (default): agents get all tools. search: agents get the pinned tools and search_tools, describe_tool, and call_tool, which find and run the tools of a large server with few tokens.',
     ),
   max_answer_tokens: maxAnswerTokens
     .optional()
     .describe(
-      'Most tokens of an answer that the agent gets at once, estimated at four characters each. A longer answer is cut, and the agent reads on with the tool read_more. No limit when absent.',
+      'Maximum tokens of one tool result, estimated at four characters each. A longer result is truncated, and the agent reads the remainder with the tool read_more. No limit if absent.',
     ),
   imported: z
     .strictObject({
-      id: z.string().min(1).max(100).describe('The import that this configuration is based on.'),
-      document: z.string().max(2048).optional().describe('Address of the API description.'),
+      id: z.string().min(1).max(100).describe('Import that this configuration is based on.'),
+      document: z.string().max(2048).optional().describe('URL of the API description.'),
     })
     .optional()
-    .describe('Written by an import, so that importing again keeps the edits made since. Leave it as it is.'),
+    .describe('Written by an import so that a re-import keeps later edits. Do not change it.'),
   tools: z.array(toolSchema).max(mostTools).describe('Tools the server exposes.'),
   views: z
     .record(z.string(), viewSchema)
     .refine((views) => Object.keys(views).length <= mostViews, `has too many views; allowed: at most ${mostViews}`)
     .optional()
-    .describe('Parts of the tools by name, each served at /mcp/{slug}/{name} with texts of its own.'),
+    .describe('Views by name. Each exposes a subset of the tools at /mcp/{slug}/{name} with its own texts.'),
 });
 
 export type ServerConfig = z.infer<typeof serverConfigSchema>;
 
-/** The deployment's settings for configurations. */
+/** Deployment settings for configurations. */
 export type ConfigRules = { managementSlug: string; urlProblem: UrlRule };
 
 const keysByPlace: [RegExp, readonly string[]][] = [
@@ -92,8 +101,8 @@ function keysAt(path: string): readonly string[] {
 }
 
 /**
- * Checks a configuration as received. The result is the whole configuration with its defaults, or the list of all
- * problems; rules across fields are checked where the fields they need are well-formed.
+ * Checks a configuration as received. Returns the whole configuration with its defaults, or all problems. Rules that
+ * span several fields are checked where those fields are well-formed.
  */
 export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: ServerConfig; problems: Problem[] } {
   const foreign = foreignDocument(raw);
@@ -107,7 +116,7 @@ export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: 
   const tooMuch = result.success && tooLargeProblem(result.data);
   if (tooMuch) problems.add(() => ({ path: '', message: tooMuch }));
   else if (result.success) problems.addAll(ownCredentialProblems(result.data, result.data.variables));
-  // The arguments that a view fixes are checked by the schemas of the tools, which must be valid for that.
+  // Arguments that a view fixes are checked against the tool schemas, so those must be valid first.
   const isSound = problems.count === 0;
   if (result.success && result.data.views) checkViews(result.data, problems, () => isSound);
   return result.success && problems.count === 0 ? { config: result.data, problems: [] } : { problems: problems.all() };
@@ -125,7 +134,7 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
     problems.addAll(oauthProblems(input.oauth as RawConfig, urlProblem));
     if (authentication && !Array.isArray(authentication) && isStored(authentication)) {
       const field = authentication.token === undefined ? 'type' : 'token';
-      add(`authentication.${field}`, 'not together with oauth: the token then comes from the login');
+      add(`authentication.${field}`, 'cannot be combined with oauth, because the token comes from the login');
     }
   }
   const credentials = serverConfigSchema.shape.credentials.safeParse(input.credentials).data;
@@ -156,27 +165,27 @@ function checkToolNames(tools: readonly unknown[], reserved: ReadonlySet<string>
     const before = first.get(name);
     if (before === undefined) first.set(name, index);
     else {
-      const message = `"${name.slice(0, 64)}" is the name of tools[${before}] already`;
+      const message = `"${name.slice(0, 64)}" is already the name of tools[${before}]`;
       problems.add(() => ({ path: `tools[${index}].name`, message }));
     }
   }
 }
 
 function reservedName(name: string): string {
-  return `"${name}" is the name of a tool that the server itself offers with these settings; choose another name`;
+  return `"${name}" is the name of a built-in tool with these settings; choose another name`;
 }
 
-/** Fields of a tool that go to upstreams or to agents as JSON, whose numbers therefore keep their digits. */
+/** Tool fields that are sent to upstreams or agents as JSON, so their numbers keep their exact digits. */
 const exactFields = new Set(['input_schema', 'output_schema', 'body_template']);
 
 /**
- * Accepts methods in any case, and `1e4` for a limit: outside of JSON that is passed on, numbers are ordinary ones. Nothing
- * else is normalised.
+ * Accepts methods in any case, and `1e4` for a limit: numbers outside of JSON that is passed on are plain numbers.
+ * Nothing else is normalized.
  */
 export function forgivingConfig(raw: unknown): unknown {
   return withFields(raw, (name, value) => {
     if (name === 'tools' && Array.isArray(value)) return value.map((tool) => withFields(tool, forgivingField));
-    // Numbers of views are those of fixed arguments.
+    // Numbers in views belong to fixed arguments.
     return name === 'views' ? value : plainNumbers(value);
   });
 }
@@ -186,20 +195,22 @@ function forgivingField(name: string, value: unknown): unknown {
   return exactFields.has(name) ? value : plainNumbers(value);
 }
 
-/** An object with the result of `change` in place of each of its fields; any other value with ordinary numbers. */
+/**
+ * Returns an object with each field replaced by the result of `change`. Any other value is returned with plain numbers.
+ */
 function withFields(value: unknown, change: (name: string, value: unknown) => unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || isRawNumber(value))
     return plainNumbers(value);
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, change(name, inner)]));
 }
 
-/** The mask shown for a stored secret; an update that sends it back keeps the stored value. */
+/** Mask shown for a stored secret. An update that sends it back keeps the stored value. */
 export const mask = '********';
 
-/** Names of the sealed values that are no secrets of a server's own: no `{{NAME}}` can have them. */
+/** Names of encrypted values that are not secrets of a server: no `{{NAME}}` can have them. */
 export const configSecrets = { clientSecret: 'oauth.client_secret', description: 'imported.headers' } as const;
 
-/** Takes the secrets out of a configuration: the document to store and show, and the values to seal. */
+/** Separates the secrets from a configuration: returns the document to store and show, and the values to encrypt. */
 export function splitSecrets(config: ServerConfig): { masked: ServerConfig; secrets: Map<string, string> } {
   const secrets = new Map<string, string>();
   const masked = { ...config };
@@ -214,9 +225,9 @@ export function splitSecrets(config: ServerConfig): { masked: ServerConfig; secr
 }
 
 const lostName =
-  'is a name that programs in JavaScript lose; choose another one, with wire_name where the API wants this';
+  'is a name that JavaScript programs drop; choose another one, and set wire_name if the API requires this name';
 
-/** The paths to the name `__proto__` in a configuration. */
+/** Returns the paths to the name `__proto__` in a configuration. */
 function lostNames(value: unknown): (string | number)[][] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, inner]) => {
@@ -225,13 +236,13 @@ function lostNames(value: unknown): (string | number)[][] {
   });
 }
 
-const never = 'holds an API key or a token of this service, which is never sent to an upstream; take it out';
+const never = 'holds an API key or a token of this service, which is never sent to an upstream; remove it';
 const ofName = `has a name that ${never}`;
 
 /**
- * The places of a valid configuration, or of one tool, at which one of our credentials stands. Every text and every name
- * is searched, whatever field it is in: nearly all of them go to an upstream, to a provider or into the context of an
- * agent, and a field that is added later is searched too.
+ * Returns the paths in a valid configuration, or in one tool, that contain a credential of this service. Searches every
+ * text and every name in any field: nearly all of them are sent to an upstream, to a provider, or to an agent, and
+ * fields added later are covered too.
  */
 export function ownCredentialProblems(root: ServerWide | Tool, variables: ServerWide['variables']): Problem[] {
   const problems: Problem[] = [];
@@ -244,7 +255,7 @@ export function ownCredentialProblems(root: ServerWide | Tool, variables: Server
     if (typeof value !== 'object' || value === null) return;
     for (const [name, inner] of Object.entries(value)) {
       const isName = !Array.isArray(value);
-      // Nothing below such a name is reported, because the path would show it.
+      // Reports nothing below such a name, because the path would reveal it.
       if (isName && holdsWholeCredential(name)) {
         problems.push({ path: pathOf(steps), message: ofName });
         continue;
@@ -258,7 +269,9 @@ export function ownCredentialProblems(root: ServerWide | Tool, variables: Server
   return problems;
 }
 
-/** What is not filled, such as a description, may have any number of placeholders. */
+/**
+ * Interpolates variables. Text that is never interpolated, such as a description, may have any number of placeholders.
+ */
 function filledText(text: string, variables: ServerWide['variables']): string {
   return filledCharacters(text, variables) > mostFilledOfField ? text : fillVariables(text, variables);
 }

@@ -50,8 +50,9 @@ export function authenticationProblems(authentication: Authentications, context:
 }
 
 /**
- * Checks the rules of `credentials`. All of them are stored, and so is `authentication` beside them: a stored credential
- * is for callers with an API key, and not for everybody who can log in or brings a token that nobody checked.
+ * Checks the rules of `credentials`. All of them are stored, and so is `authentication` next to them. A stored
+ * credential is for callers with an API key, not for everyone who can log in or who sends a token that nothing has
+ * verified.
  */
 export function namedProblems(
   { authentication, credentials = {} }: Credentials,
@@ -62,21 +63,21 @@ export function namedProblems(
   const problems = named.flatMap(([name, given]) => {
     const at = `credentials.${name}`;
     const isName = credentialNamePattern.test(name) && name !== noCredential;
-    const allowed = `allowed as a name: a letter, then up to 39 letters, digits, _ and -, but not ${noCredential}`;
+    const allowed = `allowed as a name: a letter, then up to 39 letters, digits, _ and -, except ${noCredential}`;
     return [
       ...(isName ? [] : [{ path: at, message: allowed }]),
       ...problemsOfEach(given, at, context),
-      ...unstored(given, at, 'only authentication sends the token of a caller; store a credential here'),
+      ...unstored(given, at, 'only authentication can send the caller token; store a credential here'),
     ];
   });
   if (context.hasLogin)
     problems.push({
       path: 'credentials',
       message:
-        'not together with oauth: everybody who can log in could call with them; make a server of its own for the tools that need them',
+        'cannot be combined with oauth, because everyone who can log in could use them; create a separate server for the tools that need them',
     });
   else if (authentication) {
-    const reason = 'beside credentials callers bring an API key and no token; store one';
+    const reason = 'with credentials, callers send an API key and no token; store a credential';
     problems.push(...unstored(authentication, 'authentication', reason));
   }
   return problems;
@@ -104,7 +105,7 @@ function problemsOfEach(given: Authentications, at: string, context: CredentialC
   return problems;
 }
 
-/** Settings that the rules of credentials depend on. */
+/** Settings that the credential rules depend on. */
 type CredentialContext = { hasLogin: boolean; urlProblem: UrlRule; variables: ServerWide['variables'] };
 
 function collide(one: Authentication, other: Authentication): boolean {
@@ -121,28 +122,26 @@ function locationName({ type }: Authentication): string {
   return type === 'Cookie' ? 'cookie' : 'header';
 }
 
-/** Whoever calls a server brings one token at most. */
+/** Checks that at most one credential comes from the caller, because a caller sends at most one token. */
 function callersTokenProblems(all: readonly Authentication[], hasLogin: boolean): Problem[] {
   const bring = all.flatMap((one, index) => (isStored(one) ? [] : [index]));
   const at = (index: number | undefined, message: string) => ({ path: `authentication[${index}].token`, message });
   if (bring.length > 1)
-    return [at(bring[1], `is missing; entry ${bring[0]} sends the token of the caller already, so store a credential`)];
+    return [at(bring[1], `is missing; entry ${bring[0]} already sends the caller token, so store a credential`)];
   if (hasLogin && bring.length === 0)
-    return [
-      { path: 'authentication', message: 'no entry sends the token of the login; leave token out of one of them' },
-    ];
+    return [{ path: 'authentication', message: 'no entry sends the login token; leave token out of one entry' }];
   if (!hasLogin && bring.length === 1 && all.length > 1) {
     return [
       at(
         bring[0],
-        'is missing; beside stored credentials callers bring an API key and no token; store one, or set oauth',
+        'is missing; with stored credentials, callers send an API key and no token; store a credential, or set oauth',
       ),
     ];
   }
   return [];
 }
 
-/** Paths are relative to the credential. */
+/** Checks one credential. Paths are relative to it. */
 function credentialProblems(one: Authentication, { urlProblem, variables }: CredentialContext): Problem[] {
   const header = credentialHeader(one);
   const headerFault = header === undefined ? undefined : credentialHeaderProblem(header);
@@ -152,7 +151,7 @@ function credentialProblems(one: Authentication, { urlProblem, variables }: Cred
     ...(headerFault ? [{ path: 'header', message: headerFault }] : []),
     ...tooLong,
   ];
-  // The other rules fill the variables.
+  // The other rules interpolate the variables.
   if (tooLong.length > 0) return problems;
   const key = credentialQueryKey(one);
   if (key !== undefined && !/^[A-Za-z0-9_.~-]+$/.test(key)) {
@@ -171,31 +170,32 @@ function credentialProblems(one: Authentication, { urlProblem, variables }: Cred
       problems.push({ path: field, message: 'allowed: one line of visible text, or {{NAME}} with a secret name' });
   }
   if (fillVariables(one.user ?? '', variables).includes(':'))
-    problems.push({ path: 'user', message: 'holds a colon, which Basic cannot send in a user name (RFC 7617, 2)' });
+    problems.push({ path: 'user', message: 'contains a colon, which Basic cannot send in a user name (RFC 7617, 2)' });
   for (const field of ['region', 'service'] as const) {
     const value = fillVariables(one[field] ?? 'x', variables);
     if (!/^[a-z0-9-]+$/.test(value))
-      problems.push({ path: field, message: `found ${shown(value)}; allowed: lower-case letters, digits and -` });
+      problems.push({ path: field, message: `found ${shown(value)}; allowed: lowercase letters, digits and -` });
   }
   if (one.type === 'Basic') problems.push(...pairProblems(one));
   if (one.type === 'ClientCredentials') problems.push(...tokenRequestProblems(one, urlProblem, variables));
   return problems;
 }
 
-/** A Basic credential is a token, or a user with a password. */
+/** Checks that a Basic credential is either a token or a user with a password. */
 function pairProblems({ token, user, password }: Authentication): Problem[] {
   if (token !== undefined && (user !== undefined || password !== undefined))
-    return [{ path: 'token', message: 'not together with user and password; leave one of the two out' }];
+    return [{ path: 'token', message: 'cannot be combined with user and password; leave one of the two out' }];
   if (user === undefined && password !== undefined)
-    return [
-      { path: 'user', message: 'is missing beside password; name the user, or write "" where the API wants none' },
-    ];
+    return [{ path: 'user', message: 'is missing, but password is set; set the user, or "" if the API expects none' }];
   if (user !== undefined && password === undefined)
     return [
-      { path: 'password', message: 'is missing beside user; store it, normally as "{{NAME}}", or write "" for none' },
+      {
+        path: 'password',
+        message: 'is missing, but user is set; store it, normally as "{{NAME}}", or set "" for none',
+      },
     ];
   return user === '' && password === ''
-    ? [{ path: 'password', message: 'is empty as user is; store a credential in one of the two' }]
+    ? [{ path: 'password', message: 'is empty, and so is user; store a credential in one of the two' }]
     : [];
 }
 
@@ -217,8 +217,8 @@ function foreignMessage(field: keyof Authentication, type: Authentication['type'
     return required.includes(field) || optional.includes(field);
   });
   return types.length > 2
-    ? `not together with type ${type}; leave it out`
-    : `only together with type ${types.join(' or ')}; leave it out`;
+    ? `cannot be combined with type ${type}; leave it out`
+    : `requires type ${types.join(' or ')}; leave it out`;
 }
 
 function tokenRequestProblems(
@@ -236,7 +236,7 @@ function tokenRequestProblems(
   if (!target) return [...problems, { path: 'token_url', message: `found ${shown(url)}; allowed: an https URL` }];
   const fault = urlProblem(target);
   const owned = ownedInQuery(target.search.slice(1), clientTokenParams).map(
-    (name) => `holds the parameter ${shown(name)}, which the service sets itself`,
+    (name) => `contains the parameter ${shown(name)}, which the service sets itself`,
   );
   return [...problems, ...[...(fault ? [fault] : []), ...owned].map((message) => ({ path: 'token_url', message }))];
 }
@@ -257,7 +257,10 @@ export function oauthProblems(oauth: { [field: string]: unknown }, urlProblem: U
   ];
 }
 
-/** `{{NAME}}` is filled only in headers and in `authentication.token`; elsewhere it would be sent literally. */
+/**
+ * Rejects `{{NAME}}` in `oauth`. It is interpolated only in headers and in `authentication.token`; elsewhere it would
+ * be sent literally.
+ */
 function unfilledProblems(oauth: { [field: string]: unknown }): Problem[] {
   const scopes = oauthSchema.shape.scopes.safeParse(oauth.scopes).data ?? [];
   const texts: [path: string, text: unknown][] = [
@@ -277,8 +280,8 @@ const paramFields = ['extra_params', 'token_params'] as const;
 type ParamField = (typeof paramFields)[number];
 
 function unfilled(field: string): string {
-  const what = '{{NAME}} is not filled here; write the value itself';
-  return field === 'client_secret' ? `${what}, which is stored sealed and never shown` : what;
+  const what = '{{NAME}} is not replaced here; enter the value itself';
+  return field === 'client_secret' ? `${what}, which is stored encrypted and never shown` : what;
 }
 
 function providerUrlProblems(
@@ -297,7 +300,7 @@ function providerUrlProblems(
     ...(fault ? [{ path, message: fault }] : []),
     ...ownedInQuery(url.search.slice(1), owned).map((name) => ({
       path,
-      message: `holds the parameter ${shown(name)}, which the service sets itself`,
+      message: `contains the parameter ${shown(name)}, which the service sets itself`,
     })),
   ];
 }
@@ -318,8 +321,8 @@ function paramProblems(field: ParamField, oauth: { [field: string]: unknown }, o
 type Raw = { [field: string]: unknown };
 
 /**
- * Adds problems of the fields that hold for all tools. Returns those fields for the rules of the tools: a field that is
- * wrong is left out or replaced, so that it is reported only once.
+ * Adds problems of the fields that apply to all tools. Returns those fields for the tool rules. Invalid fields are
+ * omitted or replaced, so that each is reported only once.
  */
 export function checkServerWide(
   raw: Raw,
@@ -351,7 +354,7 @@ export function checkServerWide(
   return { ...wide, base_url: faults.length > 0 ? placeholderBase : base };
 }
 
-/** A header that is passed on may be no credential, and none that the configuration sets itself. */
+/** Rejects forwarded headers that are credentials or that the configuration sets itself. */
 function forwardProblems(
   names: readonly string[],
   authentication: ToolSurroundings['authentication'],
@@ -363,14 +366,14 @@ function forwardProblems(
     const message =
       forwardedNameProblem(name) ??
       (taken.has(folded)
-        ? 'authentication, headers or an earlier entry has this header already; leave it out'
+        ? 'this header is already in authentication, headers, or an earlier entry; leave it out'
         : undefined);
     taken.add(folded);
     return message === undefined ? [] : [{ path: `forward_headers[${index}]`, message }];
   });
 }
 
-/** Stands for a base_url with problems while the tools below it are checked. */
+/** Replaces an invalid base_url while the tools are checked. */
 const placeholderBase = 'https://base.invalid';
 
 function checkVariables(variables: ServerWide['variables'] = {}, problems: ProblemList): void {
@@ -378,7 +381,7 @@ function checkVariables(variables: ServerWide['variables'] = {}, problems: Probl
     const add = (field: string, message: string) =>
       problems.add(() => ({ path: `variables.${name}${field}`, message }));
     if (!secretNamePattern.test(name)) add('', 'allowed as a name: a letter or _, then up to 63 letters, digits and _');
-    if (/\{\{|\}\}/.test(value)) add('.value', 'holds {{ or }}; a variable is not filled inside another one');
+    if (/\{\{|\}\}/.test(value)) add('.value', 'contains {{ or }}; variables cannot be nested');
     if (allowed && !allowed.includes(value))
       add('.value', `found ${shown(value)}; allowed by enum: ${allowed.slice(0, 20).map(shown).join(', ')}`);
   }
@@ -393,8 +396,8 @@ function baseUrlProblems(
 }
 
 function filledBaseProblems(url: string, urlProblem: UrlRule): string[] {
-  if (url.includes('?')) return ['has a query; allowed: https://host/path; write the query into the url of the tools'];
-  // Which of its tokens are arguments is checked with each tool.
+  if (url.includes('?')) return ['has a query; allowed: https://host/path; put the query into the url of each tool'];
+  // The tokens that are arguments are checked with each tool.
   const path = url.replace(/^[^:]*:\/\/[^/]*/, '');
   const tokens = [...path.matchAll(/:([A-Za-z_]\w*)/g)].map((match) => match[1] as string);
   const { template, problems } = parseUrlTemplate(url, tokens);
@@ -403,7 +406,7 @@ function filledBaseProblems(url: string, urlProblem: UrlRule): string[] {
   return fault === undefined ? [] : [fault];
 }
 
-/** The texts of a credential that placeholders fill, with the most characters that each may have. */
+/** Returns the texts of a credential that may contain placeholders, with the maximum length of each. */
 function filledTextsOf(one: Authentication): { path: string; text: string; most: number }[] {
   const texts = [...filledFields, ...plainlyFilled].map((field) => ({
     path: field,
@@ -419,12 +422,12 @@ function filledTextsOf(one: Authentication): { path: string; text: string; most:
   return [...texts, ...scopes, ...extra];
 }
 
-/** Why the fields of a credential are too long when variables fill them; paths are relative to it. */
+/** Returns the fields of a credential that are too long after interpolation. Paths are relative to the credential. */
 export function filledCredentialProblems(one: Authentication, variables: ServerWide['variables']): Problem[] {
   return filledTextsOf(one).flatMap(({ path, text, most }) =>
     problemAt(path, lengthProblem(filledLength(text, variables), most)),
   );
 }
 
-/** Fields of a credential that only variables fill, besides its scopes and extra parameters. */
+/** Credential fields that only variables can fill, besides scopes and extra parameters. */
 const plainlyFilled = ['token_url', 'audience', 'resource', 'region', 'service'] as const;

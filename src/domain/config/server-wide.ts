@@ -15,56 +15,53 @@ import { maxUrlLength, staticHeaders, type Tool } from './tool.ts';
 
 export const mostVariableLength = 500;
 
-/** A value that a configuration names once. It is shown to everybody who may read the configuration. */
+/** A value that a configuration names once. Everyone who may read the configuration can see it. */
 export const variableSchema = z.strictObject({
   value: z
     .string()
     .max(mostVariableLength)
     .regex(/^[^\p{Cc}]*$/u, 'allowed: one line of text')
-    .describe('Text that {{NAME}} stands for.'),
-  description: z.string().max(500).optional().describe('What the variable is for, for people.'),
+    .describe('Text that replaces {{NAME}}.'),
+  description: z.string().max(500).optional().describe('Purpose of the variable, for people.'),
   enum: z.array(z.string().max(500)).min(1).max(100).optional().describe('The only values allowed.'),
 });
 
 export const maxVariables = 100;
 
-/** Fields of a server that hold for all its tools. */
+/** Server fields that apply to all its tools. */
 export const serverWideShape = {
-  base_url: z
-    .string()
-    .min(1)
-    .max(maxUrlLength)
+  base_url: z.string().min(1).max(maxUrlLength).optional().describe('Base URL of tools whose url begins with a slash.'),
+  headers: staticHeaders
     .optional()
-    .describe('Address below which tools are called whose url begins with a slash.'),
-  headers: staticHeaders.optional().describe('Static headers for every tool; a header of the tool itself wins.'),
+    .describe('Static headers of every tool. A header of the tool itself takes precedence.'),
   forward_headers: z
     .array(z.string().min(1).max(100))
     .min(1)
     .max(20)
     .optional()
     .describe(
-      'Headers of the request of the MCP client that every tool passes on to the upstream, such as X-Request-Id, X-Tenant or Accept-Language.',
+      'MCP client request headers that every tool forwards to the upstream, such as X-Request-Id, X-Tenant, or Accept-Language.',
     ),
   variables: z
     .record(z.string(), variableSchema)
     .refine((all) => Object.keys(all).length <= maxVariables, `allowed: at most ${maxVariables} variables`)
     .optional()
     .describe(
-      'Values that fill {{NAME}} in base_url, in the url of tools, in headers, constants and bodies. They are not secret.',
+      'Values that replace {{NAME}} in base_url, tool URLs, headers, constants, and bodies. They are not secret.',
     ),
 };
 
 export const variableFields = Object.keys(variableSchema.shape);
 
-/** The part of a configuration that holds for all its tools. */
+/** Fields of a configuration that apply to all its tools. */
 export type ServerWide = z.infer<z.ZodObject<typeof serverWideShape>>;
 
-/** A text with the variables filled in; other placeholders, which are secrets, stay. */
+/** Interpolates the variables into a text. Other placeholders are secrets and remain. */
 export function fillVariables(text: string, variables: ServerWide['variables']): string {
   return variables === undefined ? text : fillPlaceholders(text, valueIn(variables));
 }
 
-/** The same for the strings of a JSON value. */
+/** Interpolates the variables into the strings of a JSON value. */
 export function fillVariablesIn(value: unknown, variables: ServerWide['variables']): unknown {
   return variables === undefined ? value : fillPlaceholdersIn(value, valueIn(variables));
 }
@@ -73,12 +70,12 @@ function valueIn(variables: NonNullable<ServerWide['variables']>): (name: string
   return (name) => (Object.hasOwn(variables, name) ? (variables[name]?.value ?? '') : `{{${name}}}`);
 }
 
-/** The whole URL of a tool, with the variables filled in. */
+/** Returns the absolute URL of a tool, with the variables interpolated. */
 export function absoluteUrl(url: string, wide: ServerWide): string {
   return urlsBelow(wide)(url);
 }
 
-/** The same for many tools: `base_url` is filled once. */
+/** Creates a function that returns the absolute URL of a tool. `base_url` is interpolated only once. */
 export function urlsBelow({ base_url: base, variables }: ServerWide): (url: string) => string {
   const filledBase = fillVariables(base ?? '', variables).replace(/\/$/, '');
   return (url) => {
@@ -87,7 +84,7 @@ export function urlsBelow({ base_url: base, variables }: ServerWide): (url: stri
   };
 }
 
-/** The headers of a server with its variables filled in, once for all of its tools. */
+/** Headers of a server, with its variables interpolated once for all tools. */
 export type SharedHeaders = readonly { name: string; folded: string; value: string }[];
 
 export function sharedHeaders({ headers = {}, variables }: ServerWide): SharedHeaders {
@@ -98,7 +95,7 @@ export function sharedHeaders({ headers = {}, variables }: ServerWide): SharedHe
   }));
 }
 
-/** The headers of a tool: those of the server that the tool does not set itself, then its own. */
+/** Returns the headers of a tool: first the server headers that the tool does not set, then its own. */
 export function headersOfTool(
   tool: Pick<Tool, 'method' | 'headers'>,
   shared: SharedHeaders,
@@ -114,7 +111,10 @@ export function headersOfTool(
   ]);
 }
 
-/** Writes into each tool everything that its server says for all tools; what tools share is filled once. */
+/**
+ * Creates a function that merges the server-wide fields into a tool. Values shared by several tools are interpolated
+ * once.
+ */
 export function toolResolver(wide: ServerWide): (tool: Tool) => Tool {
   if (wide.base_url === undefined && wide.headers === undefined && wide.variables === undefined) return (tool) => tool;
   const { variables } = wide;
@@ -133,7 +133,7 @@ export function toolResolver(wide: ServerWide): (tool: Tool) => Tool {
   });
 }
 
-/** The origins that the requests of a configuration go to. */
+/** Returns the origins that the requests of a configuration are sent to. */
 export function originsOf(config: ServerWide & { tools: readonly Pick<Tool, 'url'>[] }): string[] {
   const urlOf = urlsBelow(config);
   const urls = config.tools.map((tool) => urlOf(tool.url));
@@ -143,8 +143,8 @@ export function originsOf(config: ServerWide & { tools: readonly Pick<Tool, 'url
 }
 
 /**
- * The origins that each secret of a configuration may be sent to: those of the tools, and for a secret that a token is
- * asked for with also that of the token endpoint, which come last.
+ * Returns the origins that each secret of a configuration may be sent to. These are the origins of the tools, followed
+ * by the token endpoint's origin for secrets that authenticate a token request.
  */
 export function originsOfSecrets(config: OfSecrets): (name: string) => string[] {
   const all = originsOf(config);
@@ -161,13 +161,13 @@ export function originsOfSecrets(config: OfSecrets): (name: string) => string[] 
   return (name) => asking.get(name) ?? all;
 }
 
-/** The part of a configuration that decides where its secrets go. */
+/** Fields of a configuration that determine the origins of its secrets. */
 export type OfSecrets = Parameters<typeof originsOf>[0] & Credentials;
 
-/** A field that refers to secrets, and their names. */
+/** A field that refers to secrets, and the names of these secrets. */
 export type SecretUse = { path: string; names: string[] };
 
-/** The fields of a configuration for all tools that refer to secrets. */
+/** Returns the server-wide fields that refer to secrets. */
 export function secretUsesOfServer(config: ServerWide & Credentials): SecretUse[] {
   const { base_url, headers, variables } = config;
   const texts: [path: string, text: string][] = [
@@ -180,7 +180,7 @@ export function secretUsesOfServer(config: ServerWide & Credentials): SecretUse[
   return usesIn(texts, variables);
 }
 
-/** Whether a configuration refers to any secret in what placeholders fill. Ends at the first one. */
+/** Returns true if any interpolated field of a configuration refers to a secret. Stops at the first one. */
 function refersToSecrets(config: ServerWide & Credentials & { tools: readonly Tool[] }): boolean {
   const { base_url, headers, variables = {}, tools } = config;
   const refers = (value: unknown) =>
@@ -193,12 +193,12 @@ function refersToSecrets(config: ServerWide & Credentials & { tools: readonly To
   );
 }
 
-/** What placeholders fill in a tool. */
+/** Returns the interpolated values of a tool. */
 export function filledValuesOf({ url, headers, body_template, input_schema }: Tool): unknown[] {
   return [url, headers, body_template, ...constantsOf(input_schema).map(({ value }) => value)];
 }
 
-/** The fields of a tool that refer to secrets; paths are relative to the tool. */
+/** Returns the fields of a tool that refer to secrets. Paths are relative to the tool. */
 export function secretUsesOfTool(tool: Tool, { variables }: ServerWide): SecretUse[] {
   const values: [path: string, value: unknown][] = [
     ['url', tool.url],
@@ -226,13 +226,16 @@ function usesIn(
   });
 }
 
-/** Who may call a hosted server, and which credential the upstream then receives; follows only from the configuration. */
+/**
+ * Callers that a hosted server accepts, and the credential that its upstream receives. Derived from the configuration
+ * only.
+ */
 export const accessKinds = ['oauth', 'passthrough', 'api_key', 'caller_token'] as const;
 export type Access = (typeof accessKinds)[number];
 
 /**
- * Kind of credential of a call, for its record; `try_out` for a call by the operation that tries a tool out, `playground`
- * for a question to a model.
+ * Kind of credential of a call, for the call record: `try_out` for a call by the try-out operation, `playground` for a
+ * call by the playground's model.
  */
 export const callerKinds = ['api_key', 'caller_token', 'oauth', 'try_out', 'playground'] as const;
 export type CallerKind = (typeof callerKinds)[number];
@@ -244,7 +247,7 @@ export function accessOf(config: Omit<ServerConfig, 'name' | 'slug'>): Access {
     : 'caller_token';
 }
 
-/** Whether the upstream needs no credential, so that no token is forwarded and any is accepted. */
+/** Returns true if the upstream needs no credential. No token is then forwarded, and any token is accepted. */
 export function isOpen({ authentication }: Pick<ServerConfig, 'authentication'>, access: Access): boolean {
   return access === 'caller_token' && authentication === undefined;
 }

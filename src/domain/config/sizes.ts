@@ -5,16 +5,16 @@ import { filledValuesOf, type ServerWide, urlsBelow } from './server-wide.ts';
 import type { Tool } from './tool.ts';
 import { indexTools, toolsOfView, type View, viewToolOf } from './view.ts';
 
-/** What variables make of a configuration, counted without filling anything, and what it takes when it is compiled. */
+/** Size of a configuration after interpolation, computed without interpolating, and its size when compiled. */
 
 type Variables = { [name: string]: { value: string } } | undefined;
 
-/** Most characters that variables fill in one field of a tool, in the headers of a server, in a fixed argument. */
+/** Maximum characters that variables may insert into one tool field, the server headers, or a fixed argument. */
 export const mostFilledOfField = 65_536;
-/** The same in a whole configuration, and most placeholders in it. */
+/** Maximum characters that variables may insert into a whole configuration, and its maximum number of placeholders. */
 const mostFilled = { characters: 4 * 1024 * 1024, placeholders: 50_000 };
 
-/** Length of a text with its variables filled in. */
+/** Returns the length of a text after interpolation of its variables. */
 export function filledLength(text: string, variables: Variables): number {
   let length = text.length;
   visitPlaceholders(text, variables, (value, placeholder, times) => {
@@ -23,7 +23,7 @@ export function filledLength(text: string, variables: Variables): number {
   return length;
 }
 
-/** Number of characters that variables fill in the strings of a value. */
+/** Returns the number of characters that variables insert into the strings of a value. */
 export function filledCharacters(value: unknown, variables: Variables): number {
   let sum = 0;
   visitPlaceholders(value, variables, (length = 0, _, times) => {
@@ -32,7 +32,10 @@ export function filledCharacters(value: unknown, variables: Variables): number {
   return sum;
 }
 
-/** Gives the length of what fills each placeholder, undefined for a secret, its own length, and how often it is there. */
+/**
+ * Visits each distinct placeholder with the length of its value (undefined for a secret), its own length, and the
+ * number of its occurrences.
+ */
 function visitPlaceholders(
   value: unknown,
   variables: Variables = {},
@@ -46,17 +49,20 @@ function visitPlaceholders(
 }
 
 export function lengthProblem(length: number, most: number): string | undefined {
-  return length > most ? `has ${length} characters when filled; allowed: ${most}` : undefined;
+  return length > most ? `has ${length} characters after {{NAME}} is replaced; allowed: ${most}` : undefined;
 }
 
-/** The problem of a value in which variables fill too much. */
+/** Returns the problem of a value into which variables insert too much text. */
 export function fillingProblem(value: unknown, variables: Variables): string | undefined {
   const filled = filledCharacters(value, variables);
   if (filled <= mostFilledOfField) return undefined;
-  return `variables fill ${filled} characters of it; allowed: ${mostFilledOfField}; use shorter ones, or fewer {{NAME}}`;
+  return `variables insert ${filled} characters; allowed: ${mostFilledOfField}; use shorter values, or fewer {{NAME}}`;
 }
 
-/** Why headers are too long when they are filled, each by itself or all together; paths are `headers` and below. */
+/**
+ * Returns the headers that are too long after interpolation, each by itself or all together. Paths are `headers` and
+ * below.
+ */
 export function filledHeaderProblems(headers: Record<string, string> = {}, variables: Variables): Problem[] {
   const single = Object.entries(headers).flatMap(([name, value]) =>
     problemAt(`headers.${name}`, lengthProblem(filledLength(value, variables), mostHeaderLength)),
@@ -68,34 +74,37 @@ export function problemAt(path: string, message: string | undefined): Problem[] 
   return message === undefined ? [] : [{ path, message }];
 }
 
-/** What variables fill in a whole configuration. */
+/** Amount of text that variables insert into a whole configuration. */
 export type Filling = {
-  /** Characters of the URLs of tools as they are written. */
+  /** Characters of the tool URLs before interpolation. */
   urls: number;
-  /** Characters that are filled in them; `base_url` counts each time. */
+  /** Characters inserted into the tool URLs. `base_url` counts once per URL. */
   inUrls: number;
-  /** Characters everywhere else. */
+  /** Characters inserted everywhere else. */
   elsewhere: number;
   placeholders: number;
 };
 
-/** The problem of a configuration in which all that is filled together is too much. */
+/** Returns the problem of a configuration whose interpolations are too large in total. */
 export function wholeFillingProblem({ inUrls, elsewhere, placeholders }: Filling): string | undefined {
   if (placeholders > mostFilled.placeholders)
-    return `has ${placeholders} placeholders {{NAME}} in all fields together; allowed: ${mostFilled.placeholders}`;
+    return `has ${placeholders} placeholders {{NAME}} in total; allowed: ${mostFilled.placeholders}`;
   const characters = inUrls + elsewhere;
   if (characters <= mostFilled.characters) return undefined;
-  return `variables and base_url fill ${characters} characters in all fields together; allowed: ${mostFilled.characters}; use shorter ones, or fewer {{NAME}}`;
+  return `variables and base_url insert ${characters} characters in total; allowed: ${mostFilled.characters}; use shorter values, or fewer {{NAME}}`;
 }
 
-/** What a value counts besides its characters: an object may be a schema, an element a value that is allowed. */
+/** Size of a value besides its characters. An object may be a schema, and an element an allowed value. */
 const moreOf = { object: 40, element: 8, characterOfPattern: 8 };
-/** What a compiled tool counts, and each header of the server that it has. */
+/** Size of a compiled tool, and of each server header that it includes. */
 const countOf = { tool: 500, sharedHeader: 2 };
-/** A URL is compiled to a list of its parts, which takes five times as much as other texts. */
+/**
+ * Additional size factor of a URL. It is compiled to a list of its parts, which takes five times as much memory as
+ * other text.
+ */
 const moreOfUrl = 4;
 
-/** The size of a JSON value when it is compiled, in characters of about ten bytes. */
+/** Returns the compiled size of a JSON value, in characters of about ten bytes. */
 export function sizeOfValue(value: unknown): number {
   if (typeof value === 'string') return value.length + 3;
   if (typeof value !== 'object' || value === null) return 6;
@@ -111,26 +120,26 @@ export function sizeOfValue(value: unknown): number {
   return moreOf.object + size;
 }
 
-/** What a compiled tool of this server counts besides its text. */
+/** Returns the size of a compiled tool of this server besides its text. */
 function ofEachTool({ headers = {} }: { headers?: Record<string, string> | undefined }): number {
   return countOf.tool + countOf.sharedHeader * Object.keys(headers).length;
 }
 
-/** The part of a configuration that its size depends on. */
+/** Fields of a configuration that determine its size. */
 type Sized = ServerWide & { tools: readonly Tool[]; views?: Record<string, View> | undefined };
 
-/** What a view counts besides its tools, and for each of them: its list, or the words to search. */
+/** Size of a view besides its tools, and for each tool: its list entry, or its search terms. */
 const ofViews = { view: 500, tool: 30, partOfText: 0.15 };
-/** Most that all compiled views of a server keep. The largest tool fits in it. */
+/** Maximum size that all compiled views of a server may retain. The largest tool fits in it. */
 const mostOfViews = 5_000_000;
 
 /** Sizes of the compiled views of a server, in characters of about ten bytes. */
 type ViewSizes = {
-  /** A view without the tools that are compiled for it. */
+  /** Returns the size of a view without the tools that are compiled for it. */
   ofView(view: View): number;
-  /** A tool that is compiled for a view, because the view fixes arguments of it. */
+  /** Returns the size of a tool that is compiled for a view because the view fixes some of its arguments. */
   ofTool(tool: Tool): number;
-  /** How much all compiled views of the server may keep together. */
+  /** Returns the maximum size that all compiled views of the server may retain together. */
   room(): number;
 };
 
@@ -164,29 +173,29 @@ export function viewSizes(config: Sized): ViewSizes {
   };
 }
 
-/** Most of a configuration. A thousand tools with twenty described arguments each take half of it. */
+/** Maximum size of a configuration. A thousand tools with twenty described arguments each use half of it. */
 const mostOfConfig = 12_000_000;
 
-/** The size of a compiled server with its views, and with what is filled in it. */
+/** Returns the size of a compiled server with its views and interpolations. */
 export function compiledSize(config: Sized, { urls, inUrls, elsewhere }: Filling): number {
   const ofTools = sizeOfValue(config) + ofEachTool(config) * config.tools.length;
   const filled = inUrls + moreOfUrl * (urls + inUrls);
-  // The tools of views that fix arguments share one copy of what is filled.
+  // Tools of views that fix arguments share one copy of the interpolated text.
   const copies = config.views === undefined ? 1 : 2;
   return Math.ceil(ofTools + filled + copies * elsewhere + viewSizes(config).room());
 }
 
-/** Why a configuration is too large when it is filled or compiled. */
+/** Returns why a configuration is too large when interpolated or compiled. */
 export function tooLargeProblem(config: Sized): string | undefined {
   const filling = fillingOf(config);
   const tooMuch = wholeFillingProblem(filling);
   if (tooMuch !== undefined) return tooMuch;
   const size = compiledSize(config, filling);
   if (size <= mostOfConfig) return undefined;
-  return `counts ${size} characters when it is compiled: its text, 500 for each tool, 40 for each object, 8 for each element of an array and 8 more for each character of a pattern; allowed: ${mostOfConfig}; use several servers`;
+  return `has a compiled size of ${size} characters: its text plus 500 per tool, 40 per object, 8 per array element, and 8 per character of a pattern; allowed: ${mostOfConfig}; split it into several servers`;
 }
 
-/** What variables fill in a configuration. */
+/** Returns the amount of text that variables insert into a configuration. */
 export function fillingOf({ base_url, headers, variables = {}, tools, views = {} }: Sized): Filling {
   const filling: Filling = { urls: 0, inUrls: 0, elsewhere: 0, placeholders: 0 };
   const add = (value: unknown, where: 'inUrls' | 'elsewhere' = 'elsewhere') =>
@@ -201,7 +210,7 @@ export function fillingOf({ base_url, headers, variables = {}, tools, views = {}
     const [url, ...others] = filledValuesOf(tool);
     add(url, 'inUrls');
     filling.urls += tool.url.length;
-    // A variable may be the slash with which such a URL begins.
+    // A variable may supply the slash at the beginning of such a URL.
     if (!/^[A-Za-z]/.test(tool.url)) filling.inUrls += base;
     for (const value of others) add(value);
   }

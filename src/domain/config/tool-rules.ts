@@ -43,17 +43,17 @@ import { maxUrlLength, type Tool, toolSchema } from './tool.ts';
 
 type RawTool = { [field: string]: unknown };
 
-/** Context of the rules of a tool. */
+/** Context of the tool rules. */
 export type ToolSurroundings = Credentials & {
   urlProblem: UrlRule;
   wide: ServerWide;
-  /** The headers of the server, filled once for all of its tools. */
+  /** Headers of the server, interpolated once for all its tools. */
   shared: SharedHeaders;
 };
 
 /**
- * Adds problems of rules across the fields of a tool; paths are relative to the tool. `raw` may be incomplete: each rule
- * is checked where its fields are well-formed.
+ * Adds problems of rules that span several fields of a tool. Paths are relative to the tool. `raw` may be incomplete:
+ * each rule is checked where its fields are well-formed.
  */
 export function checkTool(raw: RawTool, { credentials, ...others }: ToolSurroundings, problems: ProblemList): void {
   const { wide, shared } = others;
@@ -66,7 +66,7 @@ export function checkTool(raw: RawTool, { credentials, ...others }: ToolSurround
   const filled = { headers: headers.data, body_template: raw.body_template, input_schema: schema.data };
   const tooMuch = fillProblems(raw, filled, wide.variables);
   problems.addAll(tooMuch);
-  // The other rules fill the placeholders.
+  // The other rules interpolate the placeholders.
   if (tooMuch.length > 0) return;
   problems.addAll(credentialProblems(credential, credentials));
   const before = problems.count;
@@ -100,7 +100,7 @@ export function checkTool(raw: RawTool, { credentials, ...others }: ToolSurround
   problems.addAll(optionalInPath(declared.map(withNeed(raw.input_schema)), inPath));
 }
 
-/** A header that a tool sets itself would be sent twice if it came from the client, too. */
+/** Rejects forwarded headers that the tool also sets, because they would be sent twice. */
 function twiceProblems(
   headers: Record<string, string>,
   declared: readonly Argument[],
@@ -112,18 +112,18 @@ function twiceProblems(
     ...Object.keys(headers).map((name) => ({ path: `headers.${name}`, name })),
     ...inHeaders.map((argument) => ({ path: `input_schema.${argument.name}`, name: wireNameOf(argument) })),
   ];
-  const message = 'forward_headers passes this header on from the client; drop one of the two';
+  const message = 'forward_headers already forwards this header from the client; remove one of the two';
   return set.filter(({ name }) => forwarded.has(foldedHeader(name))).map(({ path }) => ({ path, message }));
 }
 
-/** The name is not repeated: it may be a secret in the wrong place. */
+/** Rejects an unknown credential name. The message does not repeat the name, because it may be a misplaced secret. */
 function credentialProblems(name: string | undefined, named: Credentials['credentials'] = {}): Problem[] {
   if (name === undefined || name === noCredential || Object.hasOwn(named, name)) return [];
   const allowed = listed([...Object.keys(named), noCredential]);
-  return [{ path: 'credential', message: `is no name in credentials of the server; allowed: ${allowed}` }];
+  return [{ path: 'credential', message: `is not a name in the server credentials; allowed: ${allowed}` }];
 }
 
-/** Fields with too many placeholders, and those that are too long when they are filled. */
+/** Returns fields with too many placeholders, and fields that are too long after interpolation. */
 function fillProblems(raw: RawTool, fields: Filled, variables: ServerWide['variables']): Problem[] {
   const crowded = fieldsWithPlaceholders.flatMap((path) => {
     const message = crowdedProblem(raw[path]);
@@ -134,14 +134,14 @@ function fillProblems(raw: RawTool, fields: Filled, variables: ServerWide['varia
 
 const fieldsWithPlaceholders = ['url', 'headers', 'body_template', 'input_schema'] as const;
 
-/** A JSON Schema without `required` requires nothing. */
+/** Treats all arguments as optional if a JSON Schema has no `required`. */
 function withNeed(schema: unknown): (argument: Argument) => Argument {
   const { required } = (schema ?? {}) as { required?: unknown };
   const requiresNothing = isJsonSchemaForm((schema ?? {}) as InputSchema) && !Array.isArray(required);
   return (argument) => (requiresNothing ? { ...argument, required: false } : argument);
 }
 
-/** The template of a URL, and why it cannot be used. */
+/** Returns the template of a URL, or the problems that prevent its use. */
 function checkUrl(
   raw: unknown,
   names: readonly string[],
@@ -154,9 +154,9 @@ function checkUrl(
   const isRelative = filled.startsWith('/');
   if (isRelative && wide.base_url === undefined)
     return {
-      problems: ['begins with a slash, which needs base_url; set base_url on the server, or write the whole URL'],
+      problems: ['begins with a slash, which requires base_url; set base_url on the server, or use a full URL'],
     };
-  if (filled.startsWith('//')) return { problems: ['begins with two slashes; allowed: one, or a whole URL'] };
+  if (filled.startsWith('//')) return { problems: ['begins with two slashes; allowed: one slash, or a full URL'] };
   const braces = bracesInUrl(raw, new Set(names));
   const url = absoluteUrl(raw, wide);
   const wholeTooLong = lengthProblem(url.length, maxUrlLength);
@@ -175,7 +175,7 @@ function checkPaths(raw: RawTool, problems: ProblemList): void {
     problems.add(() => ({
       path: path(),
       message:
-        'allowed: "." or names joined by single dots, such as data.results; a backslash before a dot makes it part of a name, and "" is the empty name',
+        'allowed: "." or names separated by single dots, such as data.results; a backslash before a dot makes it part of a name, and "" is the empty name',
     }));
   };
   check(() => 'response_transform', raw.response_transform);
@@ -183,12 +183,12 @@ function checkPaths(raw: RawTool, problems: ProblemList): void {
   for (const [index, field] of fields.entries()) {
     check(() => `response_fields[${index}]`, field);
     if (field !== '.') continue;
-    const message = 'names no field; leave response_fields out to keep the whole answer';
+    const message = 'names no field; leave response_fields out to keep the whole response';
     problems.add(() => ({ path: `response_fields[${index}]`, message }));
   }
 }
 
-/** Checks the destination of a URL, apart from its tokens. */
+/** Checks the destination of a URL, except its tokens. */
 export function hostProblem(url: string, urlProblem: UrlRule): string | undefined {
   const base = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#\\]*(?:\/[^?#]*)?/.exec(url)?.[0];
   const target = (base === undefined ? undefined : readUrl(base)) ?? readUrl(url);
@@ -202,7 +202,7 @@ function queryKeyProblems(url: string, authentication: Authentications | undefin
   );
 }
 
-/** Adds problems of static headers; paths are their names. */
+/** Adds problems of static headers. Paths are header names. */
 export function checkHeaders(
   headers: Record<string, string>,
   { authentication, wide }: Pick<ToolSurroundings, 'authentication' | 'wide'>,
@@ -216,17 +216,17 @@ export function checkHeaders(
     const fault = headerNameProblem(name);
     if (fault) add(fault);
     const folded = foldedHeader(name);
-    if (seen.has(folded)) add('this header is given twice');
+    if (seen.has(folded)) add('this header is set twice');
     seen.add(folded);
     if (credentials.has(folded)) {
       add('authentication sets this header; leave it out here, or change authentication.header');
     }
     if (!isHeaderValue(value)) add('allowed: one line of latin-1 text without outer spaces');
-    if (hasMalformedPlaceholder(value)) add('a placeholder is {{NAME}} with letters, digits and _');
+    if (hasMalformedPlaceholder(value)) add('allowed as a placeholder: {{NAME}} with letters, digits, and _');
   }
 }
 
-/** The fields of a tool that decide about its body, as far as they are well-formed. */
+/** Returns the fields of a tool that determine its body, as far as they are well-formed. */
 function bodyFieldsOf(raw: RawTool, headers: { [name: string]: string }): BodyFields {
   const { body, body_template } = raw;
   const method = String(raw.method).toUpperCase();
@@ -255,10 +255,10 @@ function sendingProblems(
   ];
 }
 
-/** Headers that no agent gets: credentials, and those that are about the connection and not about the answer. */
+/** Headers that agents never receive: credentials, and headers that describe the connection instead of the response. */
 const withheld = /^(set-cookie2?|connection|keep-alive|transfer-encoding|trailer|upgrade|te|proxy-.*)$/;
 
-/** Adds problems of the fields that say what a tool reads of an answer beside its body; paths are relative to the tool. */
+/** Adds problems of the fields that select other parts of a response than its body. Paths are relative to the tool. */
 function checkAnswerFields(raw: { [field: string]: unknown }, problems: ProblemList): void {
   const names = toolSchema.shape.response_headers.safeParse(raw.response_headers).data ?? [];
   const seen = new Set<string>();
@@ -269,16 +269,16 @@ function checkAnswerFields(raw: { [field: string]: unknown }, problems: ProblemL
   }
   const method = String(raw.method).toUpperCase();
   if (raw.redirects === 'follow' && method !== 'GET' && method !== 'HEAD') {
-    const message = `found ${shown(raw.method)} as the method; only redirects of GET and HEAD are followed, because another request must not be sent twice; leave it out`;
+    const message = `found ${shown(raw.method)} as the method; only redirects of GET and HEAD are followed, because other requests must not be sent twice; leave this out`;
     problems.add(() => ({ path: 'redirects', message }));
   }
 }
 
 function headerFault(name: string, seen: ReadonlySet<string>): string | undefined {
-  if (!isHeaderName(name)) return `found ${shown(name)}; allowed: the name of a header, such as Link`;
-  if (seen.has(name.toLowerCase())) return 'this header is named twice';
+  if (!isHeaderName(name)) return `found ${shown(name)}; allowed: a header name, such as Link`;
+  if (seen.has(name.toLowerCase())) return 'this header is listed twice';
   return withheld.test(name.toLowerCase())
-    ? 'agents never get this header: it holds a cookie or is about the connection; leave it out'
+    ? 'agents never receive this header, because it contains a cookie or describes the connection; leave it out'
     : undefined;
 }
 
@@ -288,7 +288,10 @@ type Filled = {
   input_schema: InputSchema | undefined;
 };
 
-/** Why the headers, the body or the constants of a tool are too long when they are filled; paths are relative to it. */
+/**
+ * Returns why the headers, the body, or the constants of a tool are too long after interpolation. Paths are relative to
+ * the tool.
+ */
 export function filledToolProblems(
   { headers, body_template, input_schema }: Filled,
   variables: ServerWide['variables'],

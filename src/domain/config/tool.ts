@@ -15,7 +15,7 @@ export const maxTimeoutMs = 20_000;
 export const maxUrlLength = 2048;
 const maxHeaders = 100;
 
-/** One line of visible text. Names and titles also appear in mails, chats, consent pages, and terminals. */
+/** One line of visible text. Names and titles also appear in emails, chats, consent pages, and terminals. */
 export function singleLineText(maxLength: number) {
   return z
     .string()
@@ -44,23 +44,23 @@ const annotationsSchema = z
     idempotentHint: z.boolean().optional(),
     openWorldHint: z.boolean().optional(),
   })
-  .describe('Hints for the client. Each one that is absent is derived from the method.');
+  .describe('Hints for the client. Absent hints are derived from the method.');
 
-/** At four characters each. Clients refuse or cut longer answers themselves. */
+/** Limit at four characters per token. Clients reject or truncate longer results themselves. */
 export const maxAnswerTokens = z.int().min(200).max(100_000);
 
-/** Whether agents get the definitions of all tools, or three tools to find, read and run them. */
+/** Selects if agents get the definitions of all tools, or three tools to find, read, and run them. */
 export const toolModes = ['list', 'search'] as const;
 export type ToolMode = (typeof toolModes)[number];
 
-/** Most characters of a tag, and most tags of a tool. */
+/** Maximum characters of a tag, and maximum tags of a tool. */
 export const mostTagText = 60;
 export const mostTags = 20;
 
-/** What is stored for fields that a configuration leaves out. */
+/** Stored values of fields that a configuration omits. */
 export const toolDefaults = { headers: {}, input_schema: {}, response_transform: '.', timeout_ms: 10_000 } as const;
 
-/** A tool: one MCP tool and the one HTTP request that it becomes (spec 2.4). */
+/** A tool: one MCP tool and the HTTP request that it sends (spec 2.4). */
 export const toolSchema = z.strictObject({
   name: z
     .string()
@@ -71,7 +71,7 @@ export const toolSchema = z.strictObject({
   method: z
     .string()
     .max(maxMethodLength)
-    .regex(methodPattern, `allowed: ${methods.join(', ')}, or another method of HTTP except CONNECT and TRACE`)
+    .regex(methodPattern, `allowed: ${methods.join(', ')}, or another HTTP method except CONNECT and TRACE`)
     .meta({ examples: [...methods] })
     .describe('HTTP method of the upstream request: any token except CONNECT and TRACE.'),
   url: z
@@ -79,34 +79,34 @@ export const toolSchema = z.strictObject({
     .min(1)
     .max(maxUrlLength)
     .describe(
-      'Upstream URL, or a path below base_url; the path and query values may hold :param tokens, and {{NAME}} of a secret.',
+      'Upstream URL, or a path below base_url. The path and query values may contain :param tokens, and {{NAME}} of a secret.',
     ),
   headers: staticHeaders
     .default(toolDefaults.headers)
-    .describe('Static headers of every upstream request. A value may hold {{NAME}} of a variable or a secret.'),
+    .describe('Static headers of every upstream request. A value may contain {{NAME}} of a variable or a secret.'),
   credential: z
     .string()
     .min(1)
     .max(40)
     .optional()
-    .describe('Entry of credentials that the request carries instead of authentication; none for no credential.'),
+    .describe('Entry of credentials that the request sends instead of authentication; none sends no credential.'),
   input_schema: z
     .record(z.string(), z.unknown())
     .default(toolDefaults.input_schema)
-    .describe('Flat map of argument name to field definition, or a JSON Schema object.'),
+    .describe('Flat map of argument names to field definitions, or a JSON Schema object.'),
   response_transform: z
     .string()
     .max(500)
     .default(toolDefaults.response_transform)
     .describe(
-      'Dot path into the JSON answer to extract, for example data.results or items.0.name; "." returns everything, and a backslash before a dot makes it part of a name.',
+      'Dot path of the value to extract from the JSON response, for example data.results or items.0.name. "." returns everything, and a backslash before a dot makes it part of a name.',
     ),
   timeout_ms: z
     .int()
     .min(1)
     .max(maxTimeoutMs)
     .default(toolDefaults.timeout_ms)
-    .describe('Time the whole upstream request may take, in milliseconds.'),
+    .describe('Timeout of the whole upstream request, in milliseconds.'),
   annotations: annotationsSchema.optional(),
   output_schema: z
     .record(z.string(), z.unknown())
@@ -115,7 +115,7 @@ export const toolSchema = z.strictObject({
   array_format: z
     .enum(['repeat', 'comma', 'brackets'])
     .optional()
-    .describe('How arrays are written in a query or form: a=1&a=2 (repeat, the default), a=1,2 or a[]=1&a[]=2.'),
+    .describe('Serialization of arrays in a query or form: a=1&a=2 (repeat, the default), a=1,2 or a[]=1&a[]=2.'),
   body: z
     .string()
     .min(1)
@@ -125,46 +125,46 @@ export const toolSchema = z.strictObject({
     .unknown()
     .optional()
     .describe(
-      'JSON body with arguments in it: a string ":name" becomes the value of that argument, and :name inside a longer string its text.',
+      'JSON body that contains arguments. A string ":name" is replaced by the argument value, and :name within a longer string by its text.',
     ),
   response_limit_bytes: z
     .int()
     .min(1)
     .max(10 * 1024 * 1024)
     .optional()
-    .describe('Largest decoded answer accepted, in bytes; 10 MiB when absent.'),
+    .describe('Maximum size of the decoded response, in bytes. Defaults to 10 MiB.'),
   max_answer_tokens: maxAnswerTokens
     .optional()
-    .describe('Most tokens of an answer that the agent gets at once, instead of the limit of the server.'),
+    .describe('Maximum tokens of one tool result, instead of the server limit.'),
   response_fields: z
     .array(z.string().min(1).max(200))
     .min(1)
     .max(100)
     .optional()
     .describe(
-      'Keep only these dot paths of the answer, or of each of its items when it is an array; a number names one item, and * any key.',
+      'Keeps only these dot paths of the response, or of each item if it is an array. A number selects one item, and * matches any key.',
     ),
   response_headers: z
     .array(z.string().min(1).max(100))
     .min(1)
     .max(20)
     .optional()
-    .describe('Headers of the answer that the agent gets, such as Link, Location, ETag or X-Total-Count.'),
+    .describe('Response headers that the agent receives, such as Link, Location, ETag, or X-Total-Count.'),
   redirects: z
     .enum(['follow'])
     .optional()
     .describe(
-      'follow: up to 3 redirects of a GET or HEAD are followed, for downloads; no credential goes to another origin. When absent, a redirect is an error that names its target.',
+      'follow: follows up to 3 redirects of a GET or HEAD request, for downloads. Credentials are never sent to another origin. If absent, a redirect is an error that names its target.',
     ),
   tags: z
     .array(singleLineText(mostTagText))
     .max(mostTags)
     .optional()
-    .describe('Groups that the tool belongs to, for searches.'),
+    .describe('Groups that the tool belongs to, used for search.'),
   pinned: z
     .boolean()
     .optional()
-    .describe('true lists the tool also when tool_mode is search, for the few that agents use most.'),
+    .describe('true lists the tool even if tool_mode is search. Use it for the few tools that agents use most.'),
   imported_from: z
     .string()
     .min(1)
@@ -174,18 +174,18 @@ export const toolSchema = z.strictObject({
   disabled: z
     .boolean()
     .optional()
-    .describe('true keeps the tool in the configuration and hides it from agents, who cannot call it either.'),
+    .describe('true hides the tool from agents, who then cannot call it. It remains in the configuration.'),
 });
 
 export type Tool = z.infer<typeof toolSchema>;
 export type Annotations = z.infer<typeof annotationsSchema>;
 
-/** The enabled tools, in their order. */
+/** Returns the enabled tools in their order. */
 export function enabledTools(config: { tools: readonly Tool[] }): Tool[] {
   return config.tools.filter((tool) => tool.disabled !== true);
 }
 
-/** The hints of a tool: those set by its owner, and for the rest those that the method implies (RFC 9110, 9.2). */
+/** Returns the hints of a tool. Hints that its owner did not set are derived from the method (RFC 9110, 9.2). */
 export function annotationsOf(tool: Pick<Tool, 'method' | 'annotations'>): Annotations {
   const { method } = tool;
   const isRead = isSafeMethod(method);
@@ -198,7 +198,7 @@ export function annotationsOf(tool: Pick<Tool, 'method' | 'annotations'>): Annot
   };
 }
 
-/** The part of a configuration that decides which tools agents see. */
+/** Fields of a configuration that determine the tools that agents see. */
 export type ToolListSource = {
   tools: readonly Tool[];
   tool_mode?: ToolMode | undefined;
@@ -206,8 +206,8 @@ export type ToolListSource = {
 };
 
 /**
- * A tool as `tools/list` describes it. An output schema would promise structured content, which an answer that is cut
- * does not have.
+ * Returns a tool as `tools/list` describes it. With a result limit it has no output schema, because a truncated result
+ * lacks the structured content that the schema would promise.
  */
 export function toolDefinition(tool: Tool, { max_answer_tokens: most }: ToolListSource): ToolDefinition {
   const isWhole = (tool.max_answer_tokens ?? most) === undefined;
@@ -221,13 +221,13 @@ export function toolDefinition(tool: Tool, { max_answer_tokens: most }: ToolList
   };
 }
 
-/** The tools that agents see without a search: all of them, or in search mode those that are pinned. */
+/** Returns the tools that agents see without a search: all tools, or the pinned ones in search mode. */
 export function listedTools(config: ToolListSource): Tool[] {
   const enabled = enabledTools(config);
   return config.tool_mode === 'search' ? enabled.filter((tool) => tool.pinned === true) : enabled;
 }
 
-/** The answer to `tools/list`. */
+/** Returns the result of `tools/list`. */
 export function toolList(config: ToolListSource): ToolDefinition[] {
   return [
     ...(config.tool_mode === 'search' ? searchToolDefinitions(factsOf(enabledTools(config))) : []),
@@ -236,7 +236,7 @@ export function toolList(config: ToolListSource): ToolDefinition[] {
   ];
 }
 
-/** Names that tools of the server cannot have, because its own tools have them. */
+/** Returns names that the server's tools cannot have, because built-in tools use them. */
 export function reservedToolNames(config: {
   tools: readonly unknown[];
   tool_mode?: unknown;
@@ -248,7 +248,7 @@ export function reservedToolNames(config: {
   ]);
 }
 
-/** Whether the answers of any tool have a limit; the configuration may be malformed. */
+/** Returns true if the result of any tool is limited. The configuration may be malformed. */
 export function limitsAnswers(config: { tools: readonly unknown[]; max_answer_tokens?: unknown }): boolean {
   const hasLimit = (tool: unknown) => (tool as Partial<Tool> | null | undefined)?.max_answer_tokens !== undefined;
   return config.max_answer_tokens !== undefined || config.tools.some(hasLimit);
@@ -261,14 +261,14 @@ function factsOf(tools: readonly Tool[]): CatalogueFacts {
     tags: countTags(tools),
     hints: {
       isReadOnly: hints.every(({ readOnlyHint }) => readOnlyHint === true),
-      // A hint that is absent means that the tool may destroy (MCP, server/tools, annotations).
+      // An absent hint means that the tool may be destructive (MCP, server/tools, annotations).
       isDestructive: hints.some(({ readOnlyHint, destructiveHint }) => !readOnlyHint && destructiveHint !== false),
       isIdempotent: hints.every(({ idempotentHint }) => idempotentHint === true),
     },
   };
 }
 
-/** How many tools have each tag, in the order of the tools. */
+/** Counts the tools of each tag, in tool order. */
 export function countTags(tools: readonly Tool[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const tag of tools.flatMap((tool) => tool.tags ?? [])) counts.set(tag, (counts.get(tag) ?? 0) + 1);

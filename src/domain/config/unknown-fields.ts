@@ -4,15 +4,16 @@ import { isKnownKeyword } from '../schema/schema-rules.ts';
 import { fieldSchema, isJsonSchemaForm } from './input-schema.ts';
 import { type ServerConfig, serverConfigSchema } from './server-config.ts';
 
-/** Fields whose own fields have names that a tenant chose, which are left out of messages. */
+/** Fields whose keys are chosen by the tenant. These keys are omitted from messages. */
 const recordNames = new Set(['credentials', 'variables', 'views', 'headers', 'extra_params', 'token_params']);
 
-/** In both forms of an input schema an argument has keywords of JSON Schema and of the service. */
+/** In both forms of an input schema, an argument has JSON Schema keywords and keywords of this service. */
 const argumentSchema = fieldSchema.omit({ type: true, items: true, properties: true }).loose();
 
 /**
- * Finds what a newer version has stored in a configuration and this version does not know: a field, or a word of a fixed
- * set. Gives its path, without names that the tenant chose. Other faults do not matter: what is stored was once valid.
+ * Finds the first field, or the first value of a fixed set, that a newer version stored and this version does not know.
+ * Returns its path without names that the tenant chose. Ignores other problems, because stored configurations were
+ * valid once.
  */
 export function unknownFieldOf(config: ServerConfig): string | undefined {
   const found = unknownIn(serverConfigSchema.safeParse(config, { reportInput: true }).error?.issues);
@@ -30,11 +31,11 @@ export function unknownFieldOf(config: ServerConfig): string | undefined {
   return undefined;
 }
 
-/** The path of the first field or word that is not known. */
+/** Returns the path of the first unknown field or value. */
 function unknownIn(issues: readonly z.core.$ZodIssue[] = []): PropertyKey[] | undefined {
   for (const issue of issues) {
     if (issue.code === 'unrecognized_keys') return [...issue.path, issue.keys[0] ?? ''];
-    // A word is a text; any other value is a fault of another kind.
+    // Values of a fixed set are strings; any other value is a different kind of problem.
     if (issue.code === 'invalid_value' && typeof issue.input === 'string') return issue.path;
     const inner = issue.code === 'invalid_union' ? unknownIn(chosenShape(issue)) : undefined;
     if (inner) return inner;

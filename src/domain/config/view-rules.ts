@@ -17,19 +17,19 @@ import { fillingProblem } from './sizes.ts';
 import type { Tool } from './tool.ts';
 import { hasEveryTool, indexTools, type ToolsByName, toolsOfView, type View, viewToolOf } from './view.ts';
 
-/** The part of a configuration that its views depend on. */
+/** Fields of a configuration that its views depend on. */
 export type ViewContext = ServerWide &
   Credentials & {
     tools: readonly Tool[];
     views?: Record<string, View> | undefined;
   };
 
-/** Most tools that all views of a server list together, so that their lists take a bounded amount of memory. */
+/** Maximum number of tools that all views of a server list in total, to bound the memory of their lists. */
 const mostListed = 20_000;
 
 /**
- * Adds the problems of the views of a configuration. `isChecked` says of which tools the fixed arguments are checked:
- * those whose input schema is valid, and may have changed.
+ * Adds the problems of the views of a configuration. `isChecked` selects the tools whose fixed arguments are checked:
+ * tools with a valid input schema that may have changed.
  */
 export function checkViews(config: ViewContext, problems: ProblemList, isChecked: (tool: Tool) => boolean): void {
   const { views = {} } = config;
@@ -46,12 +46,12 @@ export function checkViews(config: ViewContext, problems: ProblemList, isChecked
     listed += checkSelection(view, { tools, isKnown: problems.count === before }, below);
   }
   if (listed > mostListed) {
-    const message = `list ${listed} tools together; allowed: ${mostListed}. Name fewer, or set tool_mode to search in the larger ones`;
+    const message = `list ${listed} tools in total; allowed: ${mostListed}; list fewer tools, or set tool_mode to search in larger views`;
     problems.add(() => ({ path: 'views', message }));
   }
 }
 
-/** The number of fixed values to check. */
+/** Returns the number of fixed values to check. */
 function countOfFixed(
   views: Record<string, View>,
   isChecked: (tool: Tool) => boolean,
@@ -68,14 +68,14 @@ function countOfFixed(
   return count;
 }
 
-/** Tools and tags that the server does not have, and tools that are named twice. */
+/** Reports tools and tags that the server does not have, and tools that are listed twice. */
 function checkNames(view: View, { byName, byTag }: ToolsByName, problems: ProblemList): void {
   const seen = new Set<string>();
   for (const [index, entry] of (view.tools ?? []).entries()) {
     const { name } = viewToolOf(entry);
     const path = typeof entry === 'string' ? `tools[${index}]` : `tools[${index}].name`;
     if (!byName.has(name)) problems.add(() => ({ path, message: unknownTool(name, byName, problems.guesses) }));
-    else if (seen.has(name)) problems.add(() => ({ path, message: `"${name}" is named twice; leave one out` }));
+    else if (seen.has(name)) problems.add(() => ({ path, message: `"${name}" is listed twice; remove one` }));
     seen.add(name);
   }
   for (const [index, tag] of (view.tags ?? []).entries()) {
@@ -107,11 +107,11 @@ function checkArguments(view: View, { tools, check, isChecked }: ArgumentContext
 
 type Selection = { tools: ToolsByName; isKnown: boolean };
 
-/** Problems of the list as a whole. Returns how many tools it lists. */
+/** Adds the problems of the list as a whole. Returns the number of tools that it lists. */
 function checkSelection(view: View, { tools, isKnown }: Selection, problems: ProblemList): number {
   const add = (message: string) => problems.add((): Problem => ({ path: '', message }));
   if (hasEveryTool(view) && !view.read_only) {
-    add('names no tools; give tools, tags, or "read_only": true for every tool that only reads');
+    add('selects no tools; set tools, tags, or "read_only": true for every tool that only reads');
     return 0;
   }
   const selected = toolsOfView(view, tools);
@@ -120,35 +120,37 @@ function checkSelection(view: View, { tools, isKnown }: Selection, problems: Pro
   const own: readonly string[] = Object.values(searchToolNames);
   for (const { tool } of selected) {
     if (own.includes(tool.name))
-      add(`has the tool "${tool.name}", the name of a tool that a view in search mode itself offers; leave it out`);
+      add(`has the tool "${tool.name}", which is the name of a built-in tool of views in search mode; leave it out`);
   }
   return selected.filter(({ tool }) => tool.pinned).length;
 }
 
 function emptyView({ read_only }: View): string {
-  if (!read_only) return 'has no tools; name some with tools or tags';
-  return 'has no tools: read_only keeps only those that read, and none of these does; name others, or leave read_only out';
+  if (!read_only) return 'has no tools; select some with tools or tags';
+  return 'has no tools, because read_only keeps only tools that read and none of these does; select others, or leave read_only out';
 }
 
-/** Adds the problems of the fixed arguments of one tool in one view; paths are the names of the arguments. */
+/** Adds the problems of the fixed arguments of one tool in one view. Paths are argument names. */
 type FixedArgumentCheck = (tool: Tool, fixed: Readonly<Record<string, unknown>>, problems: ProblemList) => void;
 
 /**
- * Steps of the checks of all fixed values of a configuration together: some milliseconds for one that is checked on the
- * event loop, and up to a quarter of a second for the largest, which is checked on a thread.
+ * Step budget for checking all fixed values of a configuration: a few milliseconds if the check runs on the event loop,
+ * and up to a quarter of a second for the largest, which are checked on a thread.
  */
 const leastSteps = 100_000;
 const stepsOfValue = 300;
 
-/** What is needed of a tool for its fixed arguments in any view. */
+/** Data of a tool that the check of its fixed arguments needs in any view. */
 type Prepared = {
   declared: ReadonlyMap<string, Argument>;
-  /** Why no argument can be taken out of the schema, or undefined. */
+  /** Reason why no argument can be removed from the schema, or undefined. */
   whyWhole: string | undefined;
   schema: CompiledSchema;
 };
 
-/** Values of all views of a configuration are checked by one budget of steps, and the schema of a tool is compiled once. */
+/**
+ * Creates a check that shares one step budget among all views of a configuration and compiles each tool's schema once.
+ */
 function createFixedArgumentCheck(context: ViewContext, values: number): FixedArgumentCheck {
   const steps = new Steps(leastSteps + stepsOfValue * values);
   const prepared = new Map<Tool, Prepared>();
@@ -183,7 +185,7 @@ function prepare(tool: Tool): Prepared {
   };
 }
 
-/** Keywords of a schema that say nothing about single arguments, or that an argument can simply be taken out of. */
+/** Schema keywords that do not affect single arguments, or from which an argument can simply be removed. */
 const separable = new Set([
   ...['$schema', '$defs', '$comment', 'type', 'properties', 'required', 'additionalProperties'],
   ...['title', 'description', 'examples', 'default', 'deprecated', 'readOnly', 'writeOnly'],
@@ -196,7 +198,7 @@ function whyWhole(schema: JsonSchema): string | undefined {
   const why =
     keyword !== undefined ? `has ${keyword} at its root` : ref !== undefined ? `refers to ${String(ref)}` : undefined;
   if (why === undefined) return undefined;
-  return `cannot be fixed, because the input_schema of the tool ${why}, which may be about this argument; give the tool a plain list of properties`;
+  return `cannot be fixed, because the tool's input_schema ${why}, which may affect this argument; use a plain list of properties`;
 }
 
 function unknownArgument(name: string, { declared }: Prepared, guesses: Guesses): string {
@@ -207,14 +209,14 @@ function unknownArgument(name: string, { declared }: Prepared, guesses: Guesses)
 function faultOfName(name: string, tool: Tool, { declared, whyWhole: why }: Prepared, context: ViewContext) {
   const argument = declared.get(name);
   if (!argument) return undefined;
-  if (argument.wire.value !== undefined) return 'is a constant of the tool already, which a view does not change';
+  if (argument.wire.value !== undefined) return 'is already a constant of the tool, which a view cannot change';
   if (why !== undefined) return why;
   return isCredential(argument, tool, declared, context)
-    ? 'goes where authentication sends the credential, so it is never sent; leave it out'
+    ? 'has the same location as the credential in authentication, so it is never sent; leave it out'
     : undefined;
 }
 
-/** Whether a request leaves the argument out, because its name is that of the credential. */
+/** Returns true if a request omits the argument because its name is that of the credential. */
 function isCredential(
   { name, wire }: Argument,
   tool: Tool,
@@ -233,14 +235,14 @@ function isCredential(
   return to === 'query' || (to === 'body' && isForm);
 }
 
-/** A fixed value is sent as it is, with the variables of the server filled in. */
+/** Checks a fixed value, which is sent unchanged except for the server's variables. */
 function faultOfText(value: unknown, { variables = {} }: ViewContext): string | undefined {
   const unknown = placeholderNames(value).find((name) => !Object.hasOwn(variables, name));
   if (unknown === undefined) return crowdedProblem(value) ?? fillingProblem(value, variables);
-  return `holds {{${unknown}}}, which is no variable of the server; a secret belongs into the tool itself, as the value of a constant`;
+  return `contains {{${unknown}}}, which is not a variable of the server; put a secret into the tool itself, as a constant`;
 }
 
-/** Each as `path: message`. */
+/** Returns each problem as `path: message`. */
 function faultsOf(schema: CompiledSchema, values: object, steps: Steps, guesses: Guesses): string[] {
   try {
     if (schema.fits(values, steps)) return [];
@@ -248,6 +250,6 @@ function faultsOf(schema: CompiledSchema, values: object, steps: Steps, guesses:
   } catch (error) {
     if (!(error instanceof TooMuchWork)) throw error;
     const first = Object.keys(values)[0] ?? '';
-    return [`${first}: takes more steps to check than a configuration has; fix shorter values, or fewer`];
+    return [`${first}: takes more steps to check than a configuration may use; fix shorter or fewer values`];
   }
 }

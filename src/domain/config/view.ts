@@ -10,47 +10,51 @@ import {
   toolModes,
 } from './tool.ts';
 
-/** Most views of a server, and most tools and tags that one view names. */
+/** Maximum views of a server, and maximum tools and tags that one view names. */
 export const mostViews = 20;
 const mostNamed = 1000;
 const mostName = 64;
 const mostTagsNamed = 50;
 
 const viewToolSchema = z.strictObject({
-  name: z.string().max(mostName).describe('Name of a tool of the server.'),
-  title: singleLineText(100).optional().describe('Name shown to people, instead of that of the tool.'),
+  name: z.string().max(mostName).describe('Name of a server tool.'),
+  title: singleLineText(100).optional().describe('Name shown to people, instead of the tool title.'),
   description: z
     .string()
     .trim()
     .min(1)
     .max(4000)
     .optional()
-    .describe('What the tool does, for the model, instead of the text of the tool.'),
+    .describe('What the tool does, for the model, instead of the tool description.'),
   arguments: z
     .record(z.string(), z.unknown())
     .optional()
-    .describe('Fixed values of arguments: they are sent in every call, and are neither shown to agents nor accepted.'),
+    .describe('Fixed argument values. They are sent with every call, hidden from agents, and not accepted from them.'),
 });
 
-/** A view: a part of the tools of a server, with texts of its own, at an address of its own. */
+/** A view: a subset of a server's tools with its own texts, at its own URL. */
 export const viewSchema = z.strictObject({
-  title: singleLineText(100).optional().describe('Display name, instead of that of the server.'),
-  description: z.string().max(2000).optional().describe('What agents read first, instead of the text of the server.'),
+  title: singleLineText(100).optional().describe('Display name, instead of the server name.'),
+  description: z
+    .string()
+    .max(2000)
+    .optional()
+    .describe('Text that agents read first, instead of the server description.'),
   tools: z
     .array(z.union([z.string(), viewToolSchema]))
     .max(mostNamed)
     .optional()
-    .describe('Its tools: names, or objects with a name and what differs in this view.'),
+    .describe('Tools of the view: names, or objects with a name and the changes in this view.'),
   tags: z
     .array(z.string().min(1).max(mostTagText))
     .max(mostTagsNamed)
     .optional()
-    .describe('Every tool with one of these tags is in the view too.'),
+    .describe('Includes every tool with one of these tags.'),
   read_only: z
     .boolean()
     .optional()
-    .describe('true keeps only tools that read: by their readOnlyHint, or else by their method.'),
-  tool_mode: z.enum(toolModes).optional().describe('list (the default) or search, whatever the mode of the server.'),
+    .describe('true keeps only tools that read, according to their readOnlyHint or, without one, their method.'),
+  tool_mode: z.enum(toolModes).optional().describe('list (default) or search, regardless of the mode of the server.'),
 });
 
 export type View = z.infer<typeof viewSchema>;
@@ -59,10 +63,10 @@ export type ViewTool = z.infer<typeof viewToolSchema>;
 export const viewFields = Object.keys(viewSchema.shape);
 export const viewToolFields = Object.keys(viewToolSchema.shape);
 
-/** A tool that a view has, and what differs there. */
+/** A tool of a view, and its changes in the view. */
 type SelectedTool = { tool: Tool; change: ViewTool | undefined };
 
-/** The tools of a server by their names and by their tags; made once for all of its views. */
+/** Tools of a server by name and by tag, indexed once for all its views. */
 export type ToolsByName = { all: readonly Tool[]; byName: ReadonlyMap<string, Tool>; byTag: Map<string, Tool[]> };
 
 export function indexTools(all: readonly Tool[]): ToolsByName {
@@ -77,19 +81,19 @@ export function indexTools(all: readonly Tool[]): ToolsByName {
   return { all, byName: new Map(all.map((tool) => [tool.name, tool])), byTag };
 }
 
-/** What a view says of a tool that it names. */
+/** Returns the changes of a view to a tool that it names. */
 export function viewToolOf(entry: string | ViewTool): ViewTool {
   return typeof entry === 'string' ? { name: entry } : entry;
 }
 
-/** Whether the rule `read_only` keeps a tool. */
+/** Returns true if `read_only` keeps the tool. */
 export function isReadOnly(tool: Tool): boolean {
   return annotationsOf(tool).readOnlyHint === true;
 }
 
 /**
- * The tools of a view, disabled ones too: those that it names in its own order, then those of its tags, or with
- * `read_only` and neither all of them, in the order of the server.
+ * Returns the tools of a view, including disabled ones. First come the tools that the view names, in its own order,
+ * then the tools of its tags, in server order. A view with only `read_only` has all tools that read.
  */
 export function toolsOfView(view: View, { all, byName, byTag }: ToolsByName): SelectedTool[] {
   const selected = new Map<string, SelectedTool>();
@@ -109,12 +113,15 @@ export function toolsOfView(view: View, { all, byName, byTag }: ToolsByName): Se
   return [...selected.values()];
 }
 
-/** Whether a view names no tools: with `read_only` it then has all that read, and otherwise it is a mistake. */
+/**
+ * Returns true if a view names no tools. With `read_only` it then has all tools that read; otherwise it is a config
+ * error.
+ */
 export function hasEveryTool({ tools, tags }: View): boolean {
   return tools === undefined && tags === undefined;
 }
 
-/** A tool as a view has it. One without changes is the same object. */
+/** Returns a tool as the view defines it. A tool without changes is the same object. */
 function toolInView({ tool, change }: SelectedTool): Tool {
   if (!change) return tool;
   const { title, description, arguments: fixed } = change;
@@ -133,7 +140,7 @@ type Viewed = {
   tools: readonly Tool[];
 };
 
-/** The configuration that a server would have if it had only what the view has. Only enabled tools are in it. */
+/** Returns the configuration that a server would have if it consisted only of the view. Includes only enabled tools. */
 export function viewConfig<Config extends Viewed>(config: Config, view: View) {
   const selected = toolsOfView(view, indexTools(enabledTools(config)));
   return {

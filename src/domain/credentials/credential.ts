@@ -1,78 +1,86 @@
 import { Unauthenticated } from '../../errors.ts';
 import type { RequestHeaders } from '../visit.ts';
 
-/** Permissions of a credential. `manage` includes both halves of managing. */
+/** Permissions of a credential. `manage` includes `manage:read` and `manage:write`. */
 export const keyScopes = ['manage', 'manage:read', 'manage:write', 'call'] as const;
 export type KeyScope = (typeof keyScopes)[number];
 
 export const roles = ['owner', 'editor', 'viewer'] as const;
 export type Role = (typeof roles)[number];
 
-/** Scopes that an operation requires. */
+/** Scopes that an operation may require. */
 export type Scope = 'manage:read' | 'manage:write' | 'call';
 
 export function covers(granted: readonly KeyScope[], needed: Scope): boolean {
   return granted.includes(needed) || (needed !== 'call' && granted.includes('manage'));
 }
 
-/** Scopes of a signed-in member. */
+/** Returns the scopes of a signed-in member. */
 export function scopesOf(role: Role): KeyScope[] {
   return role === 'viewer' ? ['manage:read'] : ['manage', 'call'];
 }
 
 /**
- * RFC 6750, 2.1, but with all visible characters, because many issuers use others in their tokens. A space separates two
- * credentials in one field, and the scheme from the credential.
+ * Matches a bearer credential (RFC 6750, 2.1), extended to all visible characters, because many issuers use others in
+ * their tokens. A space separates two credentials in one field, and the scheme from the credential.
  */
 const bearerPattern = /^Bearer +([\x21-\x7e]+)$/i;
 
 const outerSpace = /^[ \t]|[ \t]$/;
 
-/** One header's value without outer white space (RFC 9110, 5.5); undefined for several lines of one name. */
+/**
+ * Returns the value of a header without outer white space (RFC 9110, 5.5). Undefined if several lines have the same
+ * name.
+ */
 export function headerValue(headers: RequestHeaders, name: string): string | undefined {
   const value = headers[name];
   if (typeof value !== 'string') return undefined;
   return outerSpace.test(value) ? value.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, '') : value;
 }
 
-/** Whether a text can be one credential in a header: visible ASCII without spaces. */
+/** Returns true if a text can be a single credential in a header: visible ASCII without spaces. */
 function isCredential(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }
 
-/** Words that programs write where a variable has no value. */
+/** Matches words that programs write if a variable has no value. */
 const noValue = /^(?:undefined|null|None|nil|NaN|\[object Object\])$/;
-/** Variables of shells, editors, agents and templates: ${NAME}, $NAME, $env:NAME, %NAME%, {{NAME}}, {env:NAME}. */
+/**
+ * Matches variables of shells, editors, agents, and templates: ${NAME}, $NAME, $env:NAME, %NAME%, {{NAME}}, {env:NAME}.
+ */
 const variable =
   /^(?:\$\{[^{}]{2,}\}|\{\{[^{}]{2,}\}\}|\{env:[^{}]+\}|\$(?:env:)?[A-Z][A-Z0-9_]{2,}|%[A-Z][A-Z0-9_]{2,}%)$/;
-/** Examples of documentation: <your-key>, YOUR_API_KEY, your-token-here, API_KEY. */
+/** Matches examples from documentation: <your-key>, YOUR_API_KEY, your-token-here, API_KEY. */
 const example =
   /^(?:<[A-Za-z][\w .-]{2,}>|your[-_. ]?[a-z_. -]*(?:key|token|secret|here)|[A-Z_]*(?:KEY|TOKEN|SECRET))$/;
 
-/** A longer credential is no placeholder. */
+/** Maximum length of a placeholder; a longer text is a credential. */
 const longestPlaceholder = 100;
 
-/** The reason why a credential is a placeholder that a client did not replace, with what to do; undefined for any other. */
+/**
+ * Returns the problem with a credential that is a placeholder which a client did not replace, and what to do; undefined
+ * for any other credential.
+ */
 function placeholderProblem(credential: string): string | undefined {
   if (credential.length > longestPlaceholder) return undefined;
   if (variable.test(credential))
-    return 'the credential is a variable that the client did not fill in; set the variable where the client runs, or write the credential itself into its configuration';
+    return 'the credential is a variable that the client did not expand; set the variable where the client runs, or write the credential itself into its configuration';
   if (example.test(credential) || example.test(credential.toLowerCase()))
-    return 'the credential is the placeholder of an example; replace it with your own credential';
+    return 'the credential is an example placeholder; replace it with your own credential';
   if (noValue.test(credential))
-    return `the client sent the word "${credential}" in place of a credential; its setting has no value, so set it and restart the client`;
+    return `the client sent the word "${credential}" instead of a credential, because its setting has no value; set it and restart the client`;
   return undefined;
 }
 
-/** @throws Unauthenticated where the client did not replace a placeholder */
+/** Checks that a credential is not a placeholder. @throws Unauthenticated */
 function checkFilled(credential: string): void {
   const problem = placeholderProblem(credential);
   if (problem !== undefined) throw new Unauthenticated('invalid', problem);
 }
 
 /**
- * The bearer token of a request, or undefined without one.
- * @throws Unauthenticated when the header has another form, or a placeholder
+ * Returns the bearer token of a request, or undefined if there is none.
+ * @throws Unauthenticated if the header has another form or contains a placeholder
  */
 export function bearerToken(headers: RequestHeaders): string | undefined {
   const authorization = headerValue(headers, 'authorization');
@@ -82,7 +90,7 @@ export function bearerToken(headers: RequestHeaders): string | undefined {
   if (token === undefined && /^Bearer$/i.test(authorization))
     throw new Unauthenticated(
       'invalid',
-      'the Authorization header has no token after "Bearer"; the setting of the client may be empty',
+      'the Authorization header has no token after "Bearer"; check whether the client setting is empty',
     );
   if (token === undefined)
     throw new Unauthenticated(
@@ -92,12 +100,13 @@ export function bearerToken(headers: RequestHeaders): string | undefined {
   return token;
 }
 
-/** The header in which some clients send an API key, in lower case. */
+/** Header in which some clients send an API key, in lower case. */
 export const keyHeader = 'x-api-key';
 
 /**
- * The one credential of a request: the bearer, or what one of these headers holds, whose names are in lower case.
- * @throws Unauthenticated when a header is malformed or has a placeholder, or two different credentials were sent
+ * Returns the single credential of a request: the bearer token, or the value of one of these headers, named in lower
+ * case.
+ * @throws Unauthenticated if a header is malformed or contains a placeholder, or if two different credentials were sent
  */
 export function presentedCredential(headers: RequestHeaders, names: readonly string[]): string | undefined {
   let found = bearerToken(headers);
@@ -111,7 +120,7 @@ export function presentedCredential(headers: RequestHeaders, names: readonly str
     if (!isCredential(bare))
       throw new Unauthenticated(
         'invalid',
-        `the header ${name} must hold one credential of visible ASCII characters without spaces`,
+        `the header ${name} must contain one credential of visible ASCII characters without spaces`,
       );
     found = bare;
   }

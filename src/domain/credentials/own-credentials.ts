@@ -3,24 +3,25 @@ import type { MaybePromise } from '../work/next-turn.ts';
 import { nextTurn } from '../work/next-turn.ts';
 
 /**
- * Finds our credentials as they stand, in what is about to be written to another host. A key is found without its prefix
- * too, because its checksum tells it from everything else. A token has none, so only its whole form counts.
+ * Finds Toolhost credentials in plain form in data that is about to be sent to another host. A key is found even
+ * without its prefix, because its checksum distinguishes it from other text. A token has no checksum, so only its
+ * complete form counts.
  */
 
 const idLength = 12;
-/** Letters and digits behind the last `_` of a key, and of a token (`tha_…`, `thr_…`). */
+/** Number of letters and digits after the last `_` of a key, and of a token (`tha_…`, `thr_…`). */
 const keyLength = 49;
 const tokenLength = 43;
 const keyBody = /^[0-9A-Za-z]{61}$/;
 const underscore = 0x5f;
-/** Longest credential, and the characters around it that decide what it is. */
+/** Maximum length of a credential including the characters around it that identify it. */
 const longest = 80;
-/** Characters that are searched at once: a millisecond for the worst text. */
+/** Number of characters that are searched in one chunk: one millisecond for the worst text. */
 const pieceLength = 256 * 1024;
 
 /**
- * Whether a text holds one of our keys or tokens in its plain form. It is asked about every request that is sent, so it
- * looks at a few characters of each 43 only: a credential ends in at least so many letters and digits.
+ * Returns true if a text contains a Toolhost key or token in plain form. This runs for every outgoing request, so it
+ * examines only a few characters of each 43: a credential ends in at least that many letters and digits.
  */
 export function holdsPlainCredential(text: string): boolean {
   const last = text.length - tokenLength;
@@ -36,10 +37,10 @@ export function holdsPlainCredential(text: string): boolean {
   return false;
 }
 
-/** Whether the letters and digits that begin here, behind a `_`, are the end of a credential. */
+/** Returns true if the letters and digits that begin here, after a `_`, are the end of a credential. */
 function endsHere(text: string, start: number): boolean {
   if (!isKeyCharacter(text.charCodeAt(start + tokenLength))) {
-    // What stands before it may be the end of an escape, as in %20 and \n.
+    // The preceding text may be the end of an escape, such as %20 or an escaped newline.
     return /th[ar]_$/.test(text.slice(Math.max(0, start - 4), start));
   }
   if (start <= idLength) return false;
@@ -47,12 +48,12 @@ function endsHere(text: string, start: number): boolean {
   return keyBody.test(body) && isKeyBodyAt(Buffer.from(body, 'latin1'), 0);
 }
 
-/** The parts of a finished request that may hold a credential. */
+/** The parts of a finished request that may contain a credential. */
 type SearchedRequest = { path: string; headers: readonly string[]; body: string | Buffer | undefined };
 
 /**
- * Whether a finished request holds one of our credentials in its plain form; what other forms there are is refused where
- * credentials, secrets and configurations come in. A long body is searched in several turns of the event loop.
+ * Returns true if a finished request contains a Toolhost credential in plain form. Other forms are refused when
+ * credentials, secrets, and configurations are submitted. A long body is searched in chunks.
  */
 export function requestHoldsCredential({ path, headers, body }: SearchedRequest): MaybePromise<boolean> {
   if (holdsPlainCredential(path) || headers.some(holdsPlainCredential)) return true;
@@ -61,7 +62,7 @@ export function requestHoldsCredential({ path, headers, body }: SearchedRequest)
   return holdsPlainCredential(typeof body === 'string' ? body : body.toString('latin1'));
 }
 
-/** The pieces overlap, so that each credential is whole in one of them. */
+/** Searches a long body. Its chunks overlap, so each credential is complete in one of them. */
 async function longHoldsCredential(content: string | Buffer): Promise<boolean> {
   for (let at = 0; at < content.length; at += pieceLength) {
     const [from, until] = [Math.max(0, at - longest), at + pieceLength];
@@ -73,35 +74,37 @@ async function longHoldsCredential(content: string | Buffer): Promise<boolean> {
 }
 
 /**
- * Finds one of our credentials in a text that comes in to be sent to an upstream later: as it stands, percent-encoded,
- * or in Base64. One layer is decoded, so the work is a small multiple of the length of the text, whatever it holds.
+ * Finds Toolhost credentials in text that was submitted to be sent to an upstream later: in plain form,
+ * percent-encoded, or in Base64. One layer is decoded, so the work is a small multiple of the text's length for any
+ * text.
  */
 
 /**
- * Keys, access and refresh tokens, wrapped refresh tokens and clients; also as a keyboard writes them with a capital, or in
- * capitals. Of the random tokens of other issuers one in a million begins so; with any letter in any case it would be one in
- * 80,000.
+ * Matches prefixes of keys, access and refresh tokens, wrapped refresh tokens, and clients, including forms that a
+ * keyboard capitalizes or writes in capitals. One in a million random tokens of other issuers begins like this; if any
+ * mix of cases matched, it would be one in 80,000.
  */
 const ourBeginning = /^(?:[Tt]h[akrpc]|TH[AKRPC])_/;
 
-/** Whether a credential begins like one of ours, valid or not. */
+/** Returns true if a credential begins like a Toolhost credential, valid or not. */
 export function looksLikeOurs(credential: string): boolean {
   return ourBeginning.test(credential);
 }
 
-/** Whether a credential is one of ours or holds one. */
+/** Returns true if a credential is a Toolhost credential or contains one. */
 export function holdsOurCredential(credential: string): boolean {
   return looksLikeOurs(credential) || holdsWholeCredential(credential);
 }
 
 /**
- * Characters of an access token (`tha_…`, 47), the shortest of our credentials, in Base64. Base64 of our characters has
- * letters and digits only, and what may stand between them ends a group of four, so each run of these can be decoded.
+ * Matches Base64 runs long enough for an access token (`tha_…`, 47 characters), the shortest Toolhost credential.
+ * Base64 of its characters consists of letters and digits only, and other characters can only follow a complete group
+ * of four, so each run can be decoded by itself.
  */
 const base64Runs = /[0-9A-Za-z]{62,}/g;
 const percentCodes = /%([0-9a-f]{2})/gi;
 
-/** Whether a text holds a whole credential; one that only begins like ours is a text as any other. */
+/** Returns true if a text contains a complete credential. Text that only begins like one is ordinary text. */
 export function holdsWholeCredential(text: string): boolean {
   if (holdsPlainCredential(text)) return true;
   const plain = text.replaceAll(percentCodes, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));

@@ -2,18 +2,22 @@ import { isUtf8 } from 'node:buffer';
 
 const mark = '[redacted]';
 /**
- * Limit of the work on all texts of one turn, about 15 ms: their characters times the forms, as much as `reading` forms
- * for taking the escapes away, and `making` for each character of a credential. A text beyond it is left out.
+ * Limits of the work for all texts that share a budget, about 15 ms: each character is charged once per form, plus
+ * `reading` forms for decoding escapes; each character of a credential is charged `making`. A text that exceeds the
+ * budget is replaced completely.
  */
 const most = { work: 8_000_000, reading: 120, making: 500 };
-/** A shorter credential would match ordinary text. */
+/** Minimum length of a credential; a shorter one would match ordinary text. */
 const shortest = 4;
-/** A part of a Base64 text is looked for only if it has this many characters. */
+/** Minimum length of a Base64 form that is searched for. */
 const shortestPart = 8;
-/** A form is found by its first characters, and removed as far as it goes on: that many bound the search. */
+/**
+ * Number of characters by which a form is found. The match is then extended as far as it continues, so this bounds the
+ * search.
+ */
 const longestPiece = 64;
 const escapeDepth = 3;
-/** What a character takes at most: six as `\u0041`, and six times as many where that is escaped again. */
+/** Maximum expansion of a character: 6 as `\u0041`, and 36 if that is escaped again. */
 const mostPerCharacter = (length: number) => (length <= 100 ? 36 : length <= 4000 ? 6 : 3);
 
 /** Removes the credentials of a call from a text. */
@@ -22,20 +26,22 @@ export function redact(text: string, sensitive: readonly string[]): string {
 }
 
 /**
- * Removes credentials from texts that come back from an upstream. A credential is found in any case: as it stands, in
- * percent, JSON and HTML escapes (also within each other, three deep), in hex, and in Base64 of either alphabet, whatever
- * is around it there. SECURITY.md says what is not found. The work is a fixed multiple of the text for each credential.
+ * Removes credentials from texts that an upstream returns. A credential is found in any case: in plain form, in
+ * percent, JSON, and HTML escapes (also nested, three deep), in hex, and in Base64 of either alphabet with any text
+ * around it. SECURITY.md describes the forms that are not found. The work is a fixed multiple of the text's length for
+ * each credential.
  *
- * One is made for the texts that are read in one turn of the event loop: together they have the limit of one text. On a
- * thread, which has a limit of time, each text has it for itself. Most answers make one and use none of it.
+ * One redactor serves the texts that are read in one chunk of work on the event loop, which share the limit of one
+ * text. On a thread, which has its own time limit, each text has the full limit. Most responses create a redactor and
+ * use none of it.
  */
 export class Redactor {
   readonly #credentials: readonly string[];
   readonly #isShared: boolean;
-  /** The forms of each credential that was looked for. */
+  /** Forms of each credential that was searched for. */
   #forms: Map<string, readonly string[]> | undefined;
   #workLeft: number;
-  /** Whether a text was left out because the search in it, or in those before it, would take too long. */
+  /** True if a text was replaced because searching it, after earlier texts, would take too long. */
   isSpent: boolean;
 
   constructor(credentials: readonly string[], place: 'in one turn' | 'on a thread' = 'in one turn') {
@@ -45,13 +51,13 @@ export class Redactor {
     this.isSpent = false;
   }
 
-  /** Length of the longest form of a credential, 1 at least. */
+  /** Maximum length of a form of any credential, at least 1. */
   get longest(): number {
     const lengths = this.#credentials.filter(isLong).map((value) => Buffer.byteLength(value));
     return Math.max(1, ...lengths.map((length) => length * mostPerCharacter(length)));
   }
 
-  /** The text with `[redacted]` in place of each credential. */
+  /** Returns the text with `[redacted]` in place of each credential. */
   text(text: string): string {
     const possible = new Set(
       this.#credentials.filter((value) => isLong(value) && value.length <= text.length * mostPerCharacter(1)),
@@ -82,10 +88,10 @@ function isLong(value: string): boolean {
   return value.length >= shortest;
 }
 
-/** A text without the escapes of some depth, and where each of its characters stood in the bytes of the text. */
+/** A text after some decoding steps, with the position of each of its characters in the original bytes. */
 type Layer = { text: string; starts?: Uint32Array; ends?: Uint32Array };
 
-/** The text as it is and after each decoding, folded. A character is a byte of UTF-8. */
+/** Returns the text as it is and after each decoding step, folded. Each character represents one byte of UTF-8. */
 function layersOf(text: string): Layer[] {
   const layers: Layer[] = [{ text: folded(text) }];
   let layer: Layer = { text };
@@ -103,7 +109,7 @@ const escapes =
 const controls: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
-/** Undefined where nothing is escaped. */
+/** Decodes one level of escapes. Undefined if nothing is escaped. */
 function decoded({ text, starts, ends }: Layer): Layer | undefined {
   const parts: string[] = [];
   const next = { starts: new Uint32Array(text.length), ends: new Uint32Array(text.length) };
@@ -129,7 +135,7 @@ function decoded({ text, starts, ends }: Layer): Layer | undefined {
   return { text: parts.join(''), starts: next.starts.subarray(0, length), ends: next.ends.subarray(0, length) };
 }
 
-/** What an escape stands for, as bytes of UTF-8. */
+/** Returns the meaning of an escape, as bytes of UTF-8. */
 function meant([all, percent, units, control, hex, decimal, name]: RegExpMatchArray): string {
   if (percent !== undefined) return String.fromCharCode(Number.parseInt(percent, 16));
   if (control !== undefined) return controls[control.toLowerCase()] ?? control;
@@ -139,19 +145,19 @@ function meant([all, percent, units, control, hex, decimal, name]: RegExpMatchAr
   return code > 0x10ffff ? all : utf8(String.fromCodePoint(code));
 }
 
-/** Each byte of a text in UTF-8 as one character. */
+/** Converts each byte of a text in UTF-8 to one character. */
 function utf8(text: string): string {
   return Buffer.from(text).toString('latin1');
 }
 
 const alphabet: Readonly<Record<string, string>> = { '-': '+', _: '/' };
 
-/** In one case, and in one alphabet of Base64. */
+/** Folds text to lower case and to one Base64 alphabet. */
 function folded(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()).replace(/[-_]/g, (mark) => alphabet[mark] ?? mark);
 }
 
-/** How programs write a text within another one. */
+/** Ways in which programs embed a text in another. */
 const writings: readonly ((text: string) => string)[] = [
   (text) => text,
   (text) => encodeURIComponent(text.toWellFormed()),
@@ -164,9 +170,9 @@ function written(text: string): string[] {
 }
 
 /**
- * The forms of a credential to look for, folded. One that has what looks like an escape loses it where the text around it
- * is decoded, so each form is decoded as the text is; and its end may be read together with what follows it, so it is
- * looked for as it is written, too.
+ * Returns the folded forms of a credential to search for. A credential that contains something like an escape loses it
+ * when the text around it is decoded, so each form is decoded like the text. The end of a credential may also combine
+ * with the text after it, so its undecoded form is searched for, too.
  */
 function formsOf(value: string): string[] {
   const texts = [value, ...pairIn(value)];
@@ -178,7 +184,10 @@ function formsOf(value: string): string[] {
   return [...new Set([...layers, ...parts.filter(({ length }) => length >= shortestPart).map(folded)])].filter(isLong);
 }
 
-/** The token of type Basic is the Base64 of `user:password`, of which an upstream would echo the pair or the password. */
+/**
+ * Returns the decoded `user:password` and the password, if a credential is the Base64 token of type Basic: an upstream
+ * would echo these.
+ */
 function pairIn(value: string): string[] {
   const bytes = Buffer.from(value, 'base64');
   const pair = bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1');
@@ -186,7 +195,10 @@ function pairIn(value: string): string[] {
   return colon > 0 && colon < pair.length - 1 && !/\p{C}/u.test(pair) ? [pair, pair.slice(colon + 1)] : [];
 }
 
-/** What Base64 makes of a value behind `shift` bytes more than a multiple of three, whatever is around it. */
+/**
+ * Returns the Base64 characters that a value always produces at an offset of `shift` bytes from a multiple of three,
+ * regardless of its surroundings.
+ */
 function partOf(value: Buffer, shift: number): string {
   const whole = Buffer.concat([Buffer.alloc(shift), value]);
   return whole.toString('base64').slice(Math.ceil((shift * 4) / 3), Math.floor((whole.length * 4) / 3));
@@ -207,7 +219,7 @@ function findAll({ text, starts, ends }: Layer, form: string): Range[] {
   return found;
 }
 
-/** The text with one mark in place of ranges that overlap. */
+/** Replaces each group of overlapping ranges with one mark. */
 function without(bytes: Buffer, ranges: Range[]): string {
   ranges.sort((a, b) => a[0] - b[0]);
   let clean = '';
@@ -222,8 +234,8 @@ function without(bytes: Buffer, ranges: Range[]): string {
 }
 
 /**
- * The first `limit` bytes of a long text without credentials, and without the beginning of one at the cut. Reads only a
- * few times `limit`, however long the text is.
+ * Returns the first `limit` bytes of a long text without credentials, and without a partial credential at the end.
+ * Reads only a few times `limit` bytes, however long the text is.
  */
 export function redactedStart(text: Buffer, limit: number, redact: Redactor): string {
   const { longest } = redact;
@@ -233,7 +245,7 @@ export function redactedStart(text: Buffer, limit: number, redact: Redactor): st
   return cut(clean, Math.max(0, Math.min(limit, Buffer.byteLength(clean) - longest)));
 }
 
-/** The first `limit` bytes of a text, whole characters only. */
+/** Returns at most the first `limit` bytes of a text, as whole characters. */
 export function cut(text: string, limit: number): string {
   if (text.length * 3 <= limit) return text;
   // A character takes at least one byte.

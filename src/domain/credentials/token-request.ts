@@ -1,27 +1,27 @@
 import type { MaybePromise } from '../work/next-turn.ts';
 
-/** A request for an access token with client credentials (RFC 6749, 4.4), all placeholders filled. */
+/** A request for an access token with client credentials (RFC 6749, 4.4), with all placeholders replaced. */
 export type TokenRequest = {
   workspaceId: string;
   serverId: string;
   slug: string;
-  /** Which of the credentials of the server it is. */
+  /** Location of the credential within the server's configuration. */
   location: string;
   tokenUrl: string;
   clientId: string;
   clientSecret: string;
   clientAuth: 'basic' | 'body';
-  /** Further parameters of the form. */
+  /** Additional form parameters. */
   params: Readonly<Record<string, string>>;
 };
 
 /**
- * Access tokens that the service gets for itself. The object of a request identifies it: its token is remembered as long
- * as the object is.
+ * Access tokens that Toolhost obtains for itself. A request is identified by its object: its token is cached as long as
+ * the object exists.
  */
 export type ClientTokens = {
   /** @throws ToolFailure no_token */
   find(request: TokenRequest): MaybePromise<string>;
-  /** A newer token than one that the upstream refused; undefined when there is none for now. */
+  /** Returns a newer token than one that the upstream refused; undefined if none is available now. */
   renew(request: TokenRequest, refused: string): Promise<string | undefined>;
 };

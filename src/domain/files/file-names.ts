@@ -1,6 +1,6 @@
 import { mediaTypePattern } from '../http/headers.ts';
 
-/** Usual extensions of media types, for files without a name. */
+/** Common extensions of media types, for files without a name. */
 const extensions: Readonly<Record<string, string>> = {
   'application/pdf': 'pdf',
   'application/zip': 'zip',
@@ -36,12 +36,15 @@ const extensions: Readonly<Record<string, string>> = {
 };
 
 const bytesType = 'application/octet-stream';
-/** Types that a browser might run or render as a page. They are texts, so no file should have one. */
+/**
+ * Types that a browser might run or render as a page. They are all text formats; no stored file should have one of
+ * them.
+ */
 const active = /html|svg|[/+]xml$|(?:java|ecma|vb|j)script|^(?:multipart|message|text)\//;
 
 /**
- * Name and media type of a file as it is stored and served. Without a name of its own, which is fit to be shown, it is
- * called after the tool. A type that is not well-formed, or that a browser could run, becomes that of plain bytes.
+ * Returns the name and media type of a file as stored and served. Without a displayable name of its own, a file is
+ * named after the tool. A type that is malformed, or that a browser could run, becomes the generic binary type.
  */
 export function fileHeadOf(name: string | undefined, declared: string, toolName: string): FileHead {
   const isPlain = declared.length <= 100 && mediaTypePattern.test(declared) && !active.test(declared);
@@ -51,8 +54,8 @@ export function fileHeadOf(name: string | undefined, declared: string, toolName:
 }
 
 /**
- * A Content-Disposition that makes a browser save the file (RFC 6266). The plain form of the name has only ASCII without
- * quotation marks, backslashes and percent signs; the extended form (RFC 8187) has all of it.
+ * Returns a Content-Disposition that makes a browser save the file (RFC 6266). The plain form of the name contains only
+ * ASCII without quotation marks, backslashes, and percent signs; the extended form (RFC 8187) contains the full name.
  */
 export function attachment(name: string): string {
   const plain = name.replaceAll(/[^\x20-\x7e]|["\\%]/gu, '_');
@@ -63,19 +66,22 @@ export function attachment(name: string): string {
   return `attachment; filename="${plain}"; filename*=UTF-8''${extended}`;
 }
 
-/** How long the address of a file works. */
+/** Time for which the URL of a file is valid, in ms. */
 export const fileKeptMs = 10 * 60_000;
 
-/** Most bytes of files that stay in one result; those beyond get an address. */
+/** Maximum bytes of files that are embedded in one result; further files get a URL. */
 export const mostInlineBytes = 256 * 1024;
 
-/** Bytes of a chunk of a stored file, except the last one. Sealing one takes less than a millisecond. */
+/** Bytes of a chunk of a stored file, except the last one. Sealing a chunk takes less than a millisecond. */
 export const fileChunkBytes = 192 * 1024;
 
-/** Name and media type of a file; both are fit to be shown and sent in a header. */
+/** Name and media type of a file; both are safe to display and to send in a header. */
 export type FileHead = { name: string; mediaType: string };
 
-/** A file that is sent to an upstream in place of Base64. A class, so that no JSON of a caller can pose as one. */
+/**
+ * A file that is sent to an upstream in place of Base64 text. It is a class, so that no JSON from a caller can pose as
+ * one.
+ */
 export class GivenFile {
   readonly head: FileHead;
   readonly bytes: Buffer;

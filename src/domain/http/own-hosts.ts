@@ -1,22 +1,25 @@
 import { isSlug } from '../slug.ts';
 
-/** The path of a base URL, below which everything of this service is; empty at the root of a host. */
+/** Returns the path of a base URL, which all paths of this service begin with; empty at the root of a host. */
 export function basePathOf(baseUrl: string): string {
   return baseUrl.slice(new URL(baseUrl).origin.length);
 }
 
-/** A host for each server besides its path, for clients that expect `/mcp` at the root of a host. */
+/** A separate host for each server, in addition to its path, for clients that expect `/mcp` at the root of a host. */
 export type ServerHosts = {
-  /** The slug whose host this is; `host` is a Host header with its port. */
+  /** Returns the slug of the server that a host belongs to. `host` is a Host header with its port. */
   slugOf(host: string | undefined): string | undefined;
-  /** Scheme, host and port. */
+  /** Returns scheme, host, and port. */
   originOf(slug: string): string;
 };
 
-/** Path of the MCP endpoint on the host of a server. */
+/** Path of the MCP endpoint on a server's own host. */
 export const ownHostPath = '/mcp';
 
-/** `suffix` begins with a dot. Scheme and port are those of the base URL, whose own host belongs to no server. */
+/**
+ * Creates the mapping between hosts and servers. `suffix` begins with a dot. Scheme and port are those of the base URL,
+ * whose own host belongs to no server.
+ */
 export function createServerHosts(suffix: string, baseUrl: string): ServerHosts {
   const { host: baseHost, protocol, port } = new URL(baseUrl);
   const ending = `${suffix.toLowerCase()}${port === '' ? '' : `:${port}`}`;
@@ -31,15 +34,18 @@ export function createServerHosts(suffix: string, baseUrl: string): ServerHosts 
   };
 }
 
-/** Hosts that this service answers to. */
+/** Hosts that this service serves. */
 export type OwnHosts = {
-  /** `host[:port]` values of the base URL, and in local mode of every name of this machine. */
+  /** `host[:port]` values of the base URL and, in local mode, of every name of this machine. */
   names: ReadonlySet<string>;
-  /** The path of the base URL. */
+  /** Path of the base URL. */
   path: string;
-  /** The base URL under the host of a request: in local mode that of any name, else the configured one. */
+  /** Returns the base URL under a request's host: in local mode that of any name, otherwise the configured one. */
   baseUrlAt(host: string | undefined): string;
-  /** Whether a web address leads to one of them, or to the host of a server. Other paths of the host are of other services. */
+  /**
+   * Returns true if a URL leads to one of these hosts, or to a server's own host. Other paths of the base URL's host
+   * belong to other services.
+   */
   include(url: URL): boolean;
 };
 
@@ -47,7 +53,7 @@ export type OwnAddresses = {
   baseUrl: string;
   mode: 'local' | 'production';
   serverHosts: string | undefined;
-  /** Further names of this machine in local mode: hosts, with a port where it is not that of the base URL. */
+  /** Additional names of this machine in local mode: hosts, with a port if it differs from the base URL's. */
   allowedHosts: readonly string[];
 };
 
@@ -56,7 +62,7 @@ const namesOfMachine = ['localhost', '127.0.0.1', '[::1]'];
 export function createOwnHosts({ baseUrl, mode, serverHosts, allowedHosts }: OwnAddresses): OwnHosts {
   const { host, port, protocol } = new URL(baseUrl);
   const path = basePathOf(baseUrl);
-  // Proxies may decode paths, join their slashes or ignore case.
+  // Proxies may decode paths, merge slashes, or ignore case.
   const mayBeBelow = new RegExp(`^${path.replaceAll('.', '\\.')}(?:/|$)|%|//`, 'i');
   const listed = allowedHosts.map((entry) => (/:\d+$/.test(entry) ? plainHost(entry) : withPort(entry, port)));
   const local = mode === 'local' ? [...namesOfMachine.map((name) => withPort(name, port)), ...listed] : [];
@@ -69,7 +75,7 @@ export function createOwnHosts({ baseUrl, mode, serverHosts, allowedHosts }: Own
       const name = asked?.toLowerCase() ?? host;
       return name !== host && names.has(name) ? `${protocol}//${name}${path}` : baseUrl;
     },
-    // The scheme does not count: browsers go to https where we have told them to (RFC 6797).
+    // The scheme is ignored: browsers switch to https where Strict-Transport-Security tells them to (RFC 6797).
     include(url) {
       // A trailing dot names the same host.
       const plain = withPort(url.hostname.replace(/\.+$/, ''), url.port);
@@ -78,7 +84,7 @@ export function createOwnHosts({ baseUrl, mode, serverHosts, allowedHosts }: Own
   };
 }
 
-/** A host as clients of plain HTTP send it: without the usual port. */
+/** Returns a host as clients of plain HTTP send it: without the default port. */
 function plainHost(entry: string): string {
   return new URL(`http://${entry}`).host;
 }

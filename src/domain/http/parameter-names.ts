@@ -1,8 +1,8 @@
 /**
- * The one comparison of parameter and header names. Receivers read names differently: PHP writes `.` and space as `_` and
- * cuts at `[` and NUL, Rails and Express read `[name]` and `name[]` as `name`, Rack drops the backslashes in names of
- * multipart, ASP.NET and Java ignore case, some decode twice. A name that any of them could read as one that the service
- * sets itself must not be sent beside it.
+ * Compares parameter and header names in one place. Receivers read names differently: PHP writes `.` and space as `_`
+ * and cuts at `[` and NUL; Rails and Express read `[name]` and `name[]` as `name`; Rack drops backslashes in multipart
+ * names; ASP.NET and Java ignore case; some receivers decode twice. If any of them could read a name as one that
+ * Toolhost sets itself, that name must not be sent next to it.
  */
 
 import { normalised } from '../normalised.ts';
@@ -10,10 +10,10 @@ import { percentDecoded } from './values.ts';
 
 const maxDecodings = 5;
 
-/** An ASCII character in two to six bytes of UTF-8, where one is enough; the first group is its highest bit. */
+/** Matches an ASCII character in an overlong UTF-8 encoding of two to six bytes; the first group is its highest bit. */
 const overlong = /%(?:c|(?:e0|f0%80|f8%80%80|fc%80%80%80)%8)([01])%([89ab][0-9a-f])/gi;
 
-/** Decodes percent-encoding as receivers do: UTF-8, also in more bytes than it needs, `%uXXXX` of ASP, and `+`. */
+/** Decodes percent-encoding as receivers do: UTF-8, including overlong encodings, `%uXXXX` of ASP, and `+`. */
 function decodedOnce(text: string): string {
   const rest = text
     .replaceAll('+', ' ')
@@ -24,7 +24,7 @@ function decodedOnce(text: string): string {
   return rest.includes('%') ? percentDecoded(rest).toString() : rest;
 }
 
-/** A text decoded until nothing changes, five times at most. */
+/** Decodes a text until nothing changes, at most five times. */
 export function decoded(text: string): string {
   let before = text;
   for (let round = 0; round < maxDecodings; round++) {
@@ -35,7 +35,7 @@ export function decoded(text: string): string {
   return before;
 }
 
-/** Full-width and accented letters as plain ones, in lower case, without what is not visible. */
+/** Folds full-width and accented letters to plain ones, lowers their case, and removes invisible characters. */
 function plain(text: string): string {
   const base = normalised(text, 'NFKD')
     .replaceAll(/[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '')
@@ -44,24 +44,27 @@ function plain(text: string): string {
   return normalised(base, 'NFKD').replaceAll(/\p{M}/gu, '');
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose
 const outerBlanks = /^[\s\u0000-\u001f\u007f]+|(?<![\s\u0000-\u001f\u007f])[\s\u0000-\u001f\u007f]+$/g;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose
 const controls = /[\u0000-\u001f\u007f-\u009f]/g;
 
 function underscored(text: string): string {
   return text.replaceAll(outerBlanks, '').replaceAll(controls, '').replaceAll(/[\s.]/gu, '_');
 }
 
-/** The spelling that receivers agree on for a plain name, such as one that the service sets itself. */
+/** Returns the spelling that receivers agree on for a plain name, such as a name that Toolhost sets itself. */
 export function foldedName(name: string): string {
   return underscored(plain(decoded(name)));
 }
 
-/** Names by their letters, so that a text of any length is compared with all of them at once. */
+/** A trie of names, so a text of any length is compared with all of them in one pass. */
 type NameTree = { readonly next: Map<number, NameTree>; name?: string };
 
-/** Names that the service sets itself, as receivers hold them. The tree may have more names than count. */
+/**
+ * Names that Toolhost sets itself, as receivers store them. The trie may contain more names than `folded`, which
+ * decides.
+ */
 export type OwnedNames = { folded: ReadonlySet<string>; tree: NameTree };
 
 export function ownedNames(names: readonly string[]): OwnedNames {
@@ -69,7 +72,10 @@ export function ownedNames(names: readonly string[]): OwnedNames {
   return { folded, tree: treeOf(folded) };
 }
 
-/** For each of the names the others, and what `always` has. A name is folded once, however many others there are. */
+/**
+ * Returns a function that selects, for each name, the others, and adds the names of `always`. Each name is folded once,
+ * regardless of the number of others.
+ */
 export function ownedBesides(
   names: readonly string[],
   always: OwnedNames,
@@ -82,7 +88,10 @@ export function ownedBesides(
   });
 }
 
-/** PHP holds `a[b]` as a part of `a`, so `a` would replace it; others hold it as `a.b`, which they also write as `a_b`. */
+/**
+ * Returns the names under which receivers store a name. PHP stores `a[b]` as a part of `a`, so `a` would replace it;
+ * others store it as `a.b`, which they also write as `a_b`.
+ */
 function heldNames(given: string): string[] {
   const name = foldedName(given);
   const bracket = name.indexOf('[');
@@ -116,16 +125,17 @@ const isControl = (unit: number) => unit < space || (unit >= 0x7f && unit < 0xa0
 const isBlank = (unit: number) =>
   unit <= space || unit === 0x7f || (unit > 0x7f && /\s/.test(String.fromCharCode(unit)));
 
-/** Receives the name of a tree that was read. `true` ends the reading. */
+/** Receives a name of the trie that was read. Returning `true` ends the search. */
 type NameTest = (name: string) => boolean;
 
 /**
- * Whether a receiver could read a wanted name at the beginning of a decoded, folded text: in all of it, with `beginnings`
- * also in what stands before a `.`, a bracket or a NUL. With `joined` a bracket is written as `_` or not at all.
+ * Returns true if a receiver could read a matching name at the beginning of a decoded, folded text. With `whole`, the
+ * name must be the whole text; with `beginnings` it may also end before a `.`, a bracket, or a NUL; with `joined`, a
+ * bracket counts as `_` or is ignored.
  */
 function beginsWith(text: string, tree: NameTree, isWanted: NameTest, as: 'whole' | 'beginnings' | 'joined'): boolean {
   const isFound = (node: NameTree | undefined) => node?.name !== undefined && isWanted(node.name);
-  // The place of all that was read, and that without the blanks at its end, which receivers leave out.
+  // Node for all text read so far, and for that text without trailing blanks, which receivers ignore.
   let read: NameTree | undefined = tree;
   let trimmed: NameTree | undefined = tree;
   let isBegun = false;
@@ -145,12 +155,12 @@ function beginsWith(text: string, tree: NameTree, isWanted: NameTest, as: 'whole
   return isFound(trimmed);
 }
 
-/** Whether a receiver could read a wanted name in a decoded, folded text. That takes a few steps for each character. */
+/** Returns true if a receiver could read a matching name in a decoded, folded text. Takes a few steps per character. */
 function holdsWanted(text: string, tree: NameTree, isWanted: NameTest): boolean {
-  // Semicolons separate pairs in old parsers; a name that is decoded twice can hold the other separators.
+  // Semicolons separate pairs in old parsers. A name that is decoded twice can contain the other separators.
   const isInPiece = (piece: string) => {
     const inner = withoutBeginning(piece);
-    // PHP writes a bracket that is not closed as `_`; `a[b]` and `a.b` are one path to others.
+    // PHP writes an unclosed bracket as `_`; other receivers treat `a[b]` and `a.b` as one path.
     return (
       beginsWith(inner, tree, isWanted, 'beginnings') ||
       (inner.length < piece.length && beginsWith(piece, tree, isWanted, 'whole')) ||
@@ -161,7 +171,7 @@ function holdsWanted(text: string, tree: NameTree, isWanted: NameTest): boolean 
   return isIn(text) || (text.includes('\\') && isIn(text.replaceAll('\\', '')));
 }
 
-/** Without the brackets at the beginning, and the blanks before them. */
+/** Removes leading blanks and brackets. */
 function withoutBeginning(piece: string): string {
   let from = 0;
   while (from < piece.length && isBlank(piece.charCodeAt(from))) from++;
@@ -169,33 +179,34 @@ function withoutBeginning(piece: string): string {
   return piece.slice(from);
 }
 
-/** Whether some receiver could read one of these names, which need not be encoded, as one of `owned`. */
+/** Returns true if some receiver could read one of these names, which need not be encoded, as one of `owned`. */
 export function areReadAs(names: readonly string[], { folded, tree }: OwnedNames): boolean {
   if (folded.size === 0) return false;
-  // All at once, because each pass over a text has a price of its own.
+  // All names are checked together, because each pass over a text has a fixed cost.
   return holdsWanted(plain(decoded(names.join('&'))), tree, (name) => folded.has(name));
 }
 
-/** Names that every receiver reads in one way, but for case. */
+/** Matches names that every receiver reads the same way, except for case. */
 const simple = /^[A-Za-z0-9_-]*$/;
 
-/** Whether some receiver could read `name` as one of `owned`. */
+/** Returns true if some receiver could read `name` as one of `owned`. */
 export function isReadAs(name: string, owned: OwnedNames): boolean {
   if (simple.test(name)) return owned.folded.has(name.toLowerCase());
   return areReadAs([name], owned);
 }
 
-/** Names that stand beside one another, by their places. */
+/** Comparison of names in the same query, form, or object. Names are identified by index. */
 export type NamesBeside = {
   folded: readonly string[];
   /**
-   * The places of the others that a receiver could read as the same parameter as this one, or that have it as a part or
-   * are a part of it: one of the two then takes the place of the other. `a[b]` and `a[c]` are two parts of one parameter.
+   * Returns the indexes of the other names that a receiver could read as the same parameter as this one, or that
+   * contain it or are contained in it. One of the two would then replace the other. `a[b]` and `a[c]` are two parts of
+   * one parameter.
    */
   alike(at: number): readonly number[];
 };
 
-/** Compares names of a query or a form. Each is decoded and read once, however many others there are. */
+/** Compares names of a query or a form. Each is decoded and read once, regardless of the number of others. */
 export function namesBeside(names: readonly string[]): NamesBeside {
   const texts = names.map((name) => (simple.test(name) ? name.toLowerCase() : plain(decoded(name))));
   const folded = texts.map(underscored);
@@ -223,14 +234,14 @@ export function namesBeside(names: readonly string[]): NamesBeside {
   return { folded, alike: onceEach(alikeAt) };
 }
 
-/** Compares names of JSON, in which only case and other spellings of the same letters can be overlooked. */
+/** Compares names in JSON, where receivers can confuse only case and different spellings of the same letters. */
 export function sameNames(names: readonly string[]): NamesBeside {
   const folded = names.map(foldedName);
   const places = placesOf(folded.map((name) => [name]));
   return { folded, alike: onceEach((at) => (places.get(folded[at] ?? '') ?? []).filter((place) => place !== at)) };
 }
 
-/** For each text the places at which it is listed. */
+/** Returns, for each text, the indexes of the lists that contain it. */
 function placesOf(lists: readonly (readonly string[])[]): ReadonlyMap<string, readonly number[]> {
   const places = new Map<string, number[]>();
   for (const [at, list] of lists.entries())
@@ -251,7 +262,7 @@ function onceEach(find: (at: number) => readonly number[]): NamesBeside['alike']
   };
 }
 
-/** Encoded names in a query string that some receiver could read as one of `owned`. */
+/** Returns the encoded names in a query string that some receiver could read as one of `owned`. */
 export function ownedInQuery(query: string, owned: OwnedNames): string[] {
   if (!areReadAs([query], owned)) return [];
   const names = query.split(/[&;]/).map((pair) => pair.replace(/=.*$/s, ''));
@@ -259,7 +270,7 @@ export function ownedInQuery(query: string, owned: OwnedNames): string[] {
   return names.filter((name) => name !== '' && read.get(name));
 }
 
-/** CGI and its descendants write every character of a header name except letters and digits as `_`. */
+/** Folds a header name. CGI and its descendants write every character except letters and digits as `_`. */
 export function foldedHeader(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '-');
 }

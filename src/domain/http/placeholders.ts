@@ -1,4 +1,6 @@
-/** `{{NAME}}` in a configuration: filled with a variable of the server, otherwise with one of its sealed secrets. */
+/**
+ * `{{NAME}}` in a configuration is replaced with a variable of the server or, if there is none, with a sealed secret.
+ */
 
 export const secretNamePattern = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
@@ -6,10 +8,10 @@ const placeholder = /\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}/g;
 
 const placeholderAt = new RegExp(placeholder.source, 'y');
 
-/** Looks at placeholders that are the same text, one after the other: their name, their length with braces, their number. */
+/** Receives a run of identical placeholders: their name, their length including braces, and their number. */
 export type PlaceholderVisit = (name: string, length: number, times: number) => boolean;
 
-/** Visits the placeholders of a text until `visit` says true, and returns whether it did. Nothing is built. */
+/** Visits the placeholders of a text until `visit` returns true, and returns whether it did. Creates no list. */
 export function somePlaceholder(text: string, visit: PlaceholderVisit): boolean {
   let at = text.indexOf('{{');
   while (at >= 0) {
@@ -29,7 +31,7 @@ export function somePlaceholder(text: string, visit: PlaceholderVisit): boolean 
   return false;
 }
 
-/** Visits the strings of a JSON value until `visit` says true, and returns whether it did. */
+/** Visits the strings in a JSON value until `visit` returns true, and returns whether it did. */
 export function someText(value: unknown, visit: (text: string) => boolean): boolean {
   if (typeof value === 'string') return visit(value);
   if (typeof value !== 'object' || value === null) return false;
@@ -37,24 +39,29 @@ export function someText(value: unknown, visit: (text: string) => boolean): bool
   return inner.some((one) => someText(one, visit));
 }
 
-/** Whether a text has something that looks like a placeholder but is not one; it would be sent literally. */
+/**
+ * Returns true if a text contains something that looks like a placeholder but is not one. It would be sent literally.
+ */
 export function hasMalformedPlaceholder(value: string): boolean {
   const rest = value.replace(placeholder, '');
   return rest.includes('{{') || rest.includes('}}');
 }
 
-/** Fills every placeholder in one pass; placeholders inside a secret's value are not filled. */
+/** Replaces every placeholder in one pass; placeholders inside a secret's value are not replaced. */
 export function fillPlaceholders(value: string, secret: (name: string) => string): string {
   return value.includes('{{') ? value.replace(placeholder, (_, name: string) => secret(name)) : value;
 }
 
-/** A text, or the name in a placeholder. */
+/** Literal text, or the name in a placeholder. */
 export type PlaceholderPart = { text: string } | { secret: string };
 
-/** Most placeholders in one field of a configuration. A secret is 300 times as long as the shortest of its placeholders. */
+/**
+ * Maximum number of placeholders in one field of a configuration. A secret may be 300 times as long as its shortest
+ * placeholder.
+ */
 export const mostPlaceholders = 1000;
 
-/** Whether the strings of a JSON value have more placeholders than `most`. */
+/** Returns true if the strings in a JSON value contain more placeholders than `most`. */
 export function hasMorePlaceholders(value: unknown, most: number): boolean {
   let count = 0;
   return someText(value, (text) => {
@@ -63,13 +70,13 @@ export function hasMorePlaceholders(value: unknown, most: number): boolean {
   });
 }
 
-/** The problem of a field that has too many placeholders in its strings. */
+/** Returns the problem of a field with too many placeholders in its strings. */
 export function crowdedProblem(value: unknown): string | undefined {
   if (!hasMorePlaceholders(value, mostPlaceholders)) return undefined;
-  return `has more than ${mostPlaceholders} placeholders {{NAME}}; allowed: at most that many`;
+  return `has more than ${mostPlaceholders} placeholders {{NAME}}; use fewer`;
 }
 
-/** The text around the placeholders of a value, and their names, in order. */
+/** Splits a value into the text around its placeholders and their names, in order. */
 export function placeholderParts(value: string): PlaceholderPart[] {
   const parts: PlaceholderPart[] = [];
   let from = 0;
@@ -82,7 +89,7 @@ export function placeholderParts(value: string): PlaceholderPart[] {
   return parts;
 }
 
-/** The names in the strings of a JSON value, such as a constant or the template of a body, each once. */
+/** Returns the distinct placeholder names in the strings of a JSON value, such as a constant or a body template. */
 export function placeholderNames(value: unknown): string[] {
   const names = new Set<string>();
   const note = (name: string) => {
@@ -94,8 +101,8 @@ export function placeholderNames(value: unknown): string[] {
 }
 
 /**
- * Fills the placeholders in the strings of a JSON value; names of properties stay. What is filled in stays one string,
- * whatever it holds.
+ * Replaces the placeholders in the strings of a JSON value; property names stay. The result of a replacement stays one
+ * string, whatever it contains.
  */
 export function fillPlaceholdersIn(value: unknown, secret: (name: string) => string): unknown {
   if (typeof value === 'string') return fillPlaceholders(value, secret);

@@ -1,17 +1,20 @@
-/** Longest name of a host, and longest part of it between two dots, in characters (RFC 1035, 2.3.4). */
+/** Maximum length of a host name, and of one of its labels, in characters (RFC 1035, 2.3.4). */
 const longestName = 253;
 const longestLabel = 63;
-/** A port with its colon. */
+/** Maximum length of a port with its colon. */
 const longestPort = 6;
 
-/** What comes before the host, in URLs whose host is a name; and the host with what may stand beside it. */
+/**
+ * Matches the scheme and the authority of a URL with a host; the group contains the host with user information and
+ * port.
+ */
 const beforePath = /^(?:(?:https?|wss?|ftp|file):[/\\]*|[/\\]{2,})([^/\\?#]*)/i;
-/** Characters that the standard reads as a dot in a host. */
+/** Characters that the WHATWG standard reads as a dot in a host. */
 const dots = /[.\u3002\uff0e\uff61]|%2e/gi;
 
 /**
- * Reads a URL that somebody else wrote, by the WHATWG standard; undefined when it is none, or has a host that cannot exist.
- * The parser takes a time that grows with the square of a part of a host (punycode), so a host is measured before.
+ * Parses an untrusted URL by the WHATWG standard. Undefined if it is not a URL or its host cannot exist. The parser's
+ * time grows with the square of a host label's length (punycode), so hosts are measured first.
  */
 export function readUrl(text: string, base?: string | URL): URL | undefined {
   if (!canHaveHost(text)) return undefined;
@@ -19,16 +22,16 @@ export function readUrl(text: string, base?: string | URL): URL | undefined {
   return url && isShortName(url.hostname) ? url : undefined;
 }
 
-/** Whether the host of a URL, if it has one, is short enough to exist. */
+/** Returns true if the host of a URL, if any, is short enough to exist. */
 export function canHaveHost(text: string): boolean {
   const [, authority = ''] = beforePath.exec(bare(text)) ?? [];
   const host = authority.slice(authority.lastIndexOf('@') + 1).replaceAll(/%[0-9a-f]{2}/gi, 'x');
   return host.length <= longestName + longestPort && isShortName(host.replace(/:\d*$/, ''));
 }
 
-/** The parser leaves these characters out too. */
+/** Removes characters that the parser ignores, too. */
 function bare(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is left out
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose
   return text.replace(/^[\u0000-\u0020]+/, '').replaceAll(/[\t\n\r]/g, '');
 }
 
@@ -37,9 +40,9 @@ function isShortName(name: string): boolean {
 }
 
 /**
- * A query with parameters at its end, each in place of those with its name; `removed` are left out as well. All else stays
- * as it is written, which OAuth demands of the addresses of clients and providers (RFC 6749, 3.1 and 3.1.2);
- * `searchParams` would write it anew.
+ * Adds parameters to the end of a query. Each replaces existing ones with its name; those in `removed` are removed.
+ * Everything else stays as written, as OAuth requires for the URLs of clients and providers (RFC 6749, 3.1 and 3.1.2);
+ * `searchParams` would reformat it.
  */
 export function addedQuery(
   query: string,

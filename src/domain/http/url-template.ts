@@ -5,17 +5,17 @@ import { canHaveHost, readUrl } from './read-url.ts';
 import { encode, encodeText, lengthOf, mostUrlLength, refuseLonger, type WireText } from './values.ts';
 
 /**
- * A piece of a template: literal text, or the name of an argument or of a secret. An argument of the path may keep its
+ * A part of a template: literal text, or the name of an argument or secret. An argument in the path may keep its
  * slashes.
  */
 export type Part = { text: string } | { argument: string; keepsSlashes?: boolean } | { secret: string };
 
-/** One `name=value` of the query; `parts` is undefined when there is no `=`. */
+/** A `name=value` pair of the query; `parts` is undefined if there is no `=`. */
 export type QueryPair = { name: string; parts: Part[] | undefined };
 
 /**
- * A URL template, parsed once. Tokens stand only in path segments and in query values, so an argument can never
- * change the origin, a query name or, unless it keeps its slashes, the number of segments.
+ * A URL template, parsed once. Tokens are allowed only in path segments and query values, so an argument can never
+ * change the origin, a query name, or, unless it keeps its slashes, the number of segments.
  */
 export type UrlTemplate = {
   origin: string;
@@ -23,26 +23,29 @@ export type UrlTemplate = {
   segments: Part[][];
   query: QueryPair[];
   names: string[];
-  /** Whether a token occurs more than once. */
+  /** True if a token occurs more than once. */
   hasRepeats: boolean;
 };
 
 const wordCharacter = /[A-Za-z0-9_]/;
 const word = /[A-Za-z_]\w*/y;
 
-/** Finds a token: a declared name, the longest one that fits, behind its colon. Never matches when none is declared. */
+/**
+ * Returns a pattern that matches a token: a colon and the longest declared name that fits. Matches nothing if no name
+ * is declared.
+ */
 export function tokenPattern(declared: readonly string[], flags: string): RegExp {
   const longestFirst = declared.filter((name) => /^[A-Za-z_]/.test(name)).toSorted((a, b) => b.length - a.length);
   const names = longestFirst.map(escapeForPattern);
   return names.length === 0 ? /(?!)/y : new RegExp(`:(${names.join('|')})(?![A-Za-z0-9_])`, flags);
 }
 
-/** `RegExp.escape` for what stands inside a group; Node 22 does not have that. */
+/** Escapes text for use inside a group, like `RegExp.escape`, which Node 22 does not have. */
 function escapeForPattern(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, (character) => `\\x${character.charCodeAt(0).toString(16)}`);
 }
 
-/** Splits text into literal parts, tokens and secrets. `token` is sticky. */
+/** Splits text into literal parts, tokens, and secrets. `token` must be sticky. */
 export function parseParts(text: string, token: RegExp, problems: string[]): Part[] {
   return placeholderParts(text).flatMap((part) => ('secret' in part ? part : parseTokens(part.text, token, problems)));
 }
@@ -75,12 +78,12 @@ function parseTokens(text: string, token: RegExp, problems: string[]): Part[] {
   return parts;
 }
 
-/** The URL parser's own spelling of literal text, so that a finished URL can be compared byte by byte. */
+/** Rewrites literal text in the URL parser's own spelling, so that a rendered URL can be compared byte by byte. */
 function canonical(parts: Part[], wrap: (text: string) => string): Part[] {
   return parts.map((part) => ('text' in part ? { text: wrap(part.text) } : part));
 }
 
-/** Between two letters, because a text of only dots would be removed as a dot segment. */
+/** Wraps the text in two letters, because a text of only dots would be removed as a dot segment. */
 function canonicalPath(text: string): string {
   return new URL(`http://x/x${text}x`).pathname.slice(2, -1);
 }
@@ -92,8 +95,8 @@ function canonicalQuery(text: string): string {
 const shape = /^([A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)?$/s;
 
 /**
- * Parses the `url` of a tool. `declared` are the argument names of its `input_schema`.
- * Problems are sentences; when there are any there is no template. Whether the host may be called is not decided here.
+ * Parses the `url` of a tool. `declared` contains the argument names of its `input_schema`. Problems are sentences; if
+ * there are any, no template is returned. This function does not decide whether the host may be called.
  */
 export function parseUrlTemplate(
   url: string,
@@ -104,11 +107,11 @@ export function parseUrlTemplate(
   const [unfilled] = placeholderNames(match?.[1] ?? '');
   if (unfilled !== undefined) {
     return {
-      problems: [`{{${unfilled}}} stands in the host, which only a variable can fill; declare it in variables`],
+      problems: [`{{${unfilled}}} is in the host, where only variables are allowed; declare it in variables`],
     };
   }
   if (match && !canHaveHost(match[1] as string))
-    return { problems: ['has a host that cannot exist; allowed: 253 characters, and 63 between two dots'] };
+    return { problems: ['has a host that is too long; allowed: 253 characters, and 63 between two dots'] };
   const target = readUrl(match?.[1] ?? '');
   const [foreign] = /[\s\\]/.exec(fillPlaceholders(url, (name) => `{{${name}}}`)) ?? [];
   if (foreign !== undefined) {
@@ -116,7 +119,7 @@ export function parseUrlTemplate(
     const before = url.slice(Math.max(0, url.indexOf(foreign) - 30), url.indexOf(foreign));
     return {
       problems: [
-        `has ${what} ${before === '' ? 'at its beginning' : `behind ${JSON.stringify(before)}`}; write ${encodeURIComponent(foreign)}, or take it out`,
+        `has ${what} ${before === '' ? 'at its beginning' : `after ${JSON.stringify(before)}`}; write ${encodeURIComponent(foreign)}, or remove it`,
       ],
     };
   }
@@ -126,9 +129,9 @@ export function parseUrlTemplate(
     };
   }
   const [, base = '', path = '', query, fragment] = match;
-  if (fragment !== undefined) problems.push('a URL of a request has no #fragment');
+  if (fragment !== undefined) problems.push('a request URL must not have a #fragment');
   if (tokenPattern(declared, '').test(base.replace(/^[^:]*:\/\//, ''))) {
-    problems.push('a token cannot stand in the host, port or user part');
+    problems.push('a token is not allowed in the host, port, or user part');
   }
   const token = tokenPattern(declared, 'y');
   const segments = path.split('/').slice(1);
@@ -150,8 +153,9 @@ export function parseUrlTemplate(
 function parsePair(pair: string, token: RegExp, problems: string[]): QueryPair {
   const equals = pair.indexOf('=');
   const name = equals < 0 ? pair : pair.slice(0, equals);
-  if (argumentsIn(parseTokens(name, token, problems)).length > 0) problems.push('a token cannot stand in a query name');
-  if (placeholderNames(name).length > 0) problems.push('a secret cannot stand in a query name');
+  if (argumentsIn(parseTokens(name, token, problems)).length > 0)
+    problems.push('a token is not allowed in a query name');
+  if (placeholderNames(name).length > 0) problems.push('a secret is not allowed in a query name');
   const parts = equals < 0 ? undefined : canonical(parseParts(pair.slice(equals + 1), token, problems), canonicalQuery);
   return { name: canonicalQuery(name), parts };
 }
@@ -164,15 +168,16 @@ function isDotSegment(segment: string): boolean {
   return /^(?:\.|%2e){1,2}$/i.test(segment);
 }
 
-/** The encoded text of a token or a secret; undefined for an absent argument. */
+/** Returns the encoded text of a token or secret; undefined for an absent argument. */
 type EncodedText = (part: Exclude<Part, { text: string }>) => string | undefined;
 
-/** The texts that fill a template: an absent argument is undefined, a missing secret throws. */
+/** Values for a template. An absent argument is undefined; a missing secret throws. */
 export type UrlValues = { argument: (name: string) => WireText | undefined; secret: (name: string) => string };
 
 /**
- * The path and query of a template filled with arguments and secrets, each value percent-encoded.
- * @throws ToolFailure invalid_arguments when a path token is absent, empty or makes a dot segment, or the URL is too long
+ * Renders the path and query of a template with arguments and secrets, each value percent-encoded.
+ * @throws ToolFailure invalid_arguments if a path token is absent, empty, or becomes a dot segment, or if the URL is
+ * too long
  */
 export function renderUrl(
   template: UrlTemplate,
@@ -212,14 +217,14 @@ function rememberedTexts(textOf: EncodedText): EncodedText {
   };
 }
 
-/** A part of a URL, unless it is too long already. @throws ToolFailure invalid_arguments */
+/** Returns part of a URL unless it is already too long. @throws ToolFailure invalid_arguments */
 export function checked(part: string): string {
   if (part.length > mostUrlLength) throw tooLong();
   return part;
 }
 
 function tooLong(): ToolFailure {
-  const message = `the arguments make a URL of more than ${mostUrlLength} characters; send less, or use a tool that takes them in a body`;
+  const message = `the arguments produce a URL of more than ${mostUrlLength} characters; send less, or use a tool that sends them in the body`;
   return plainFailure('invalid_arguments', message);
 }
 
@@ -245,25 +250,25 @@ function renderSegment(parts: readonly Part[], textOf: EncodedText): string {
     segment += keepsSlashes ? withSlashes(part.argument, text) : text;
     if (segment.length > mostUrlLength) throw tooLong();
   }
-  // False for nearly every segment, which then need not be split.
+  // False for nearly every segment, so most need not be split.
   const mayHaveDots = segment.includes('.') || segment.includes('%');
   if (mayHaveDots && segment.split('/').some(isDotSegment))
-    throw refusal(parts.flatMap(namesOf).join(', '), 'makes a "." or ".." path segment');
+    throw refusal(parts.flatMap(namesOf).join(', '), 'produces a "." or ".." path segment');
   return segment;
 }
 
 /**
- * The encoded text of an argument whose slashes separate segments. Some servers decode a path twice, so a segment must
- * not become another one when it is decoded again.
+ * Returns the encoded text of an argument whose slashes separate segments. Some servers decode a path twice, so a
+ * segment must not become a different one when it is decoded again.
  * @throws ToolFailure invalid_arguments
  */
 function withSlashes(argument: string, encoded: string): string {
   const text = encoded.replaceAll('%2F', '/');
   for (const segment of text.split('/')) {
-    if (segment === '') throw refusal(argument, 'must not begin or end with a slash, or have two in a row');
+    if (segment === '') throw refusal(argument, 'must not begin or end with a slash, or contain two in a row');
     const plain = decoded(segment);
-    if (isDotSegment(plain)) throw refusal(argument, 'must not have a "." or ".." segment');
-    if (/[/\\]/.test(plain)) throw refusal(argument, 'must not have a backslash or an encoded slash');
+    if (isDotSegment(plain)) throw refusal(argument, 'must not contain a "." or ".." segment');
+    if (/[/\\]/.test(plain)) throw refusal(argument, 'must not contain a backslash or an encoded slash');
   }
   return text;
 }
@@ -289,7 +294,7 @@ function refusal(argument: string, what: string): ToolFailure {
   return plainFailure('invalid_arguments', `${argument}: ${what}`, [{ path: argument, message: what }]);
 }
 
-/** The template whose path keeps the slashes of these arguments. */
+/** Returns the template with the slashes of these arguments kept in its path. */
 export function keepingSlashes(template: UrlTemplate, names: ReadonlySet<string>): UrlTemplate {
   if (names.size === 0) return template;
   const keeping = (part: Part) =>

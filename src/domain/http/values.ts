@@ -1,25 +1,27 @@
 import { plainFailure, ToolFailure } from '../../errors.ts';
 import { isRawNumber } from '../json/json.ts';
 
-/** Reads an argument. One may be called `toString`, so inherited properties are left out. */
+/** Reads an argument. Its name may be `toString`, so inherited properties are ignored. */
 export function own(args: { readonly [name: string]: unknown }, name: string): unknown {
   return Object.hasOwn(args, name) ? args[name] : undefined;
 }
 
-/** Formats of arguments as text. */
+/** Formats of arrays in queries and forms. */
 export type ArrayFormat = 'repeat' | 'comma' | 'brackets';
 
-/** A text, or several that commas join. In a URL or a form only the commas inside them are percent-encoded. */
+/**
+ * A text, or several that are joined by commas. In a URL or a form, only commas within the texts are percent-encoded.
+ */
 export type WireText = string | readonly string[];
 
-/** Longest path and query of a request; most servers take no more than a quarter of it. */
+/** Maximum length of a request's path and query; most servers accept at most a quarter of it. */
 export const mostUrlLength = 65_536;
-/** Longest header that an argument may become. */
+/** Maximum length of a header that an argument may become. */
 export const mostHeaderLength = 16_384;
-/** Most pairs in a query or a form. */
+/** Maximum number of pairs in a query or a form. */
 export const mostPairs = 10_000;
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose
 const controlCharacters = /[\u0000-\u001f\u007f]/;
 
 export function hasControlCharacter(text: string): boolean {
@@ -30,21 +32,24 @@ export function hasControlCharacter(text: string): boolean {
 export function refuseLonger(name: string, length: number, most: number, where: string): void {
   if (length <= most) return;
   const what = `has ${length} characters; allowed in ${where}: ${most}`;
-  const message = `${name}: ${what}; send less, or use a tool that takes it in a body`;
+  const message = `${name}: ${what}; send less, or use a tool that sends it in the body`;
   const reason = `${name}: has too many characters; allowed in ${where}: ${most}`;
   throw new ToolFailure('invalid_arguments', message, [{ path: name, message: what }], reason);
 }
 
 /**
- * An argument as one text: scalars as they are, arrays joined by commas, objects as JSON; absent for null.
- * @throws ToolFailure invalid_arguments on a lone surrogate, which no URL or header can carry
+ * Formats an argument as one text: scalars as they are, arrays joined by commas, objects as JSON; undefined for null.
+ * @throws ToolFailure invalid_arguments on a lone surrogate, which cannot be sent in a URL or header
  */
 export function valueText(name: string, value: unknown): string | undefined {
   const text = wireText(name, value);
   return typeof text === 'object' ? text.join(',') : text;
 }
 
-/** The same with the entries of an array apart, and those of arrays inside it. @throws ToolFailure invalid_arguments */
+/**
+ * Formats an argument as text, with the entries of an array, including those of nested arrays, as separate texts.
+ * @throws ToolFailure invalid_arguments on a lone surrogate
+ */
 export function wireText(name: string, value: unknown): WireText | undefined {
   if (value === undefined || value === null) return undefined;
   const text = Array.isArray(value) ? textsOf(value) : scalarText(value);
@@ -63,12 +68,12 @@ function scalarText(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-/** Number of characters, without the commas between texts. */
+/** Returns the number of characters, without the commas between texts. */
 export function lengthOf(text: WireText): number {
   return typeof text === 'string' ? text.length : text.reduce((sum, one) => sum + one.length, 0);
 }
 
-/** Percent-encoded for a URL or a form. */
+/** Percent-encodes a text for a URL or a form. */
 export function encodeText(text: WireText): string {
   return typeof text === 'string' ? encode(text) : text.map(encode).join(',');
 }
@@ -76,14 +81,16 @@ export function encodeText(text: WireText): string {
 const percentOfReserved = /%(?:21|24|27|28|29|2A|2C|2F|3A|3B|3F|40)/g;
 
 /**
- * Encodes a query value but keeps the reserved characters that end nothing in a query (RFC 3986, 2.2): all but `&`, `=`,
- * `+`, `#`, and brackets.
+ * Encodes a query value but keeps the reserved characters that end nothing in a query (RFC 3986, 2.2): all but `&`,
+ * `=`, `+`, `#`, and brackets.
  */
 export function encodeReserved(text: WireText): string {
   return encodeText(text).replaceAll(percentOfReserved, decodeURIComponent);
 }
 
-/** Percent-encodes what a cookie cannot hold (RFC 6265, 4.1.1), and `%`, so that it can be decoded. */
+/**
+ * Percent-encodes characters that a cookie cannot contain (RFC 6265, 4.1.1), and `%`, so that the value can be decoded.
+ */
 export function encodeCookie(text: WireText): string {
   const one = (part: string) => part.replaceAll(/[^\x21\x23\x24\x26-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+/gu, encode);
   return typeof text === 'string' ? one(text) : text.map(one).join(',');
@@ -91,7 +98,7 @@ export function encodeCookie(text: WireText): string {
 
 const unreserved = /^[A-Za-z0-9._~-]*$/;
 const left = /[!'()*]/;
-/** From this length on, going over the bytes is quicker than encodeURIComponent. */
+/** Length from which encoding byte by byte is faster than encodeURIComponent. */
 const long = 1000;
 
 /** Percent-encodes everything but the unreserved characters of RFC 3986, 2.3. The text must be well-formed. */
@@ -122,18 +129,18 @@ function encodeBytes(text: string): string {
 }
 
 const percent = 0x25;
-/** The value of a byte as a hexadecimal digit, or 16. */
+/** Value of each byte as a hexadecimal digit; 16 for other bytes. */
 const digitOf = Uint8Array.from({ length: 256 }, (_, byte) => {
   const value = Number.parseInt(String.fromCharCode(byte), 16);
   return Number.isNaN(value) ? 16 : value;
 });
 
-/** The bytes of a text in which `%` before two hexadecimal digits stands for a byte. */
+/** Returns the bytes of a text in which `%` and two hexadecimal digits stand for a byte. */
 export function percentDecoded(text: string): Buffer {
   const bytes = Buffer.from(text);
   let to = bytes.indexOf(percent);
   if (to < 0) return bytes;
-  // What is decoded is never longer, so it is written over what was read.
+  // Decoded text is never longer than its encoded form, so it is written over the input.
   for (let at = to; at < bytes.length; at++) {
     const byte = bytes[at] as number;
     const high = byte === percent ? (digitOf[bytes[at + 1] ?? 0] as number) : 16;
@@ -144,15 +151,22 @@ export function percentDecoded(text: string): Buffer {
   return bytes.subarray(0, to);
 }
 
-/** A name as `multipart/form-data` writes it between quotes (HTML, "multipart/form-data encoding algorithm"). */
+/**
+ * Escapes a name as `multipart/form-data` writes it between quotes (HTML, "multipart/form-data encoding algorithm").
+ */
 export function quotedName(name: string): string {
   return name.replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
 }
 
-/** Forms of OAuth have some ten fields. A hundred thousand short ones take long to read. */
+/**
+ * Maximum number of form fields. OAuth forms have about ten; a hundred thousand short ones would take long to parse.
+ */
 const mostFields = 500;
 
-/** The fields of a form (WHATWG URL, application/x-www-form-urlencoded); undefined for one with more than 500 fields. */
+/**
+ * Parses the fields of a form (WHATWG URL, application/x-www-form-urlencoded). Undefined for a form with more than 500
+ * fields.
+ */
 export function formFields(text: string): URLSearchParams | undefined {
   let fields = 1;
   for (let at = text.indexOf('&'); at >= 0; at = text.indexOf('&', at + 1)) if (++fields > mostFields) return undefined;

@@ -4,18 +4,21 @@ import { JsonCursor } from './json-cursor.ts';
 import { type BodyLimits, bodyProblem, type JsonScan, scanJson } from './json-scan.ts';
 
 /**
- * Limits of a posted body. Making a value takes a tenth of a microsecond, a new name three times as long, and each is
- * read several times.
+ * Limits of a posted body. Creating a value takes 0.1 µs, a new name three times as long, and each is read several
+ * times.
  */
 export const bodyLimits: BodyLimits = { bytes: 1024 * 1024, depth: 64, elements: 60_000, names: 30_000 };
 
 /**
- * Limits of a body that may hold a whole configuration, from a credential that may store one. A thousand tools with
- * twenty described arguments each, as those of Stripe have, take 4.0 MiB, 110,000 elements and 93,000 names.
+ * Limits of a body that may contain a whole configuration, from a credential that may store one. A thousand tools with
+ * twenty described arguments each, like Stripe's, take 4.0 MiB, 110,000 elements, and 93,000 names.
  */
 export const configurationLimits: BodyLimits = { bytes: 4 * 1024 * 1024, depth: 64, elements: 120_000, names: 100_000 };
 
-/** Parsing and checking an input of this size takes some milliseconds; a larger one may be left to a thread. */
+/**
+ * Largest input that is parsed and checked on the event loop, in some milliseconds. A larger one may be left to a
+ * thread.
+ */
 export const mostParsed = { values: 1500, characters: 60_000 };
 
 /** Limits of an input that is always parsed on the event loop. */
@@ -28,7 +31,7 @@ export const shortLimits: BodyLimits = {
 
 /** Checks that a body is a JSON object within limits, without parsing it. @throws AppError invalid, tooLarge */
 export function checkBody(bytes: Buffer, limits: BodyLimits): JsonScan {
-  // Decoding would replace invalid bytes by replacement characters, and those would be stored or sent.
+  // Decoding would replace invalid bytes with replacement characters, which would then be stored or sent.
   if (!isUtf8(bytes)) throw invalid([{ path: '', message: 'the body is not UTF-8' }]);
   const scan = scanJson(bytes, limits.depth);
   if (!scan) throw invalid([{ path: '', message: 'the body is not JSON' }]);
@@ -38,7 +41,7 @@ export function checkBody(bytes: Buffer, limits: BodyLimits): JsonScan {
   return scan;
 }
 
-/** Whether JSON text is an object. */
+/** Returns true if JSON text is an object. */
 function isObject(bytes: Buffer): boolean {
   const cursor = new JsonCursor(bytes);
   cursor.skipSpace();

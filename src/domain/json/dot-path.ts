@@ -1,6 +1,6 @@
 /**
- * A dot path: names of keys and numbers of items, joined by dots; `.` or empty is everything. A backslash takes the
- * character behind it as it is, which names a key with a dot in it, and `""` is the empty name.
+ * A dot path: key names and item indexes, joined by dots. `.` or an empty path is the whole value. A backslash escapes
+ * the next character, such as a dot within a key, and `""` is the empty name.
  */
 export type DotPath = readonly string[];
 
@@ -10,7 +10,7 @@ export function parseDotPath(text: string): DotPath {
 
 const emptyName = '""';
 
-/** The names of a path as they are written. */
+/** Returns the names of a path as written. */
 export function writtenNames(text: string): string[] {
   const path = text.replace(/^\./, '');
   if (path === '') return [];
@@ -22,7 +22,7 @@ export function writtenNames(text: string): string[] {
   return names;
 }
 
-/** A path as it is written in a configuration. */
+/** Formats a path as it is written in a configuration. */
 export function dotPathText(path: DotPath): string {
   return path.map(nameText).join('.');
 }
@@ -32,23 +32,23 @@ export function nameText(name: string): string {
   return name === emptyName ? `\\${name}` : name.replaceAll(/[\\.]/g, '\\$&');
 }
 
-/** The number of an item of a list; undefined for any other name. */
+/** Returns the index that a name stands for in a list; undefined for any other name. */
 export function indexOf(name: string): number | undefined {
   return /^(0|[1-9]\d{0,8})$/.test(name) ? Number(name) : undefined;
 }
 
-/** A path of a configuration that is written as in JSONPath, jq, JSON Pointer or a program. */
+/** A path that a configuration writes as in JSONPath, jq, JSON Pointer, or a programming language. */
 export type ForeignPath = {
-  /** The same as a dot path, which goes through every list that `all` of its items are meant of. */
+  /** The equivalent dot path; it enters each list whose items `all` selects. */
   names: readonly string[];
-  /** The number of names before the first list of which all items are meant. */
+  /** Number of names before the first list whose items are all selected. */
   all: number | undefined;
 };
 
-/** Stands for any key or item in a path of `response_fields`. */
+/** Matches any key or item in a path of `response_fields`. */
 export const anyKey = '*';
 
-/** What a path probably means that is written in another notation. A backslash says that it is meant as it is. */
+/** Interprets a path in another notation. A backslash marks a path that is meant literally. */
 export function foreignPath(text: string): ForeignPath | undefined {
   if (text.includes('\\')) return undefined;
   const isPointer = /^#?\//.test(text);
@@ -70,7 +70,7 @@ export function foreignPath(text: string): ForeignPath | undefined {
   };
 }
 
-/** What a path of own properties leads to; undefined where it leads nowhere. */
+/** Returns the value at a path of own properties, or undefined if there is none. */
 export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   let found = value;
   for (const key of path) {

@@ -5,10 +5,10 @@ const backslash = 0x5c;
 const openObject = 0x7b;
 const openArray = 0x5b;
 
-/** The bytes of a value in a JSON text: `bytes[from, end)`. */
+/** Bytes of a value in JSON text: `bytes[from, end)`. */
 export type TextRange = { from: number; end: number };
 
-/** Walks over the bytes of a text that is known to be JSON, without making values of it. */
+/** Walks over the bytes of valid JSON text without creating values. */
 export class JsonCursor {
   readonly bytes: Buffer;
   at: number;
@@ -22,7 +22,7 @@ export class JsonCursor {
     while ((this.bytes[this.at] as number) <= 0x20) this.at++;
   }
 
-  /** From the opening quote of a string to behind its closing one. */
+  /** Moves from the opening quote of a string past its closing quote. */
   skipString(): void {
     const { bytes } = this;
     let at = this.at + 1;
@@ -30,7 +30,7 @@ export class JsonCursor {
     this.at = at + 1;
   }
 
-  /** From the first byte of a value to behind its last. */
+  /** Moves from the first byte of a value past its last byte. */
   skipValue(): void {
     const { bytes } = this;
     const first = bytes[this.at];
@@ -60,14 +60,14 @@ export class JsonCursor {
     } while (depth > 0);
   }
 
-  /** Whether the cursor is at the first byte of an object, or of an array. */
+  /** Returns true if the cursor is at the first byte of an object or array. */
   isAt(container: 'object' | 'array'): boolean {
     return this.bytes[this.at] === (container === 'object' ? openObject : openArray);
   }
 
   /**
-   * Goes to the next entry of the container whose opening byte or whose last entry is behind the cursor: to the name in an
-   * object, to the value in an array. False behind the closing byte.
+   * Moves to the next entry of a container: to the name in an object, to the value in an array. The cursor must be just
+   * after the container's opening byte or its previous entry. Returns false after the closing byte.
    */
   next(): boolean {
     this.skipSpace();
@@ -83,14 +83,14 @@ export class JsonCursor {
     return true;
   }
 
-  /** From behind a name to its value. */
+  /** Moves from the end of a name to its value. */
   skipColon(): void {
     this.skipSpace();
     this.at++;
     this.skipSpace();
   }
 
-  /** The name between two quotes, the first at `from`. */
+  /** Returns the name between two quotes, the first at `from`. */
   nameAt(from: number, end: number): string {
     return JSON.parse(this.bytes.toString('utf8', from, end)) as string;
   }
@@ -102,7 +102,10 @@ function endsScalar(byte: number): boolean {
 
 type Piece = TextRange & { bytes: Buffer };
 
-/** Writes a piece to `target`, from `start` on, without the white space between tokens. Returns where it ends there. */
+/**
+ * Copies a range of JSON text to `target` from `start`, without the white space between tokens. Returns the end
+ * position in `target`.
+ */
 export function copyCompact({ bytes, from, end }: Piece, target: Buffer, start: number): number {
   let to = start;
   let at = from;
@@ -120,13 +123,15 @@ export function copyCompact({ bytes, from, end }: Piece, target: Buffer, start: 
   return to;
 }
 
-/** The same JSON text without white space between its tokens. The text must be valid JSON. */
+/** Returns JSON text without the white space between its tokens. The text must be valid JSON. */
 export function compactJson(bytes: Buffer): Buffer {
   const target = Buffer.allocUnsafe(bytes.length);
   return target.subarray(0, copyCompact({ bytes, from: 0, end: bytes.length }, target, 0));
 }
 
-/** Names of JSON text, found by their bytes, because making a string of every name costs more than all the rest. */
+/**
+ * Looks up names in JSON text by their bytes, because creating a string for every name costs more than all other work.
+ */
 export class NameTable<Entry> {
   readonly #byHash = new Map<number, One<Entry> | Many<Entry>>();
 
@@ -138,7 +143,7 @@ export class NameTable<Entry> {
     else this.#byHash.set(hash, manyOf(others).set(bytes.toString('latin1'), entry));
   }
 
-  /** The entry of the name whose quotes are at `from` and before `end`. */
+  /** Returns the entry for the name whose quotes are at `from` and before `end`. */
   find(text: Buffer, from: number, end: number): Entry | undefined {
     let hash = 0;
     for (let at = from + 1; at < end - 1; at++) {
@@ -165,7 +170,9 @@ export class NameTable<Entry> {
 
 /** The only name with its hash. */
 type One<Entry> = { bytes: Buffer; entry: Entry };
-/** Names that somebody has chosen to have one hash; those of strings differ in every process. */
+/**
+ * Names that were deliberately chosen to collide. String hashes of the engine are seeded per process, so a Map is safe.
+ */
 type Many<Entry> = Map<string, Entry>;
 
 function manyOf<Entry>(known: One<Entry> | Many<Entry>): Many<Entry> {

@@ -1,11 +1,11 @@
 import { nextTurn } from '../work/next-turn.ts';
 
-/** JSON.parse as the engine has it, also after `repairJsonParse`. A string or a number by itself is read correctly. */
+/** The engine's own JSON.parse, also after `repairJsonParse`. It reads a single string or number correctly. */
 export const parseNative = JSON.parse;
 
 const space = /[ \t\n\r]*/y;
-/** A string without escapes, which is nearly every one. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON allows none in a string
+/** Matches a string without escapes, as nearly every string is. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON allows no control characters in a string
 const plainString = /"[^"\\\u0000-\u001f]*"/y;
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
@@ -18,17 +18,17 @@ const closeObject = 0x7d;
 const openList = 0x5b;
 const closeList = 0x5d;
 
-/** Values that are read in one turn of the event loop, some milliseconds. */
+/** Number of values that are read before yielding to the event loop, some milliseconds of work. */
 const valuesOfTurn = 5000;
 
-/** Parses JSON text; `numberOf` gets the source of each number. @throws SyntaxError */
+/** Parses JSON text. `numberOf` converts the source text of each number. @throws SyntaxError */
 export function readJson(text: string, numberOf: (number: string) => unknown): unknown {
   const reader = new Reader(text, numberOf);
   reader.read(Infinity);
   return reader.root;
 }
 
-/** The same in several turns of the event loop. */
+/** Parses JSON text in chunks and yields to the event loop between them. */
 export async function readJsonInTurns(text: string, numberOf: (number: string) => unknown): Promise<unknown> {
   const reader = new Reader(text, numberOf);
   while (!reader.read(valuesOfTurn)) await nextTurn();
@@ -41,10 +41,10 @@ class Reader {
   readonly #text: string;
   readonly #numberOf: (number: string) => unknown;
   #at = 0;
-  /** Lists and objects that have not ended, the innermost last, which is `#inner`. */
+  /** Open lists and objects, innermost last. The innermost one is also `#inner`. */
   readonly #open: Container[] = [];
   #inner: Container | undefined;
-  /** Name of the next member, where the innermost is an object. */
+  /** Name of the next member, if the innermost container is an object. */
   #name = '';
   root: unknown;
 
@@ -53,7 +53,7 @@ class Reader {
     this.#numberOf = numberOf;
   }
 
-  /** Reads so many values more; whether the text has ended. A list or an object counts when it begins. */
+  /** Reads up to this many values. Returns true at the end of the text. A list or an object counts when it begins. */
   read(most: number): boolean {
     for (let values = 0; values < most; values++) {
       if (this.#value() && this.#goOn()) return true;
@@ -61,7 +61,7 @@ class Reader {
     return false;
   }
 
-  /** Reads a value, or the beginning of a list or an object that is not empty. Whether the value has ended. */
+  /** Reads a value, or the opening of a non-empty list or object. Returns true if the value is complete. */
   #value(): boolean {
     this.#skipSpace();
     switch (this.#text.charCodeAt(this.#at)) {
@@ -102,7 +102,10 @@ class Reader {
     return true;
   }
 
-  /** Goes on behind the end of a value, to the next one or to the end of the text. Whether the text has ended. */
+  /**
+   * Continues after the end of a value, up to the next value or the end of the text. Returns true at the end of the
+   * text.
+   */
   #goOn(): boolean {
     while (this.#inner) {
       const isList = Array.isArray(this.#inner);
@@ -143,7 +146,7 @@ class Reader {
     const from = this.#at;
     if (this.#take(plainString)) return this.#text.slice(from + 1, this.#at - 1);
     if (this.#text.charCodeAt(from) !== quote) throw this.#fault();
-    // A regular expression for it overflows on strings of 20 MB.
+    // A regular expression for the whole string overflows on strings of 20 MB.
     this.#at = closingQuote(this.#text, from + 1) + 1;
     if (this.#at === 0) throw this.#fault();
     return parseNative(this.#text.slice(from, this.#at)) as string;
@@ -177,9 +180,12 @@ function define(object: object, name: string, value: unknown): void {
   Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** Index of the quote that ends a string. `from` is inside the string, not at an escaped character. −1 without an end. */
+/**
+ * Returns the index of the quote that ends a string, or −1 if there is none. `from` is inside the string and not at an
+ * escaped character.
+ */
 export function closingQuote(text: string, from: number): number {
-  // To look for quotes is slow where millions of them are escaped.
+  // Searching for quotes would be slow if millions of them are escaped.
   for (let at = from; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === quote) return at;
@@ -188,15 +194,15 @@ export function closingQuote(text: string, from: number): number {
   return -1;
 }
 
-/** Whether the string that ends before `from` is the name of a member. */
+/** Returns true if the string that ends before `from` is the name of a member. */
 export function isName(text: string, from: number): boolean {
   let at = from;
-  // White space is the space and control characters.
+  // Codes up to 0x20 are white space and control characters.
   while (text.charCodeAt(at) <= 0x20) at++;
   return text.charCodeAt(at) === colon;
 }
 
-/** Whether the name of a member is written with an escape. Takes time in proportion to the text. */
+/** Returns true if a member's name is written with an escape. Takes time proportional to the length of the text. */
 export function hasEscapedName(text: string): boolean {
   for (let at = text.indexOf('\\'); at >= 0; at = text.indexOf('\\', at)) {
     const end = closingQuote(text, at + 2);
@@ -208,23 +214,23 @@ export function hasEscapedName(text: string): boolean {
 }
 
 /**
- * Replaces JSON.parse of this thread by one that reads the names of members correctly, for libraries too. V8 has a fault
- * in versions 12.8 to 14.6 at least (https://github.com/nodejs/node/issues/63785): where a name has an escape (`"\n"`), it
- * may return a name of an earlier text (`"\\"`) whose object had begun with the same names. The earlier text may have come
- * from anybody, so what one caller sends would change what another one sends. To be removed once every supported Node is
- * correct.
+ * Replaces this thread's JSON.parse with one that reads member names correctly, including for libraries. V8 versions
+ * 12.8 to at least 14.6 have a bug (https://github.com/nodejs/node/issues/63785): for a name with an escape (`"\n"`)
+ * they may return a name from an earlier text (`"\\"`) whose object began with the same names. The earlier text may
+ * come from anyone, so one caller's data could change another's. Remove this once every supported Node version is
+ * fixed.
  */
 export function repairJsonParse(): void {
   JSON.parse = parseRightly;
 }
 
 function parseRightly(text: string, reviver?: Parameters<typeof JSON.parse>[1]): unknown {
-  // Nothing here uses a reviver.
+  // No code in this process uses a reviver.
   if (reviver !== undefined || typeof text !== 'string' || !hasEscapedName(text)) return parseNative(text, reviver);
   try {
     return readJson(text, Number);
   } catch (error) {
-    // The engine's own error says where a text is not JSON.
+    // The engine's own error reports where the text is not JSON.
     parseNative(text);
     throw error;
   }

@@ -1,31 +1,31 @@
 import { base64 } from './json-wasm.ts';
 
 /**
- * Checks JSON text without making values of it (RFC 8259), for text that is passed on as it came. Whether the bytes are
- * UTF-8 is not checked here. The work is done in WebAssembly, compiled from `wasm/json.ts`.
+ * Checks JSON text without creating values (RFC 8259), for text that is forwarded unchanged. It does not check that the
+ * bytes are UTF-8. The work is done in WebAssembly, compiled from `wasm/json.ts`.
  */
 
 export type JsonScan = {
   /** Deepest nesting of objects and arrays. */
   depth: number;
-  /** Number of commas and openings: how much there is to make values of. */
+  /** Number of commas and opening brackets: an estimate of the number of values. */
   elements: number;
-  /** Number of names in objects. One that is new costs more to make than any other value. */
+  /** Number of names in objects. Creating a new name costs more than creating any other value. */
   names: number;
-  /** Whether there is no white space between tokens. */
+  /** True if there is no white space between tokens. */
   isCompact: boolean;
 };
 
-/** What a body may hold, in the units of `JsonScan`. */
+/** Limits of a body, in the units of `JsonScan`. */
 export type BodyLimits = { bytes: number; depth: number; elements: number; names: number };
 
-/** Receives a text as the inside of a JSON string, in pieces. */
+/** Receives text as the content of a JSON string, in chunks. */
 export type EscapedPieces = {
-  /** The next piece: the first `length` bytes, which are good only until this returns. */
+  /** Receives the next chunk: the first `length` bytes, which are valid only until this returns. */
   add(bytes: Buffer, length: number): void;
 };
 
-/** The used part of WebAssembly; TypeScript declares it only with the types of browsers. */
+/** The part of WebAssembly that is used here; TypeScript declares it only with the browser types. */
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object;
   Instance: new (module: object) => { exports: object };
@@ -37,24 +37,24 @@ type Exports = {
   outputAt: { value: number };
   findingsAt: { value: number };
   begin(maxDepth: number): void;
-  /** The length of the escaped piece, −1 or −2. */
+  /** Returns the length of the escaped chunk, −1, or −2. */
   scan(length: number): number;
   finish(): number;
 };
 
 const wasm = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(base64, 'base64'))).exports as Exports;
 const pieceBytes = wasm.pieceBytes.value;
-// A piece is put at the beginning of the memory.
+// A chunk is stored at the beginning of the memory.
 const input = new Uint8Array(wasm.memory.buffer, 0, pieceBytes);
 const output = Buffer.from(wasm.memory.buffer, wasm.outputAt.value, 2 * pieceBytes);
 const findings = new Int32Array(wasm.memory.buffer, wasm.findingsAt.value, 4);
 const tooDeep = -2;
 
 /**
- * The content of `bytes`, or undefined when they are not JSON text. Nesting deeper than `maxDepth`, 131,000 at most, ends
- * the scan: `depth` is then `maxDepth + 1`, and the rest has not been read.
- * `escaped`, when given, receives the text as the inside of a JSON string. What it receives is good only if the result
- * says `isCompact`. A text of at most 64 KiB is one piece.
+ * Scans JSON text. Returns undefined if `bytes` is not JSON. Nesting deeper than `maxDepth`, 131,000 at most, ends the
+ * scan: `depth` is then `maxDepth + 1`, and the remaining text is not read. `escaped`, if given, receives the text as
+ * the content of a JSON string. What it receives is valid only if the result has `isCompact`. A text of at most 64 KiB
+ * is one chunk.
  */
 export function scanJson(bytes: Uint8Array, maxDepth: number, escaped?: EscapedPieces): JsonScan | undefined {
   wasm.begin(maxDepth);
@@ -75,22 +75,22 @@ export function scanJson(bytes: Uint8Array, maxDepth: number, escaped?: EscapedP
   };
 }
 
-/** Whether a body is larger than these limits allow; its depth does not count. */
+/** Returns true if a body exceeds these limits; its depth does not count. */
 export function exceedsLimits(bytes: number, { elements, names }: JsonScan, most: BodyLimits): boolean {
   return bytes > most.bytes || elements > most.elements || names > most.names;
 }
 
-/** The limit that a posted body exceeds, or undefined. */
+/** Describes the limit that a posted body exceeds, or returns undefined. */
 export function bodyProblem({ depth, elements, names }: JsonScan, most: BodyLimits): string | undefined {
   if (depth > most.depth) return `nested deeper than ${most.depth} levels`;
-  if (elements > most.elements) return `the body holds more than ${most.elements} elements; send less at once`;
-  if (names > most.names) return `the body holds more than ${most.names} names; send less at once`;
+  if (elements > most.elements) return `the body has more than ${most.elements} elements; split the request`;
+  if (names > most.names) return `the body has more than ${most.names} names; split the request`;
   return undefined;
 }
 
 /**
- * JSON can write half of a surrogate pair (`"\ud83d"`), which is no character: many parsers refuse the whole text then
- * (RFC 8259, 8.2; RFC 7493, 2.1), and a client that has one of them loses a whole message.
+ * JSON can contain half a surrogate pair (`"\ud83d"`), which is not a character. Many parsers then reject the whole
+ * text (RFC 8259, 8.2; RFC 7493, 2.1), so their client would lose a whole message.
  */
 
 const backslash = 0x5c;
@@ -107,8 +107,8 @@ const replacement = Buffer.from('fffd');
 const escapeLength = 6;
 
 /**
- * The same JSON with U+FFFD in place of each half of a surrogate pair. Bytes without one are returned as they are; those that
- * are no JSON stay none.
+ * Replaces each lone surrogate in JSON text with U+FFFD. Bytes without one are returned unchanged. Bytes that are not
+ * JSON do not become JSON.
  */
 export function wellFormedJson(bytes: Buffer): Buffer {
   const first = bytes.indexOf(backslash);
@@ -122,18 +122,20 @@ export function wellFormedJson(bytes: Buffer): Buffer {
       changed ??= Buffer.from(bytes);
       changed.set(replacement, at + 2);
     }
-    // The character behind a backslash may be another one.
+    // The character after a backslash may be another backslash.
     at++;
   }
   return changed ?? bytes;
 }
 
-/** The same for a text. */
+/** Replaces each lone surrogate in JSON text, for a string. */
 export function wellFormedJsonText(json: string): string {
   return json.includes('\\ud') || json.includes('\\uD') ? wellFormedJson(Buffer.from(json)).toString('utf8') : json;
 }
 
-/** Which half of a surrogate pair is escaped here; undefined for anything else, and for an escape that is cut off. */
+/**
+ * Returns the half of a surrogate pair that is escaped here; undefined for anything else, including a truncated escape.
+ */
 function surrogateAt(bytes: Buffer, at: number): 'high' | 'low' | undefined {
   if (at + escapeLength > bytes.length) return undefined;
   if (bytes[at] !== backslash || bytes[at + 1] !== letterU) return undefined;

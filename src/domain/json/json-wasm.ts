@@ -1,6 +1,6 @@
 /** Compiled from wasm/json.ts by npm run wasm; do not edit. */
 
-export const sourceHash = '891711eb67264e1f740339ec29be4e459126cfee157d7280ace101490073c112';
+export const sourceHash = '3f859e668323a12e3ad7bc6367fa892b7a819e19c5276d868bfe802da54a1c79';
 
 export const base64 =
   'AGFzbQEAAAABFwVgAABgAX8Bf2AAAX9gAX8AYAJ/fwF/AwYFAAECAwQFBAEBBQUGQwx/AEGAgAQLfwBBgIAEC38AQfD/Ewt/AUEAC38BQQALfw' +

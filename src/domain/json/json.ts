@@ -5,7 +5,7 @@ import { closingQuote, hasEscapedName, isName, parseNative, readJson, readJsonIn
 import { exceedsLimits, type JsonScan } from './json-scan.ts';
 
 /**
- * JSON that keeps what a plain parse and write would change: the digits of numbers (`9007199254740993`, `1.10`).
+ * JSON that preserves what plain parsing and writing would change: the digits of numbers (`9007199254740993`, `1.10`).
  */
 
 declare global {
@@ -17,17 +17,18 @@ declare global {
 }
 
 /**
- * Number literals that JavaScript may not write back as they were: long, tiny, fractional ending in 0, with an exponent,
- * or −0. One stands at the beginning or behind a bracket, colon, comma or white space, so `"2.0"` is none.
+ * Matches number literals that JavaScript may write differently: long, tiny, fractional with a trailing 0, with an
+ * exponent, or −0. A match follows the beginning, a bracket, a colon, a comma, or white space, so `"2.0"` does not
+ * match.
  */
 const fragileNumber = /(?:^|[[:,\s])(?:-?(?:(?:\d\.?){16}|0\.0{6}|\d+\.\d*0(?!\d)|[\d.]+[eE])|-0(?![.\d]))/;
 
-/** Numbers that JavaScript writes back as they were: short ones that neither end in a fraction's 0 nor are −0. */
+/** Matches numbers that JavaScript writes back unchanged: short ones without a trailing fractional 0, and not −0. */
 const sturdyNumber = /^(?:0|-?[1-9]\d{0,14}|-?(?=.{1,16}$)(?:0|[1-9]\d*)\.(?!0{6})\d*[1-9])$/;
 
 /**
- * What a number in JSON text becomes when its digits are kept (`1.10`, `9007199254740993`): a `JSON.rawJSON` object, where
- * an ordinary number would be written in another way.
+ * Converts the source of a JSON number and preserves its digits (`1.10`, `9007199254740993`): returns a `JSON.rawJSON`
+ * object if an ordinary number would be written differently.
  */
 export function numberWithDigits(source: string): unknown {
   if (sturdyNumber.test(source)) return Number(source);
@@ -37,27 +38,27 @@ export function numberWithDigits(source: string): unknown {
 
 const jsonString = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
 
-/** Whether certainly every number of a JSON text stays as it is written when JavaScript parses it and writes it again. */
+/** Returns true if every number in JSON text certainly stays as written when JavaScript parses and writes it. */
 export function keepsNumbers(text: string): boolean {
   return !fragileNumber.test(text) || !fragileNumber.test(text.replaceAll(jsonString, '""'));
 }
 
-/** A parsed value in which a number that would lose digits is a `JSON.rawJSON` object. @throws SyntaxError */
+/** Parses JSON. A number that would lose digits becomes a `JSON.rawJSON` object. @throws SyntaxError */
 export function parseJson(text: string): unknown {
   if (!fragileNumber.test(text)) return JSON.parse(text);
   try {
-    // A reviver of JSON.parse does the same in five times as long.
+    // A reviver of JSON.parse does the same but takes five times as long.
     return readJson(text, numberWithDigits);
   } catch (error) {
-    // The engine's own error says where a text is not JSON.
+    // The engine's own error reports where the text is not JSON.
     parseNative(text);
     throw error;
   }
 }
 
 /**
- * The same in turns of the event loop that are not shared with the work before and after. Texts that only our own reader
- * reads take several of them.
+ * Parses JSON in event loop iterations of its own, separate from the work before and after. Texts that need Toolhost's
+ * own parser are read in several chunks.
  * @throws SyntaxError
  */
 export function parseJsonInTurns(text: string): Promise<unknown> {
@@ -68,10 +69,13 @@ export function parseJsonInTurns(text: string): Promise<unknown> {
   });
 }
 
-/** A longer text, in characters, is read in turns of its own. */
+/** Length, in characters, from which a text is parsed in its own event loop iterations. */
 const longText = 200_000;
 
-/** The same for a text that this service has written, such as a stored configuration: a long one in several turns. @throws SyntaxError */
+/**
+ * Parses a text that Toolhost has written, such as a stored configuration. A long one is parsed in chunks.
+ * @throws SyntaxError
+ */
 export async function parseStored(text: string): Promise<unknown> {
   return text.length > longText ? parseJsonInTurns(text) : parseJson(text);
 }
@@ -83,12 +87,15 @@ async function inTurns(parse: () => Promise<unknown>): Promise<unknown> {
   return value;
 }
 
-/** Whether a parsed value is a number whose digits are kept. */
+/** Returns true if a parsed value is a number with preserved digits. */
 export function isRawNumber(value: unknown): value is { rawJSON: string } {
   return typeof value === 'object' && value !== null && JSON.isRawJSON(value);
 }
 
-/** Numbers whose digits were kept become ordinary ones, which is enough to check them. Without any, the same value. */
+/**
+ * Converts numbers with preserved digits to ordinary numbers, which is enough for checks. Returns the value itself if
+ * there are none.
+ */
 export function plainNumbers(value: unknown): unknown {
   return hasRawNumber(value) ? withPlainNumbers(value) : value;
 }
@@ -108,7 +115,7 @@ function withPlainNumbers(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withPlainNumbers(inner)]));
 }
 
-/** Depth of a value's nesting, counted up to `limit`; safe on values that would overflow a recursive walk. */
+/** Returns true if a value is nested deeper than `limit`. Safe for values that would overflow a recursive walk. */
 export function isDeeperThan(value: unknown, limit: number): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= limit; depth++) {
@@ -122,7 +129,7 @@ export function isDeeperThan(value: unknown, limit: number): boolean {
   return true;
 }
 
-/** Whether a text or a name in a value holds the character U+0000. */
+/** Returns true if a text or a name in a value contains the character U+0000. */
 export function holdsNul(value: unknown): boolean {
   if (typeof value === 'string') return value.includes('\0');
   if (typeof value !== 'object' || value === null) return false;
@@ -133,7 +140,9 @@ export function holdsNul(value: unknown): boolean {
   return false;
 }
 
-/** Whether a value holds more values, or more characters in its texts and names, than the limit. Stops there. */
+/**
+ * Returns true if a value contains more values, or more characters in its texts and names, than the limit. Stops there.
+ */
 export function isLargerThan(value: unknown, most: { values: number; characters: number }): boolean {
   let { values, characters } = most;
   const count = (inner: unknown): boolean => {
@@ -150,7 +159,7 @@ export function isLargerThan(value: unknown, most: { values: number; characters:
   return count(value);
 }
 
-/** Parses a body that was scanned, a long one in several turns. @throws AppError tooLarge in its promise */
+/** Parses a scanned body, a long one in chunks. @throws AppError tooLarge in its promise */
 export function parseScanned(body: Buffer, scan: JsonScan): MaybePromise<unknown> {
   const text = body.toString('utf8');
   if (!exceedsLimits(body.length, scan, shortLimits)) return parseJson(text);
@@ -158,22 +167,22 @@ export function parseScanned(body: Buffer, scan: JsonScan): MaybePromise<unknown
 }
 
 /**
- * Parses the text of a long body, which must be JSON.
- * A name that is used again costs next to nothing, so only different names count for the limit that other bodies have.
+ * Parses the text of a long body, which must be JSON. A repeated name costs almost nothing, so only distinct names
+ * count toward the limit of other bodies.
  * @throws AppError tooLarge
  */
 export async function parseLongJson(text: string): Promise<unknown> {
   await nextTurn();
   const names = await countNames(text, bodyLimits.names);
   if (names > bodyLimits.names)
-    throw new AppError('tooLarge', `the body holds more than ${bodyLimits.names} different names; send less at once`);
+    throw new AppError('tooLarge', `the body has more than ${bodyLimits.names} different names; split the request`);
   return parseJsonInTurns(text);
 }
 
-/** Strings that are looked at in one turn of the event loop, some milliseconds. */
+/** Number of strings that are checked before yielding to the event loop, some milliseconds of work. */
 const stringsOfTurn = 20_000;
 
-/** Number of different names in JSON text, as they are written; stops above `most`. */
+/** Counts the distinct names in JSON text, as written. Stops above `most`. */
 async function countNames(text: string, most: number): Promise<number> {
   const names = new Set<string>();
   let strings = 0;

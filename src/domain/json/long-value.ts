@@ -1,4 +1,4 @@
-/** A large value of an input. It stays JSON text, or the text itself in UTF-8, until a thread or an operation reads it. */
+/** A large value in an input. It stays JSON text, or raw text in UTF-8, until a thread or an operation reads it. */
 export class LongValue {
   readonly #bytes: Uint8Array<ArrayBuffer>;
   readonly isText: boolean;
@@ -18,14 +18,17 @@ export class LongValue {
   }
 }
 
-/** The bytes of the long values among the fields of an input. */
+/** Returns the total bytes of the large values among the fields of an input. */
 export function longBytesOf(fields: object): number {
   let bytes = 0;
   for (const value of Object.values(fields)) if (value instanceof LongValue) bytes += value.bytes.length;
   return bytes;
 }
 
-/** Levels below a configuration at which long values stand: its fields, and those of the tool that an input is about. */
+/**
+ * Maximum depth below a configuration at which large values occur: its fields, and those of the tool that an input
+ * refers to.
+ */
 const mostLevels = 3;
 
 export function holdsLong(value: unknown, levels = mostLevels): boolean {
@@ -34,7 +37,7 @@ export function holdsLong(value: unknown, levels = mostLevels): boolean {
   return Object.values(value).some((inner) => holdsLong(inner, levels - 1));
 }
 
-/** JSON text of a value, in which long values stand as they came. */
+/** Returns the JSON text of a value. Large values are included unchanged. */
 export function jsonWithLong(value: unknown): string {
   if (value instanceof LongValue) return value.json;
   if (!holdsLong(value)) return JSON.stringify(value);

@@ -4,9 +4,9 @@ import { copyCompact, JsonCursor, NameTable } from './json-cursor.ts';
 import { hasPart, keysText, maxKeysShown } from './response-transform.ts';
 
 /**
- * The names to keep of an object, and the numbers to keep of a list; `inner` is undefined for a whole value. `order` is the
- * place among all fields, in which they are written. With `hasNames` every item of a list is kept. `any` is kept of
- * every other key or item. `first` is the first path, for messages.
+ * Fields to keep. `names` are the names to keep in an object, and `items` the indexes to keep in a list; `inner` is
+ * undefined if the whole value is kept. `order` is the field's position in the output. With `hasNames`, every item of a
+ * list is kept. `any` applies to every other key or item. `first` is the first path, for messages.
  */
 export type FieldTree = {
   names: NameTable<Field>;
@@ -55,7 +55,7 @@ function treeOf(draft: Draft, counted: { fields: number }): FieldTree {
   return { names, items, hasNames: items.size < draft.size, any, first: first ?? [] };
 }
 
-/** The field of a key that has dots in it, which may stand in a path as it is. */
+/** Finds the field for a key that contains dots and appears unescaped in a path. */
 function dottedField(tree: FieldTree, key: string): Field | undefined {
   let inner: FieldTree | undefined = tree;
   let field: Field | undefined;
@@ -69,10 +69,11 @@ function dottedField(tree: FieldTree, key: string): Field | undefined {
 }
 
 /**
- * Keeps the fields of an object, or of each item of an array. A single value inside, which has no fields, becomes `{}`;
- * null stays. The result is compact JSON with the digits and the spelling of the answer. Reads every byte once.
- * @throws ToolFailure transform when the answer or an item of it is a single value, or when it has no field to keep and
- * is not empty: an empty result would look like an answer without data
+ * Keeps the selected fields of an object, or of each item of an array. A nested single value, which has no fields,
+ * becomes `{}`; null stays. The result is compact JSON with the digits and spelling of the response. Every byte is read
+ * once.
+ * @throws ToolFailure transform if the response or an item of it is a single value, or if it is not empty but has none
+ * of the fields: an empty result would look like a response without data
  */
 export function keepFields(json: Buffer, tree: FieldTree): Buffer {
   return new Keeper(json).run(tree);
@@ -82,16 +83,16 @@ const empty = Buffer.from('{}');
 const dot = 0x2e;
 const startOfNull = 0x6e;
 const noFields =
-  'response_fields keep fields of an object or of each item of a list; the answer is a single value, or a list that holds one';
+  'response_fields selects fields of an object or of each item of a list, but the response is a single value or a list that contains one';
 
 class Keeper {
   readonly #cursor: JsonCursor;
-  /** A value of one byte may become `{}`, as in `[1,1]`; nothing else becomes longer than it was. */
+  /** Output buffer. A value of one byte may become `{}`, as in `[1,1]`; nothing else gets longer. */
   readonly #out: Buffer;
   #to = 0;
-  /** The names of the fields that the cursor is inside of. */
+  /** Names of the fields that contain the cursor. */
   readonly #path: string[] = [];
-  /** True once a field was kept, or could not be because its container is empty or null. */
+  /** True once a field was kept, or could not be kept because its container is empty or null. */
   #isReached = false;
   #miss: Miss | undefined;
 
@@ -108,8 +109,8 @@ class Keeper {
   }
 
   #noSuchField({ at, path, tree }: Miss): ToolFailure {
-    const place = path.length === 0 ? 'the answer' : `"${dotPathText(path)}"`;
-    const sentence = `response_fields "${dotPathText([...path, ...tree.first])}" does not exist in the answer`;
+    const place = path.length === 0 ? 'the response' : `"${dotPathText(path)}"`;
+    const sentence = `response_fields "${dotPathText([...path, ...tree.first])}" does not exist in the response`;
     const has = (what: string) => new ToolFailure('transform', `${sentence}: ${place} has ${what}`, [], sentence);
     if (at === undefined) return has(keysText({ keys: undefined, entries: -1 }));
     const cursor = new JsonCursor(this.#cursor.bytes, at + 1);
@@ -124,7 +125,7 @@ class Keeper {
       if (entries === 1) isMap = hasPart(cursor.bytes.subarray(cursor.at), tree.first);
       cursor.skipValue();
     }
-    const hint = isMap ? `; * stands for any key: "${dotPathText([...path, anyKey, ...tree.first])}"` : '';
+    const hint = isMap ? `; * matches any key: "${dotPathText([...path, anyKey, ...tree.first])}"` : '';
     return has(keysText({ keys, entries }) + hint);
   }
 
@@ -165,11 +166,11 @@ class Keeper {
         continue;
       }
       if (this.#to > start) this.#write(0x2c);
-      // An item that is named by its number keeps what its own paths say.
+      // An item that is named by its index keeps the fields of its own paths.
       if (item) this.#field(item);
       else this.#value(tree);
     }
-    // A list may have fewer items than a path counts.
+    // A list may have fewer items than a path names.
     if (index === 0 || !tree.hasNames) this.#isReached = true;
     this.#write(0x5d);
   }
@@ -225,7 +226,7 @@ class Keeper {
     } else this.#whole();
   }
 
-  /** Writes the kept pairs of an object once more: in the order of their paths, and of repeated names the last. */
+  /** Rewrites the retained pairs of an object in the order of their paths, using the last pair of repeated names. */
   #putInOrder(kept: Kept, start: number): void {
     const written = Buffer.from(this.#out.subarray(start, this.#to));
     this.#to = start + 1;
@@ -247,10 +248,10 @@ class Keeper {
 /** The first of the deepest values that have none of the fields; `at` is undefined for a single value. */
 type Miss = { at: number | undefined; path: DotPath; tree: FieldTree };
 
-/** With `isAny`, a pair that has its order in common with others. */
+/** Position of a written pair. With `isAny`, other pairs have the same order. */
 type Segment = { order: number; from: number; end: number; isAny: boolean };
 
-/** Where the kept pairs of an object were written, in its order. */
+/** Positions of the retained pairs of an object, in the object's order. */
 class Kept {
   isOutOfOrder = false;
   #last = -1;
@@ -263,7 +264,7 @@ class Kept {
     this.#segments.push(segment);
   }
 
-  /** In the order of their paths, and of repeated names the last. */
+  /** Returns the pairs in the order of their paths, using the last pair of repeated names. */
   inOrder(): Segment[] {
     const last = new Map(this.#segments.map((segment) => [segment.isAny ? -segment.from : segment.order, segment]));
     return [...last.values()].toSorted((a, b) => a.order - b.order);

@@ -5,31 +5,31 @@ import { JsonCursor, NameTable, type TextRange } from './json-cursor.ts';
 export const maxKeysShown = 20;
 const dot = 0x2e;
 
-/** Description of the value where a path went no further. */
+/** Description of the value at which a path could not be followed further. */
 type Missing = { depth: number; keys: string[] | undefined; entries: number };
 
 /**
- * The position of the part of a JSON text that a path names. The last one of repeated names counts, as for JSON.parse.
- * A key that has dots in it may stand in the path as it is; of several such keys the shortest counts that leads on.
- * Reads every byte once.
- * @throws ToolFailure transform, naming the path and the keys that exist at the deepest level reached
+ * Returns the position of the value that a path names in JSON text. As with JSON.parse, the last of several equal names
+ * is used. A key that contains dots may appear unescaped in the path. If several such keys match, the shortest one that
+ * leads further is used. Every byte is read once.
+ * @throws ToolFailure transform, with the path and the keys at the deepest level reached
  */
 export function findPart(json: Buffer, path: DotPath): TextRange {
   const search = new Search(json, path);
   const found = search.run();
   if (found) return found;
   const { depth } = search.missing;
-  const reached = depth === 0 ? 'the answer' : `"${dotPathText(path.slice(0, depth))}"`;
-  const sentence = `response_transform "${dotPathText(path)}" does not exist in the answer`;
+  const reached = depth === 0 ? 'the response' : `"${dotPathText(path.slice(0, depth))}"`;
+  const sentence = `response_transform "${dotPathText(path)}" does not exist in the response`;
   throw new ToolFailure(
     'transform',
     `${sentence}: ${reached} has ${keysText(search.missing)}`,
     [],
-    sentence + (depth > 0 ? `; it goes as far as ${reached}` : ''),
+    sentence + (depth > 0 ? `; the path exists up to ${reached}` : ''),
   );
 }
 
-/** Whether a path exists in a JSON text. */
+/** Returns true if a path exists in JSON text. */
 export function hasPart(json: Buffer, path: DotPath): boolean {
   return new Search(json, path).run() !== undefined;
 }
@@ -100,7 +100,7 @@ class Search {
     if (!isThere) this.missing = { depth, keys, entries };
   }
 
-  /** How many names of the path the key at `from` stands for: one, more for a key with dots, or none. */
+  /** Returns how many names of the path the key at `from` matches: one, more for a key with dots, or zero. */
   #namesOf(depth: number, from: number, end: number): number {
     const { bytes } = this.#cursor;
     if (this.#names[depth]?.find(bytes, from, end)) return 1;
@@ -124,7 +124,7 @@ class Search {
 }
 
 export function keysText({ keys, entries }: Omit<Missing, 'depth'>): string {
-  if (entries < 0) return 'no keys, it is a single value';
+  if (entries < 0) return 'no keys, because it is a single value';
   if (!keys) return entries === 0 ? 'no entries' : `the indexes 0 to ${entries - 1}`;
   if (entries === 0) return 'no keys';
   const more = entries > maxKeysShown ? ` and ${entries - maxKeysShown} more` : '';

@@ -1,9 +1,9 @@
 import { characterEnd, type Piece } from './pieces.ts';
 
 /**
- * Cuts compact JSON into pieces of at most `most` characters. The first is the JSON with fewer items in its largest list,
- * the others are JSON arrays of further items. An item that is too long for a piece, and JSON without a list that can be
- * cut, are given as parts of their text.
+ * Splits compact JSON into chunks of at most `most` characters. The first chunk is the JSON with fewer items in its
+ * largest list; the others are JSON arrays of further items. An item that is too long for a chunk is split as text, as
+ * is JSON without a list that can be split.
  */
 export function cutJson(json: string, most: number): Piece[] {
   const list = largestList(json);
@@ -54,7 +54,7 @@ function itemsOf(json: string, { path, from, end }: List, most: number): Piece[]
   return held.map(({ text, about }) => ({ text, about: about(items) }));
 }
 
-/** Parts of a JSON text that are its whole when they are joined; never cut inside a character, an escape or a number. */
+/** Splits JSON text into parts that give the original when joined. Never splits a character, an escape, or a number. */
 function partsOf(json: string, most: number, what: string): Piece[] {
   const ends: number[] = [];
   let start = 0;
@@ -67,7 +67,7 @@ function partsOf(json: string, most: number, what: string): Piece[] {
     const end = endOfToken(json, position);
     if (end - start > most && end - position <= most) closeAt(position);
     if (end - start > most) {
-      // A token that is longer than a piece is nearly always a text.
+      // A token longer than a chunk is almost always a string.
       if (start + most - position < longestUnit) closeAt(position);
       for (let at = position; end - start > most; closeAt(at)) at = cutInside(json, at, start + most);
     }
@@ -86,11 +86,14 @@ function endOfToken(json: string, at: number): number {
   return '{}[],:'.includes(first) ? at + 1 : endOfScalar(json, at);
 }
 
-/** Two escapes of a surrogate pair. */
+/** Length of the two escapes of a surrogate pair. */
 const longestUnit = 12;
 const pair = /^\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}/;
 
-/** The last position up to `limit` that cuts no character and no escape of a string; `from` is such a position, too. */
+/**
+ * Returns the last position up to `limit` that splits no character and no escape of a string. `from` must be such a
+ * position, too.
+ */
 function cutInside(json: string, from: number, limit: number): number {
   for (let at = from; ; ) {
     const ahead = json.slice(at, limit).indexOf('\\');
@@ -104,11 +107,14 @@ function cutInside(json: string, from: number, limit: number): number {
   }
 }
 
-/** Positions in a text that is known to be compact JSON: without white space between its tokens. */
+/**
+ * The following functions return positions in text that is known to be compact JSON, without white space between its
+ * tokens.
+ */
 
 const backslash = 0x5c;
 
-/** The position behind a string whose opening quote is at `at`. */
+/** Returns the position after a string whose opening quote is at `at`. */
 function endOfString(json: string, at: number): number {
   for (let quote = json.indexOf('"', at + 1); ; quote = json.indexOf('"', quote + 1)) {
     let slashes = 0;
@@ -117,14 +123,14 @@ function endOfString(json: string, at: number): number {
   }
 }
 
-/** The position behind a number or a literal. */
+/** Returns the position after a number or a literal. */
 function endOfScalar(json: string, at: number): number {
   let end = at + 1;
   while (end < json.length && !',]}'.includes(json[end] as string)) end++;
   return end;
 }
 
-/** The position behind a value. */
+/** Returns the position after a value. */
 function endOfValue(json: string, at: number): number {
   const first = json[at];
   if (first === '"') return endOfString(json, at);
@@ -144,12 +150,12 @@ function endOfValue(json: string, at: number): number {
   return position;
 }
 
-/** A list in a JSON text: `json[from]` is its opening bracket, `json[end - 1]` its closing one. */
+/** A list in JSON text: `json[from]` is its opening bracket, `json[end - 1]` its closing one. */
 type List = { path: string; from: number; end: number };
 
 const longestPath = 60;
 
-/** The longest list that is not inside another one; undefined when there is none. */
+/** Returns the longest list that is not inside another list; undefined if there is none. */
 function largestList(json: string): List | undefined {
   let largest: List | undefined;
   const visit = (at: number, path: string): number => {

@@ -1,7 +1,7 @@
-/** The kept rest of an answer: who holds it, and what it takes. */
+/** The stored remainder of a result: its owner and size. */
 export type KeptRest = {
   id: string;
-  /** The caller, or the address of callers without a credential that is known to be good. */
+  /** The caller, or the address of callers without a verified credential. */
   party: string;
   isStranger: boolean;
   rows: number;
@@ -12,12 +12,13 @@ type Size = { rows: number; characters: number };
 
 type Party = Size & { isStranger: boolean; oldestFirst: KeptRest[] };
 
-/** The part of the space of a workspace that strangers may fill together. */
+/** Fraction of a workspace's space that all unverified callers may use together. */
 const strangersPart = 3 / 4;
 
 /**
- * The rests that a workspace gives up, so that the others take no more than `most`: whoever holds most loses its oldest, so
- * a caller that keeps ever more displaces its own. `newestFirst` begins with the rest that was just kept, which stays.
+ * Returns the remainders that a workspace must evict so that the others take at most `most`. The caller with the
+ * largest share loses its oldest remainder, so a caller that stores more and more evicts its own. `newestFirst` begins
+ * with the remainder that was just stored, which stays.
  */
 export function displacedRests(newestFirst: readonly KeptRest[], most: Size): KeptRest[] {
   const all = { rows: 0, characters: 0 };

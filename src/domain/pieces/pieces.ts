@@ -1,13 +1,13 @@
-/** A piece of a long answer, and a phrase that says which one it is, such as `items 43 to 90 of 380`. */
+/** A chunk of a long result, with a phrase that describes its position, such as `items 43 to 90 of 380`. */
 export type Piece = { text: string; about: string };
 
-/** Pieces that are stored as one row: the JSON text of a list of pieces, and the number of the first one. */
+/** Chunks that are stored as one row: the JSON text of a list of chunks, and the number of the first one. */
 export type Segment = { first: number; json: Uint8Array<ArrayBuffer> };
 
-/** Characters of a segment; a single longer piece is a segment of its own. */
+/** Target length of a segment in characters. A longer chunk becomes a segment of its own. */
 const segmentLength = 200_000;
 
-/** Puts pieces, whose numbers begin with 1, into segments. */
+/** Groups chunks, numbered from 1, into segments. */
 export function segmentsOf(pieces: readonly Piece[]): Segment[] {
   const segments: Segment[] = [];
   let held: Piece[] = [];
@@ -29,7 +29,9 @@ export function segmentsOf(pieces: readonly Piece[]): Segment[] {
   return segments;
 }
 
-/** Cuts a text behind its lines, and a line that is too long behind a character, into pieces of at most `most` characters. */
+/**
+ * Splits text into chunks of at most `most` characters: after a line break if possible, otherwise after a character.
+ */
 export function cutText(text: string, most: number): Piece[] {
   const pieces: Piece[] = [];
   for (let at = 0; at < text.length; ) {
@@ -46,11 +48,14 @@ function endOfPiece(text: string, at: number, most: number): number {
   return line >= 0 ? at + line + 1 : characterEnd(text, at, at + most);
 }
 
-/** How many marks and joined signs at most belong to the character before them. */
+/** Maximum number of marks and joiners that are treated as part of the preceding character. */
 const longestCharacter = 16;
 const joins = /\p{M}|\u200d|[\u{1f3fb}-\u{1f3ff}]/u;
 
-/** The last position up to `end` at which no character of people is cut; `end` without half a surrogate pair otherwise. */
+/**
+ * Returns the last position up to `end` that does not split a user-perceived character. If there is none, returns
+ * `end`, adjusted so that it does not split a surrogate pair.
+ */
 export function characterEnd(text: string, at: number, end: number): number {
   const whole = isLowSurrogate(text, end) && isHighSurrogate(text, end - 1) ? end - 1 : end;
   let position = whole;

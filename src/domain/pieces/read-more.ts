@@ -1,16 +1,16 @@
 import type { JsonSchema } from '../schema/json-schema.ts';
 import type { ToolDefinition } from '../search/own-tools.ts';
 
-/** The tool of a server with limited answers that gives the rest of one. */
+/** Name of the built-in tool that returns the remainder of a truncated result. */
 export const readMoreName = 'read_more';
 
-/** How long the rest of an answer is kept. */
+/** Time for which the remainder of a result is stored, in ms. */
 export const restKeptMs = 10 * 60_000;
 
 export const readMoreInput: JsonSchema = {
   type: 'object',
   properties: {
-    cursor: { type: 'string', maxLength: 100, description: 'The cursor at the end of the answer that was cut.' },
+    cursor: { type: 'string', maxLength: 100, description: 'Cursor from the end of the truncated result.' },
   },
   required: ['cursor'],
   additionalProperties: false,
@@ -18,30 +18,30 @@ export const readMoreInput: JsonSchema = {
 
 export const readMoreDefinition: ToolDefinition = {
   name: readMoreName,
-  title: 'Read more of an answer',
+  title: 'Read more of a result',
   description:
-    'Gives the next piece of an answer that was cut because it is long. The end of such an answer says what it left out and has the cursor, which works for ten minutes.',
+    'Returns the next chunk of a result that was truncated because of its length. The end of a truncated result describes what is missing and contains the cursor, which is valid for ten minutes.',
   inputSchema: readMoreInput,
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
 };
 
-/** The limit that new servers start with (`max_answer_tokens`): many clients cut longer answers. */
+/** Default limit of new servers (`max_answer_tokens`): many clients truncate longer results. */
 export const startAnswerTokens = 20_000;
 
-/** Characters of an answer that are left for the note at its end. */
+/** Number of characters of a result that are reserved for the note at its end. */
 export const noteLength = 400;
 
-/** The note of an answer that was cut. `cursor` is undefined when the rest could not be kept. */
+/** Returns the note at the end of a truncated result. `cursor` is undefined if the remainder could not be stored. */
 export function cutNote(cut: { about: string; tokens: number }, cursor: string | undefined): string {
-  return `[Cut: this is ${cut.about}, of about ${cut.tokens} tokens in all. ${howToGoOn(cursor)}]`;
+  return `[Truncated: this is ${cut.about}, of about ${cut.tokens} tokens in total. ${howToGoOn(cursor)}]`;
 }
 
 function howToGoOn(cursor: string | undefined): string {
-  if (cursor === undefined) return 'The rest could not be kept; ask for less with filters or paging.';
-  return `Get the rest with ${readMoreName}, cursor "${cursor}", within ten minutes, or ask for less with filters or paging.`;
+  if (cursor === undefined) return 'The remainder could not be stored. Request less data with filters or paging.';
+  return `Get the remainder with ${readMoreName} and cursor "${cursor}" within ten minutes, or request less data with filters or paging.`;
 }
 
-/** The note of a further piece. `cursor` is undefined for the last one. */
+/** Returns the note at the end of a continuation. `cursor` is undefined for the last one. */
 export function pieceNote(about: string, cursor: string | undefined): string {
   const next = cursor === undefined ? 'This is the end.' : `Continue with cursor "${cursor}".`;
   return `[This is ${about}. ${next}]`;

@@ -1,7 +1,9 @@
-/** Characters that are estimated as one token: about what current models take for JSON and English. */
+/**
+ * Number of characters that are estimated as one token, which is about right for current models with JSON and English.
+ */
 export const charactersOfToken = 4;
 
-/** Estimated tokens of a text of this length, in characters. */
+/** Returns the estimated number of tokens of a text, from its length in characters. */
 export function tokensOfLength(characters: number): number {
   return Math.ceil(characters / charactersOfToken);
 }

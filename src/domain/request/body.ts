@@ -8,26 +8,26 @@ import { addPairs, encodedPairs, type Pairs, pairsOf, refusedArgument, styledTex
 import type { Arguments, SentArgument } from './sent-argument.ts';
 import type { FormPart, UpstreamBody } from './upstream-request.ts';
 
-/** How the body of a tool is made. */
+/** Instructions for building the body of a tool's requests. */
 export type BodyPlan = {
-  /** Arguments that become parts of it, or the one that is the body. */
+  /** Arguments that become parts of the body, or the one that is the body. */
   arguments: readonly SentArgument[];
   kind: BodyKind | 'none';
   template: BodyTemplate | undefined;
-  /** Arguments whose style makes a text of their value in JSON. */
+  /** Arguments whose style converts their value to text within JSON. */
   texts: readonly SentArgument[];
-  /** The static Content-Type of the tool. */
+  /** The tool's static Content-Type. */
   contentType: string | undefined;
   arrayFormat: ArrayFormat;
-  /** Whether there is a body also when none of its arguments is present. */
+  /** True if a body is sent even if none of its arguments is present. */
   isAlwaysSent: boolean;
 };
 
-/** A body, and its Content-Type where the tool does not set it. */
+/** A body, and its Content-Type if the tool does not set it. */
 export type Content = { body: UpstreamBody | undefined; contentType?: string };
 const noContent: Content = { body: undefined };
 
-/** The body of a call whose tool has one. @throws ToolFailure invalid_arguments, and what `secret` throws */
+/** Builds the body of a call whose tool has one. @throws ToolFailure invalid_arguments, and any error of `secret` */
 export function contentOf(plan: BodyPlan, args: Arguments, secret: (name: string) => string): Content {
   const { kind } = plan;
   if (kind === 'template') {
@@ -50,7 +50,7 @@ function jsonObject(plan: BodyPlan, args: Arguments): object {
   return Object.fromEntries(entries);
 }
 
-/** The arguments with those whose style says so as texts. */
+/** Converts arguments to text if their style requires it. */
 function withTexts(texts: BodyPlan['texts'], args: Arguments): Arguments {
   if (texts.length === 0) return args;
   const styled = texts.map((argument): [string, unknown] => {
@@ -64,7 +64,7 @@ function jsonContent(value: unknown): Content {
   return value === undefined ? noContent : { body: JSON.stringify(value), contentType: 'application/json' };
 }
 
-/** One argument is the body: bytes, text, or anything as JSON. */
+/** Builds a body from a single argument: bytes, text, or any value as JSON. */
 function argumentContent({ arguments: [argument], contentType }: BodyPlan, args: Arguments): Content {
   const value = argument && own(args, argument.name);
   if (!argument || value === undefined) return noContent;
@@ -101,7 +101,10 @@ function multipartFields(plan: BodyPlan, args: Arguments): FormPart[] {
   return fields;
 }
 
-/** A part with a type or a file name. A list is one part of JSON, or a part for each entry in any other type. */
+/**
+ * Builds parts with a media type or a file name. A list becomes one part of JSON, or one part per entry in any other
+ * type.
+ */
 function textFields(argument: SentArgument, value: unknown, args: Arguments): FormPart[] {
   const mediaType = mediaTypeOfArgument(argument, args);
   const isJson = mediaType !== undefined && encodingOf(mediaType) === 'json';
@@ -114,7 +117,7 @@ function textFields(argument: SentArgument, value: unknown, args: Arguments): Fo
   });
 }
 
-/** Returns whether a text is an object, a list, or a text in JSON; any other one becomes a text of JSON. */
+/** Returns true if a text is a JSON object, list, or string. Any other text is encoded as a JSON string. */
 function isJsonText(text: string): boolean {
   if (!/^\s*["[{]/.test(text)) return false;
   try {
@@ -129,7 +132,10 @@ function isPlain({ isBase64, fileName, mediaType }: SentArgument): boolean {
   return !isBase64 && fileName === undefined && mediaType === undefined;
 }
 
-/** `pairs` are those of all arguments, because their limits are those of the whole form. */
+/**
+ * Adds parts without a media type or file name. `pairs` holds those of all arguments, because its limits apply to the
+ * whole form.
+ */
 function addPlainFields(fields: FormPart[], pairs: Pairs, argument: SentArgument, value: unknown): void {
   const before = pairs.list.length;
   addPairs(pairs, argument, value);
@@ -138,7 +144,7 @@ function addPlainFields(fields: FormPart[], pairs: Pairs, argument: SentArgument
 
 const mostFiles = 100;
 
-/** A file, or each of an array of files. */
+/** Builds the part of a file, or one part for each file of an array. */
 function fileFields(plan: BodyPlan, argument: SentArgument, value: unknown, args: Arguments): FormPart[] {
   const files = Array.isArray(value) ? value : [value];
   if (files.length > mostFiles)
@@ -156,14 +162,17 @@ function partOf(fileName: string | undefined, mediaType: string | undefined): No
   return { ...(fileName !== undefined && { fileName }), ...(mediaType !== undefined && { mediaType }) };
 }
 
-/** The bytes of a file, its media type where a data URL names it, and its name where another tool gave it. */
+/** Bytes of a file, its media type if a data URL names it, and its name if another tool supplied it. */
 type FileContent = { bytes: Buffer; mediaType: string | undefined; name?: string };
 
 const notBase64 =
-  'is not Base64; allowed: Base64 of the bytes, a data URL such as data:image/png;base64,…, or the address of a file that a tool gave';
+  'is not Base64; allowed: Base64 of the bytes, a data URL such as data:image/png;base64,…, or the URL of a file from a tool result';
 const longestDataHead = 300;
 
-/** Decodes Base64 (RFC 4648, 4 and 5; white space is skipped) or a data URL (RFC 2397), or takes a file as it is. @throws ToolFailure invalid_arguments */
+/**
+ * Decodes Base64 (RFC 4648, 4 and 5; white space is skipped) or a data URL (RFC 2397), or returns a file unchanged.
+ * @throws ToolFailure invalid_arguments
+ */
 function fileContent(argument: SentArgument, value: unknown): FileContent {
   if (value instanceof GivenFile) return { bytes: value.bytes, ...value.head };
   if (typeof value !== 'string') throw refusedArgument(argument, notBase64);
@@ -187,21 +196,30 @@ function base64Bytes(argument: SentArgument, given: string): Buffer {
   return Buffer.from(text, 'base64');
 }
 
-/** The file name of an argument, from a constant or from another argument. @throws ToolFailure invalid_arguments */
+/**
+ * Returns the file name of an argument, from a constant or from another argument.
+ * @throws ToolFailure invalid_arguments
+ */
 function fileNameOf({ fileName }: SentArgument, args: Arguments): string | undefined {
   const text = resolved(fileName, args);
   if (text === undefined || !hasControlCharacter(text)) return text;
-  throw refusedArgument({ name: sourceOf(fileName) }, 'a file name must not have control characters');
+  throw refusedArgument({ name: sourceOf(fileName) }, 'a file name must not contain control characters');
 }
 
-/** The media type of an argument likewise, of several the first. @throws ToolFailure invalid_arguments */
+/**
+ * Returns the media type of an argument, from a constant or from another argument; the first one of several.
+ * @throws ToolFailure invalid_arguments
+ */
 function mediaTypeOfArgument({ mediaType }: SentArgument, args: Arguments): string | undefined {
   const text = typeof mediaType === 'string' ? mediaTypeChoices(mediaType)?.types[0] : resolved(mediaType, args);
   if (text === undefined || mediaTypePattern.test(text)) return text;
-  throw refusedArgument({ name: sourceOf(mediaType) }, 'is not a media type; allowed: for example image/png');
+  throw refusedArgument({ name: sourceOf(mediaType) }, 'is not a media type; example: image/png');
 }
 
-/** The type that is written; where several are, that of the file. @throws ToolFailure invalid_arguments */
+/**
+ * Returns the configured media type, or that of the file if several are configured.
+ * @throws ToolFailure invalid_arguments
+ */
 function mediaTypeOfFile(argument: SentArgument, args: Arguments, ofFile: string | undefined): string {
   const written = typeof argument.mediaType === 'string' ? mediaTypeChoices(argument.mediaType) : undefined;
   const only = written?.isOne === false ? ofFile : mediaTypeOfArgument(argument, args);
@@ -218,15 +236,15 @@ function sourceOf(text: TextOrArgument | undefined): string {
   return typeof text === 'object' ? text.argument : '';
 }
 
-/** Most characters that the copies of all arguments together may become. */
+/** Maximum number of characters of all copies of arguments together. */
 const mostOfCopies = 4 * 1024 * 1024;
 
-/** Arguments and secrets that fill a template. */
+/** Arguments and secrets for a template. */
 type BodyValues = { args: Arguments; secret: (name: string) => string };
 
 /**
- * The body of a call as a value; undefined when all of it is one argument that is absent.
- * @throws ToolFailure invalid_arguments when a text lacks one of its arguments, or copies of an argument become too long
+ * Renders the body of a call as a value. Undefined if the whole body is one argument that is absent.
+ * @throws ToolFailure invalid_arguments if a text lacks one of its arguments, or copies of an argument are too long
  */
 function fillBodyTemplate({ root, repeats }: BodyTemplate, values: BodyValues): unknown {
   const { args } = values;
@@ -236,7 +254,10 @@ function fillBodyTemplate({ root, repeats }: BodyTemplate, values: BodyValues): 
     const length = value === undefined ? 0 : JSON.stringify(value).length;
     copied += length * count;
     if (copied > mostOfCopies)
-      throw refusedArgument({ name }, `is sent ${count} times in one body, which makes it too long; send less`);
+      throw refusedArgument(
+        { name },
+        `is sent ${count} times in one body, which is then too long; send a shorter value`,
+      );
   }
   return filled(root, values);
 }
@@ -258,7 +279,7 @@ function filled(node: BodyNode, values: BodyValues): unknown {
   }
 }
 
-/** A text is absent when none of its arguments is present. */
+/** Renders a text. It is absent if none of its arguments is present. */
 function filledText(parts: readonly Part[], { args, secret }: BodyValues): string | undefined {
   const absent: string[] = [];
   let present = 0;
@@ -275,5 +296,5 @@ function filledText(parts: readonly Part[], { args, secret }: BodyValues): strin
   }
   if (absent.length === 0) return text;
   if (present === 0) return undefined;
-  throw refusedArgument({ name: [...new Set(absent)].join(', ') }, 'is missing; a text of the body needs it');
+  throw refusedArgument({ name: [...new Set(absent)].join(', ') }, 'is missing; a text in the body needs it');
 }

@@ -27,18 +27,18 @@ import type { RequestTemplate } from './request-template.ts';
 import type { Arguments, SentArgument } from './sent-argument.ts';
 import type { UpstreamRequest } from './upstream-request.ts';
 
-/** The credential of each entry of `authentication`; undefined where a call has none. */
+/** Credential of each entry of `authentication`; undefined where a call has none. */
 export type Tokens = readonly (string | undefined)[];
 
-/** What a cookie can hold (RFC 6265, 4.1.1). */
+/** Characters that a cookie value may contain (RFC 6265, 4.1.1). */
 const cookieValue = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/;
 
-/** The credentials of a call. `secret` throws when a value is missing. */
+/** Credentials of a call. `secret` throws if a value is missing. */
 export type CallCredentials = { tokens: Tokens; secret: (name: string) => string };
 
 /**
- * Builds the request of a call (specification 4.3). Pure: nothing is sent.
- * @throws ToolFailure invalid_arguments when an argument cannot go where it belongs
+ * Builds the request of a call (specification 4.3) without sending anything.
+ * @throws ToolFailure invalid_arguments if an argument cannot be sent in its location
  * @throws ToolFailure secret_missing from `credentials.secret`
  */
 export function buildRequest(
@@ -56,12 +56,12 @@ export function buildRequest(
       const text = styled ? styledToken(styled, value) : wireText(name, value);
       if (text === undefined) return undefined;
       const hasControl = typeof text === 'string' ? hasControlCharacter(text) : text.some(hasControlCharacter);
-      if (hasControl) throw plainFailure('invalid_arguments', `${name}: must not hold control characters`);
+      if (hasControl) throw plainFailure('invalid_arguments', `${name}: must not contain control characters`);
       return text;
     },
     secret: credentials.secret,
   });
-  // The configuration was checked when it was stored; the values of its secrets were not.
+  // The configuration was checked when it was stored, but the values of its secrets were not.
   const headers = template.fixedHeaders.slice();
   for (const { name, value } of template.filledHeaders) {
     const text = fillPlaceholders(value, credentials.secret);
@@ -98,7 +98,7 @@ export function buildRequest(
 }
 
 function tooLong(name: string): ToolFailure {
-  const message = `the value for the header ${name} has more than ${mostHeaderLength} characters; its configuration repeats {{NAME}} too often`;
+  const message = `the value of the header ${name} is longer than ${mostHeaderLength} characters; its configuration repeats {{NAME}} too often`;
   return plainFailure('invalid_arguments', message);
 }
 
@@ -107,7 +107,7 @@ function styledToken(argument: SentArgument, value: unknown): WireText | undefin
   return isSeparated(argument.style) ? joinedText(argument, value, true) : wireText(argument.name, value);
 }
 
-/** The header lines that an argument becomes, names and values in turn. @throws ToolFailure invalid_arguments */
+/** Returns the header lines of an argument, alternating names and values. @throws ToolFailure invalid_arguments */
 function argumentHeaders(argument: SentArgument, value: unknown): string[] {
   const { name, wireName, style } = argument;
   if (style === 'repeat' && Array.isArray(value)) {
@@ -120,7 +120,7 @@ function argumentHeaders(argument: SentArgument, value: unknown): string[] {
   return line(argument, isSeparated(style) && value !== null ? styledText(argument, value) : valueText(name, value));
 }
 
-/** The cookie that an argument becomes; none for an argument without a text. @throws ToolFailure invalid_arguments */
+/** Returns the cookie of an argument; none for an argument without text. @throws ToolFailure invalid_arguments */
 function argumentCookie(argument: SentArgument, value: unknown): string[] {
   const { name, wireName, style } = argument;
   const text = value === null ? undefined : style === undefined ? wireText(name, value) : styledToken(argument, value);
@@ -129,17 +129,17 @@ function argumentCookie(argument: SentArgument, value: unknown): string[] {
   return [`${wireName}=${encodeCookie(text)}`];
 }
 
-/** A pair of name and value; none for an argument without a text. */
+/** Returns a pair of name and value; none for an argument without text. */
 function line({ name, wireName }: SentArgument, text: string | undefined): string[] {
   if (text === undefined) return [];
   refuseLonger(name, text.length, mostHeaderLength, 'a header');
   return [wireName, headerText(wireName, text)];
 }
 
-/** JSON in ASCII, as a header needs it: other characters are escaped. @throws ToolFailure invalid_arguments */
+/** Returns ASCII-only JSON, as headers require; other characters are escaped. @throws ToolFailure invalid_arguments */
 function asciiJson(name: string, value: unknown): string {
   const json = JSON.stringify(value);
-  // Before anything is escaped, which makes no text shorter.
+  // This check comes before escaping, which never shortens a text.
   refuseLonger(name, json.length, mostHeaderLength, 'a header');
   return json.replaceAll(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -147,19 +147,23 @@ function asciiJson(name: string, value: unknown): string {
 /** @throws ToolFailure invalid_arguments */
 function headerText(name: string, value: string): string {
   if (isHeaderValue(value)) return value;
-  const message = `the value for the header ${name} has characters that a header cannot hold`;
+  const message = `the value of the header ${name} contains characters that are not allowed in a header`;
   throw plainFailure('invalid_arguments', message);
 }
 
 /** @throws ToolFailure invalid_arguments */
 function cookieText(value: string): string {
   if (cookieValue.test(value)) return value;
-  throw plainFailure('invalid_arguments', 'the value for the header Cookie has characters that a cookie cannot hold');
+  throw plainFailure(
+    'invalid_arguments',
+    'the value of the header Cookie contains characters that are not allowed in a cookie',
+  );
 }
 
 /**
- * Adds the credentials of a call to its headers, its query and its cookies. A signature is not added: it is made of the whole request.
- * @throws ToolFailure invalid_arguments when a credential cannot go where it belongs
+ * Adds the credentials of a call to its headers, query, and cookies. Signatures are added later, because they cover the
+ * whole request.
+ * @throws ToolFailure invalid_arguments if a credential cannot be sent in its location
  */
 function addCredentials(
   all: readonly Authentication[],
@@ -177,7 +181,7 @@ function addCredentials(
   }
 }
 
-/** The headers that a signature adds to a request, with a mask for their values. */
+/** Returns the headers that a signature adds to a request, with a mask as their values. */
 export function maskedSignature(one: Authentication, mask: string): string[] {
   const isSent = (name: string) => name !== 'X-Amz-Security-Token' || one.session_token !== undefined;
   return signatureHeaders.filter(isSent).flatMap((name) => [name, mask]);

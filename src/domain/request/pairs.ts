@@ -26,24 +26,24 @@ export type Pairs = {
   readonly where: 'a URL' | 'a form';
   /** Format of arrays whose argument has no style. */
   readonly arrayFormat: ArrayFormat;
-  /** Whether texts are percent-encoded, so that a comma in one of them differs from one that joins them. */
+  /** True if texts are percent-encoded, so a comma within a text differs from a comma that joins texts. */
   readonly isEncoded: boolean;
   /**
-   * The names of the argument that is being added, and how they are written; thousands of pairs may share one. Undefined
-   * for a single value, which has only the name of its argument.
+   * Names of the argument that is being added, and their written form; thousands of pairs may share one. Undefined for
+   * a single value, which has only its argument's name.
    */
   names: Map<string, string> | undefined;
-  /** How many more bytes it may get, and how many of them may be those of other names. */
+  /** Remaining bytes, and remaining bytes for additional names. */
   left: number;
   leftForNames: number;
 };
 
-/** Most bytes of a form, without what multipart puts between its parts. */
+/** Maximum bytes of a form, without the separators of multipart. */
 const mostOfForm = 4 * 1024 * 1024;
-/** Most bytes of the names of a form, of which each counts once for each argument. */
+/** Maximum bytes of the names in a form; each name counts once per argument. */
 const mostOfNames = 256 * 1024;
-const tooLongNames = `makes names of more than ${mostOfNames} bytes together; send fewer or shorter ones`;
-/** How deeply objects and arrays may lie inside one another where names show the nesting. */
+const tooLongNames = `produces names of more than ${mostOfNames} bytes in total; send fewer or shorter names`;
+/** Maximum nesting of objects and arrays, if names show the nesting. */
 const deepest = 20;
 
 export function pairsOf(where: Pairs['where'], arrayFormat: ArrayFormat, isEncoded = true): Pairs {
@@ -59,14 +59,14 @@ export function pairsOf(where: Pairs['where'], arrayFormat: ArrayFormat, isEncod
   };
 }
 
-/** The parameters as a query or a form has them; one without a name is all of the query. */
+/** Formats the parameters as in a query or a form. A parameter without a name is the whole query. */
 export function encodedPairs({ list }: Pairs): string[] {
   return list.map(([, text, writtenName]) => (writtenName === '' ? text : `${writtenName}=${text}`));
 }
 
 /**
- * Adds the parameters that an argument becomes: none for null or undefined, and for an empty array or object.
- * @throws ToolFailure invalid_arguments when they are too many or too long, or could be read as something else
+ * Adds the parameters of an argument: none for null or undefined, and for an empty array or object.
+ * @throws ToolFailure invalid_arguments if they are too many or too long, or could be read as another parameter
  */
 export function addPairs(to: Pairs, argument: SentArgument, value: unknown): void {
   const { wireName, style, name } = argument;
@@ -86,7 +86,7 @@ function isContainer(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !isRawNumber(value);
 }
 
-/** An argument without a style. */
+/** Adds an argument without a style. */
 function addPlain(to: Pairs, argument: SentArgument, value: object): void {
   const { wireName, name } = argument;
   const key = to.arrayFormat === 'brackets' && Array.isArray(value) ? `${wireName}[]` : wireName;
@@ -97,8 +97,11 @@ function addPlain(to: Pairs, argument: SentArgument, value: object): void {
 function add(to: Pairs, argument: SentArgument, name: string, text: WireText | undefined): void {
   if (text === undefined) return;
   if (to.list.length >= mostPairs)
-    throw refusedArgument(argument, `makes more than ${mostPairs} parameters; ${to.where} has at most as many`);
-  // Before anything is encoded, which makes no text shorter.
+    throw refusedArgument(
+      argument,
+      `produces more than ${mostPairs} parameters, the maximum of ${to.where}; send fewer`,
+    );
+  // This check comes before encoding, which never shortens a text.
   if (name.length + lengthOf(text) > to.left) throw refusedArgument(argument, tooLong(to.where));
   const writtenName = to.names?.get(name) ?? nameOf(to, argument, name);
   const written = to.isEncoded ? (argument.keepsReserved ? encodeReserved : encodeText)(text) : joined(text);
@@ -111,7 +114,10 @@ function joined(text: WireText): string {
   return typeof text === 'string' ? text : text.join(',');
 }
 
-/** A new name of an argument as it is written. @throws ToolFailure invalid_arguments when names are too long together */
+/**
+ * Returns the written form of a new name of an argument.
+ * @throws ToolFailure invalid_arguments if all names together are too long
+ */
 function nameOf(to: Pairs, argument: SentArgument, name: string): string {
   if (name.length > to.leftForNames) throw refusedArgument(argument, tooLongNames);
   const written = to.isEncoded ? encode(name) : quotedName(name);
@@ -121,14 +127,14 @@ function nameOf(to: Pairs, argument: SentArgument, name: string): string {
   return written;
 }
 
-/** What is percent-encoded is ASCII. */
+/** Returns the number of bytes of a text. Percent-encoded text is ASCII. */
 function bytesOf(text: string, { isEncoded }: Pairs): number {
   return isEncoded ? text.length : Buffer.byteLength(text);
 }
 
 function tooLong(where: Pairs['where']): string {
-  if (where === 'a form') return `makes a form of more than ${mostOfForm} bytes; send less`;
-  return `makes a URL of more than ${mostUrlLength} characters; send less, or use a tool that takes it in a body`;
+  if (where === 'a form') return `produces a form of more than ${mostOfForm} bytes; send less`;
+  return `produces a URL of more than ${mostUrlLength} characters; send less, or use a tool that sends it in the body`;
 }
 
 const separators = { comma: ',', pipe: '|', space: ' ' } as const;
@@ -138,8 +144,8 @@ export function isSeparated(style: string | undefined): style is keyof typeof se
 }
 
 /**
- * The entries of an array, or the names and values of an object, as one text.
- * @throws ToolFailure invalid_arguments when one of them holds the separator and is not percent-encoded
+ * Joins the entries of an array, or the names and values of an object, into one text.
+ * @throws ToolFailure invalid_arguments if an entry contains the separator and is not percent-encoded
  */
 export function joinedText(argument: SentArgument, value: unknown, isEncoded: boolean): WireText | undefined {
   const style = argument.style as keyof typeof separators;
@@ -149,30 +155,30 @@ export function joinedText(argument: SentArgument, value: unknown, isEncoded: bo
   const separator = separators[style];
   const found = texts.find((text) => text.includes(separator));
   if (found !== undefined)
-    throw refusedArgument(argument, `an entry has ${JSON.stringify(separator)} in it, which separates the entries`);
+    throw refusedArgument(argument, `an entry contains ${JSON.stringify(separator)}, which separates the entries`);
   return texts.join(separator);
 }
 
-/** A value as one text, by a style that makes one. @throws ToolFailure invalid_arguments */
+/** Converts a value to one text, for styles that produce one. @throws ToolFailure invalid_arguments */
 export function styledText(argument: SentArgument, value: unknown): string {
   if (argument.style === 'json') return JSON.stringify(value);
   const text = isSeparated(argument.style) ? joinedText(argument, value, false) : valueText(argument.name, value);
   return typeof text === 'object' ? text.join(',') : (text ?? '');
 }
 
-/** In turn, without those that are null. */
+/** Returns alternating names and values, without those that are null. */
 function namesAndValues(argument: SentArgument, value: object): unknown[] {
   return Object.entries(value).flatMap(([key, inner]) =>
     inner === null ? [] : [checkedKey(argument, key), leaf(inner)],
   );
 }
 
-/** A value inside one text or one parameter: what has entries of its own is written as JSON. */
+/** Converts a value within a text or parameter: a value with entries of its own becomes JSON. */
 function leaf(value: unknown): unknown {
   return isContainer(value) ? JSON.stringify(value) : value;
 }
 
-/** An array as parameters of the same name; an object as parameters of the names of its properties. */
+/** Adds an array as parameters with the same name, or an object as parameters named after its properties. */
 function addRepeated(to: Pairs, argument: SentArgument, value: object): void {
   const addAll = (name: string, item: unknown) => {
     for (const one of Array.isArray(item) ? item : [item]) add(to, argument, name, wireText(argument.name, leaf(one)));
@@ -198,7 +204,10 @@ function addNested(nesting: Nesting, name: string, value: unknown, depth: number
   }
 }
 
-/** The entries of an array that are sent, each with what its name gets. With `deep` texts only repeat their name. */
+/**
+ * Returns the entries of an array that are sent, each with the suffix of its name. With `deep`, an array of texts only
+ * repeats its name.
+ */
 function marked(items: readonly unknown[], style: Nesting['style']): [mark: string, item: unknown][] {
   const sent = items.filter((item) => item !== null);
   const hasIndices = style === 'indices' || (style === 'deep' && sent.some(isContainer));
@@ -206,20 +215,20 @@ function marked(items: readonly unknown[], style: Nesting['style']): [mark: stri
   return sent.map((item, index) => [hasIndices ? `[${index}]` : mark, item]);
 }
 
-/** A property name that cannot be read as two. @throws ToolFailure invalid_arguments */
+/** Returns a property name, which must not be readable as two names. @throws ToolFailure invalid_arguments */
 function checkedKey(argument: SentArgument, key: string): string {
   if (key !== '' && !/[[\]]/.test(key) && !hasControlCharacter(key)) return key;
-  throw refusedArgument(argument, 'a property name here must not be empty or have brackets or control characters');
+  throw refusedArgument(argument, 'a property name here must not be empty or contain brackets or control characters');
 }
 
-/** @throws ToolFailure invalid_arguments when a receiver could read one of the names as that of another parameter */
+/** Refuses names that a receiver could read as another parameter. @throws ToolFailure invalid_arguments */
 function refuseReserved({ names }: Pairs, argument: SentArgument): void {
   const { reserved, wireName } = argument;
   if (!reserved || !areReadAs(names ? [...names.keys()] : [wireName], reserved)) return;
-  throw refusedArgument(argument, 'a property has the name of another parameter of the request; leave it out');
+  throw refusedArgument(argument, 'a property has the name of another parameter of the request; remove it');
 }
 
-/** A refusal of one argument. `what` goes into the record too, so it holds nothing of a value. */
+/** Returns the refusal of an argument. `what` is stored in the call record, so it contains nothing of a value. */
 export function refusedArgument({ name }: { name: string }, what: string): ToolFailure {
   return plainFailure('invalid_arguments', `${name}: ${what}`, [{ path: name, message: what }]);
 }

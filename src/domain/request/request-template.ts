@@ -22,19 +22,19 @@ import type { ArrayFormat } from '../http/values.ts';
 import type { BodyPlan } from './body.ts';
 import type { Arguments, SentArgument } from './sent-argument.ts';
 
-/** The part of a tool's request that does not depend on the call; compiled once per version of a server. */
+/** The part of a tool's request that does not depend on the call. It is compiled once per server version. */
 export type RequestTemplate = {
   method: Tool['method'];
   url: UrlTemplate;
-  /** Values of the arguments that callers do not give; undefined when there is none. */
+  /** Values of arguments that callers do not provide; undefined if there are none. */
   constants: Arguments | undefined;
-  /** Whether `{{NAME}}` stands in one of them. */
+  /** True if a constant contains `{{NAME}}`. */
   hasSecrets: boolean;
-  /** Arguments that become query parameters or headers. */
+  /** Arguments that become query parameters, headers, or cookies. */
   arguments: readonly SentArgument[];
-  /** Arguments in the URL whose style is not the usual one. */
+  /** Arguments in the URL whose style is not the default. */
   styledTokens: ReadonlyMap<string, SentArgument> | undefined;
-  /** Headers that are the same in every call, names and values in turn. */
+  /** Headers that are the same in every call, alternating names and values. */
   fixedHeaders: readonly string[];
   /** Headers with `{{NAME}}` in their value. */
   filledHeaders: readonly { name: string; value: string }[];
@@ -52,7 +52,7 @@ export function compileRequest(
   const declared = argumentsOf(tool.input_schema);
   const names = declared.map((argument) => argument.name);
   const { template } = parseUrlTemplate(tool.url, names);
-  if (!template) throw new Error(`tool ${tool.name} has a URL that was never valid`);
+  if (!template) throw new Error(`tool ${tool.name} has an invalid URL`);
   const kind = bodyKindOf(tool);
   const bodyTemplate = kind === 'template' ? parseBodyTemplate(tool.body_template, names) : undefined;
   const credential = credentialQueryNames(authentication);
@@ -92,7 +92,7 @@ export function compileRequest(
   };
 }
 
-/** Pairs of the URL such as `ids=:ids`, which `array_format` writes as it does the lists beside the URL. */
+/** Finds pairs of the URL such as `ids=:ids`. `array_format` applies to them as to lists outside the URL. */
 function listsInUrl(
   { array_format }: Tool,
   declared: readonly Argument[],
@@ -118,7 +118,7 @@ function styledTokens(declared: readonly Argument[], { names }: UrlTemplate): Re
   return styled.length === 0 ? undefined : new Map(styled.map((one) => [one.name, sentArgument(one, 'query')]));
 }
 
-/** The arguments outside the templates. With `body` the name of an argument, no other one is in the body. */
+/** Returns the arguments outside the templates. If `body` names an argument, no other one is in the body. */
 function sentArguments(
   tool: Tool,
   declared: readonly Argument[],
@@ -134,15 +134,18 @@ function sentArguments(
   });
 }
 
-/** Receivers merge the fields of a form with the query, so neither may hold a name that they could read as the credential's. */
+/**
+ * Returns true for arguments that a receiver could read as the credential. Receivers merge form fields with the query,
+ * so neither may contain such a name.
+ */
 function isCredential({ location, wireName }: SentArgument, kind: BodyKind, credential: OwnedNames): boolean {
   const isMerged = location === 'query' || (location === 'body' && (kind === 'form' || kind === 'multipart'));
   return isMerged && isReadAs(wireName, credential);
 }
 
 /**
- * Without the arguments of callers that could take the place of a constant. A configuration is refused with one; a view
- * that fixes the other argument goes on without it.
+ * Removes caller arguments that a receiver could read as a constant. Configurations with such an argument are refused;
+ * a view that fixes the other argument works without it.
  */
 function withoutReadAsConstants(
   all: readonly SentArgument[],
@@ -172,8 +175,9 @@ function sentArgument({ name, wire }: Argument, location: SentArgument['location
 }
 
 /**
- * With `repeat` the properties of an object are parameters beside all others; otherwise their names begin with its own,
- * and only what callers must not set is compared with them.
+ * Adds the reserved names of object arguments. With `repeat`, an object's properties are parameters next to all others.
+ * Otherwise their names begin with the argument's own name, and only names that callers must not set are compared with
+ * them.
  */
 function withReserved(
   all: readonly SentArgument[],
@@ -191,12 +195,15 @@ function withReserved(
   });
 }
 
-/** Whether the properties of an object have names of their own in a request. */
+/** Returns true if an object's properties have names of their own in a request. */
 function isSpread({ style }: SentArgument): boolean {
   return style === 'repeat' || style === 'brackets' || style === 'indices' || style === 'deep';
 }
 
-/** A configuration that was stored before its names were compared may hold such a pair. */
+/**
+ * Returns true if a query pair contains a credential's name. Configurations stored before names were compared may have
+ * such a pair.
+ */
 function holdsCredential({ name, parts }: QueryPair, credential: OwnedNames): boolean {
   const value = (parts ?? []).map((part) => ('text' in part ? part.text : '')).join('');
   return ownedInQuery(`${name}=${value}`, credential).length > 0;
@@ -208,7 +215,7 @@ function headersOf(
   userAgent: string,
   isMultipart: boolean,
 ): Pick<RequestTemplate, 'fixedHeaders' | 'filledHeaders'> {
-  // With a form of parts the boundary decides the header, so it is written together with the body.
+  // The boundary of a multipart form determines the header, so it is written together with the body.
   const isWrittenLater = isMultipart && mediaTypeOf(contentTypeOfTool(tool)) === 'multipart/form-data';
   const given = Object.entries(tool.headers)
     .filter(([name]) => foldedHeader(name) !== 'content-type' || !isWrittenLater)

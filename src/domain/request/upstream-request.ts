@@ -1,6 +1,6 @@
 import type { Tool } from '../config/tool.ts';
 
-/** The one HTTP request of a call. `path` has the query; `headers` alternates names and values. */
+/** The single HTTP request of a call. `path` includes the query; `headers` alternates names and values. */
 export type UpstreamRequest = {
   method: Tool['method'];
   origin: string;
@@ -9,16 +9,18 @@ export type UpstreamRequest = {
   body: UpstreamBody | undefined;
 };
 
-/** Text, bytes, or the parts of a multipart body: `multipart/form-data` unless the headers have another Content-Type. */
+/**
+ * Text, bytes, or the parts of a multipart body: `multipart/form-data` unless the headers have another Content-Type.
+ */
 export type UpstreamBody = string | Buffer | { fields: FormPart[] };
 
-/** A part of a multipart body. A part with a media type or a file name says so in its own headers. */
+/** A part of a multipart body. A media type or file name becomes a header of the part. */
 export type FormPart = [name: string, value: string | Buffer, of?: { fileName?: string; mediaType?: string }];
 
-/** A request as people read it: bytes are only counted. */
+/** A request in readable form; bytes are only counted. */
 export type ReadableRequest = Omit<UpstreamRequest, 'body'> & { body: ReadableBody | undefined };
 export type ReadableBody = string | { byteCount: number } | { fields: ReadablePart[] };
-/** The third entry says that the part is a file, and what it says of itself. */
+/** The third entry marks the part as a file, with its name and media type. */
 export type ReadablePart = [name: string, text: string, of?: { fileName?: string; mediaType?: string }];
 
 export function readableBody(body: UpstreamBody | ReadableBody | undefined): ReadableBody | undefined {

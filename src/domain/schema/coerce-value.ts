@@ -5,15 +5,17 @@ import { Steps, TooMuchWork } from '../work/steps.ts';
 import { indexSchema, isSchemaObject, type JsonSchema, resolveReference } from './json-schema.ts';
 import { type Kind, kindOf } from './keyword-tests.ts';
 
-/** A few milliseconds: larger arguments are refused as they are. */
+/** Step budget of a few milliseconds. Larger arguments are not coerced. */
 const mostSteps = 50_000;
 
 /**
- * Returns what a client means by a value, led by the schema that the value does not fit. At every level a text that is the
- * JSON of a type that the schema takes becomes that value, where the schema takes no text; a number or a boolean becomes
- * its text, where the schema takes nothing else; an empty list becomes `{}`, where the schema takes an object and no list,
- * because PHP writes both as `[]`; and an optional property that is null is left out, where its schema does not take null.
- * Returns the same value when there is nothing to change, or too much to look through.
+ * Converts a value that does not fit its schema to the value that the client probably meant. At every level:
+ * - Text becomes the value that it encodes as JSON, if the schema accepts that type and no text.
+ * - A number or boolean becomes text, if the schema accepts only text.
+ * - An empty list becomes `{}`, if the schema accepts an object and no list. PHP writes both as `[]`.
+ * - An optional property that is null is omitted, if its schema does not accept null.
+ *
+ * Returns the same value if nothing changes or if the value exceeds the step budget.
  */
 export function coerceValue(value: unknown, schema: JsonSchema): unknown {
   try {
@@ -26,7 +28,9 @@ export function coerceValue(value: unknown, schema: JsonSchema): unknown {
 
 const anyObject: JsonSchema = { type: 'object' };
 
-/** The object that a client means by a value of JSON-RPC, `{}` for none; undefined where the value is something else. */
+/**
+ * Returns the object that a JSON-RPC client meant, `{}` for no value, or undefined if the value cannot be an object.
+ */
 export function coerceObject(value: unknown): { [name: string]: unknown } | undefined {
   const meant = value === undefined || value === null ? {} : coerceValue(value, anyObject);
   return plainKind(meant) === 'object' ? (meant as { [name: string]: unknown }) : undefined;
@@ -36,7 +40,7 @@ type JsonObject = { [name: string]: unknown };
 type Kinds = ReadonlySet<Kind | 'integer'>;
 const everyKind: Kinds = new Set(['null', 'boolean', 'number', 'string', 'array', 'object']);
 
-/** The kind that a JSON text is of by its first character. */
+/** Kind of a JSON text, by its first character. */
 const kindOfText: { [first: string]: Kind } = { '[': 'array', '{': 'object', t: 'boolean', f: 'boolean', n: 'null' };
 
 class Coercion {
@@ -69,13 +73,13 @@ class Coercion {
     return isRawNumber(given) ? given.rawJSON : String(given);
   }
 
-  /** The value whose JSON a text is, where the schema takes it and no text; otherwise the text. */
+  /** Parses the text as JSON if the schema accepts the result's type and no text; otherwise returns the text. */
   #valueOf(text: string, schema: JsonSchema): unknown {
     const kinds = this.#kindsOf(schema);
     const start = text.trimStart()[0] ?? '';
     const kind = kindOfText[start] ?? 'number';
     if (kinds.has('string') || !takes(kinds, kind) || (kind === 'number' && !/[-\d]/.test(start))) return text;
-    // Parsing costs about as much for every few characters as a step.
+    // Parsing about four characters costs as much as one step.
     this.#steps.take(text.length >> 2);
     const scan = scanJson(Buffer.from(text), bodyLimits.depth);
     if (!scan || bodyProblem(scan, bodyLimits)) return text;
@@ -83,7 +87,10 @@ class Coercion {
     return kind !== 'number' || kinds.has('number') || Number.isInteger(plainNumber(value)) ? value : text;
   }
 
-  /** The schemas that a value must fit beside the keywords of this one. Of alternatives, the only one that takes its kind. */
+  /**
+   * Returns the schemas that a value must fit besides the keywords of `schema`. Alternatives count only if exactly one
+   * of them accepts the value's kind.
+   */
   #partsFor(value: unknown, schema: JsonSchema): unknown[] {
     const kind = plainKind(value);
     const parts = [...this.#referred(schema), ...listOf(schema.allOf)];
@@ -115,7 +122,7 @@ class Coercion {
     return isSame ? object : Object.fromEntries(kept);
   }
 
-  /** The kinds of values that a schema may take; perhaps more than it takes. */
+  /** Returns the kinds of values that a schema may accept. May include kinds that it rejects. */
   #kindsOf(schema: unknown): Kinds {
     this.#steps.take(1);
     if (!isSchemaObject(schema)) return everyKind;
@@ -145,7 +152,7 @@ function takes(kinds: Kinds, kind: Kind): boolean {
   return kinds.has(kind) || (kind === 'number' && kinds.has('integer'));
 }
 
-/** The kinds that are in both sets; an integer is a number, too. */
+/** Returns the kinds that are in both sets. An integer is also a number. */
 function both(one: Kinds, other: Kinds): Kinds {
   const isIn = (kinds: Kinds, kind: Kind | 'integer') => kinds.has(kind) || (kind === 'integer' && kinds.has('number'));
   return new Set([...[...one].filter((kind) => isIn(other, kind)), ...[...other].filter((kind) => isIn(one, kind))]);

@@ -4,27 +4,27 @@ import { CheckRun, type Fault } from './faults.ts';
 import { indexSchema, isSchemaObject, type JsonSchema, resolveReference, type SchemaIndex } from './json-schema.ts';
 import { type Kind, keywordTests, kindOf, namesOf, type Test } from './keyword-tests.ts';
 
-/** A compiled schema that checks values. Both methods throw TooMuchWork when they run out of steps. */
+/** A compiled schema that checks values. Both methods throw TooMuchWork if the step budget is used up. */
 export type CompiledSchema = {
   fits(value: unknown, steps: Steps): boolean;
-  /** The faults of a value: all, within bounds, or only the first. */
+  /** Returns the violations of a value: all of them up to a maximum, or only the first. */
   faults(value: unknown, steps: Steps, wanted: 'first fault' | 'faults'): readonly Fault[];
-  /** The declared properties that may not be null. */
+  /** Declared properties that may not be null. */
   notNull: ReadonlySet<string>;
 };
 
 /**
- * Compiles a schema that its rules allow (`schema-rules.ts`), so references neither are missing nor run in circles.
- * Numbers that keep their digits are compared with limits as ordinary ones, and digit by digit with values that are listed.
+ * Compiles a schema that `schema-rules.ts` has accepted, so no reference is missing or cyclic. Numbers with exact
+ * digits are compared with limits as plain numbers, and digit by digit with listed values.
  */
 export function compileSchema(root: JsonSchema): CompiledSchema {
   const index = indexSchema(root);
-  if (!index) throw new Error('a schema that was never valid');
+  if (!index) throw new Error('cannot compile a schema that was not validated');
   const compiler = new Compiler(index);
   return compiled(compiler.test(root), notNull(root, compiler));
 }
 
-/** Holds only the test: the index and the compiler take several times as much memory. */
+/** Retains only the test. The index and the compiler take several times as much memory. */
 function compiled(test: Test, notNull: ReadonlySet<string>): CompiledSchema {
   return {
     fits: (value, steps) => test(value, new CheckRun(steps, 'verdict'), undefined),
@@ -37,7 +37,7 @@ function compiled(test: Test, notNull: ReadonlySet<string>): CompiledSchema {
   };
 }
 
-/** The declared properties that may not be null. */
+/** Returns the declared properties that may not be null. */
 function notNull({ properties }: JsonSchema, compiler: Compiler): ReadonlySet<string> {
   const run = new CheckRun(new Steps(Number.POSITIVE_INFINITY), 'verdict');
   const declared = Object.entries(isSchemaObject(properties) ? properties : {});
@@ -46,12 +46,12 @@ function notNull({ properties }: JsonSchema, compiler: Compiler): ReadonlySet<st
 }
 
 const anything: Test = () => true;
-/** The test of every schema without keywords. */
+/** Shared test of all schemas without keywords. */
 const anyValue = all([]);
 
 type Properties = { [name: string]: unknown };
 
-/** Values that a schema lists keep their digits; its limits are ordinary numbers. */
+/** Returns the limit of a keyword. Listed values keep their exact digits; all other limits are plain numbers. */
 function limitOf(keyword: string, value: unknown): unknown {
   return keyword === 'enum' || keyword === 'const' ? value : plainNumbers(value);
 }
@@ -64,7 +64,7 @@ class Compiler {
     this.#index = index;
   }
 
-  /** The test of a schema, made once however often it is referred to. */
+  /** Returns the test of a schema. It is created once, however often the schema is referenced. */
   test(schema: unknown): Test {
     if (schema === false) return (value, run, at) => run.fault(at, { keyword: 'false', limit: false, found: value });
     if (!isSchemaObject(schema)) return anything;
@@ -121,7 +121,10 @@ class Compiler {
     return [...tests.map((test) => forKind('object', test)), this.#propertiesTest(schema)];
   }
 
-  /** `propertyNames`, `properties` and `additionalProperties`, in one walk over the object. */
+  /**
+   * Creates one test for `propertyNames`, `properties`, and `additionalProperties`, which iterates over the object
+   * once.
+   */
   #propertiesTest(schema: JsonSchema): Test | undefined {
     const { properties, additionalProperties, propertyNames } = schema;
     if (properties === undefined && additionalProperties === undefined && propertyNames === undefined) return undefined;
@@ -156,7 +159,10 @@ class Compiler {
   }
 }
 
-/** `otherTest` is for what is not declared; undefined where nothing else is allowed. Keeps nothing of the compiler. */
+/**
+ * Creates the test of an object's properties. `otherTest` checks undeclared properties; undefined allows none. Retains
+ * nothing of the compiler.
+ */
 function propertiesTest(
   names: readonly string[],
   tests: ReadonlyMap<string, Test>,
@@ -179,7 +185,7 @@ function propertiesTest(
   };
 }
 
-/** A value that fits every test. This is where steps are counted. */
+/** Combines tests into one that a value passes if it passes all of them. Steps are counted here. */
 function all(tests: readonly Test[]): Test {
   const cost = 1 + tests.length;
   return (value, run, at, given = value) => {
@@ -195,7 +201,10 @@ function all(tests: readonly Test[]): Test {
   };
 }
 
-/** `anyOf` and `oneOf`. Faults are reported for each alternative, or for the keyword itself where no alternative has any. */
+/**
+ * Creates the test of `anyOf` or `oneOf`. Reports the violations of each alternative, or the keyword itself if no
+ * alternative has a violation.
+ */
 function someTest(keyword: 'anyOf' | 'oneOf', tests: readonly Test[]): Test {
   return (value, run, at, given) => {
     const before = run.faultCount;
@@ -269,7 +278,7 @@ function whenPresent(name: string, test: Test): Test {
   return (value, run, at) => !Object.hasOwn(value as object, name) || test(value, run, at);
 }
 
-/** A test for values of one kind only. */
+/** Restricts a test to values of one kind. */
 function forKind(kind: Kind, test: Test): Test {
   return (value, run, at) => kindOf(value) !== kind || test(value, run, at);
 }

@@ -1,20 +1,23 @@
 import { didYouMean, dotted, type Guesses, shown } from '../problems.ts';
 import type { Steps } from '../work/steps.ts';
 
-/** A step into a value: a property name or an index, and the step before it. */
+/** Step of a path into a value: a property name or an index, and the step before it. */
 export type Step = { outer: Step | undefined; key: string };
 
-/** A violation: the keyword, its value, and the path. `names` are the names allowed beside an unknown one. */
+/**
+ * A violation: the keyword, its limit, the path, and the value. `names` are the names that are allowed instead of an
+ * unknown one.
+ */
 export type Fault = { keyword: string; limit: unknown; path: string[]; found: unknown; names?: readonly string[] };
 
 const mostFaults = 100;
 
-/** One check of one value. */
+/** A single check of one value. */
 export class CheckRun {
   readonly steps: Steps;
-  /** Whether the check continues after a fault. */
+  /** True if the check continues after a violation. */
   readonly isThorough: boolean;
-  /** Undefined when only the verdict is needed. */
+  /** Undefined if only the verdict is needed. */
   readonly faults: Fault[] | undefined;
 
   constructor(steps: Steps, wanted: 'verdict' | 'first fault' | 'faults') {
@@ -23,18 +26,18 @@ export class CheckRun {
     this.faults = wanted === 'verdict' ? undefined : [];
   }
 
-  /** The step into an inner value; unused where faults are not collected. */
+  /** Returns the step into a nested value, or undefined if violations are not collected. */
   into(outer: Step | undefined, key: string): Step | undefined {
     return this.faults && { outer, key };
   }
 
-  /** Records a fault. Always returns false. */
+  /** Records a violation. Always returns false. */
   fault(at: Step | undefined, fault: Omit<Fault, 'path'>): false {
     if (this.faults && this.faults.length < mostFaults) this.faults.push({ ...fault, path: pathTo(at) });
     return false;
   }
 
-  /** Drops the faults of alternatives after one of them fits. */
+  /** Discards the violations of alternatives after one of them matches. */
   discard(from: number): void {
     if (this.faults) this.faults.length = Math.min(this.faults.length, from);
   }
@@ -54,7 +57,7 @@ const maxValuesShown = 50;
 export const maxNamesShown = 30;
 const longestValue = 100;
 
-/** A sentence with the location, the value found and the values allowed. */
+/** Formats a violation with its location, the value found, and the allowed values. */
 export function faultText({ keyword, limit, path, found, names }: Fault, guesses: Guesses): string {
   const where = dotted(path) || 'arguments';
   switch (keyword) {
@@ -63,7 +66,7 @@ export function faultText({ keyword, limit, path, found, names }: Fault, guesses
     case 'unknown':
       return unknownText(path, names ?? [], guesses);
     case 'false':
-      return `${where}: nothing is allowed here`;
+      return `${where}: no value is allowed here`;
     case 'enum':
       return `${where}: found ${shown(found)}; allowed: ${valuesText(limit as readonly unknown[])}`;
     case 'type':
@@ -77,7 +80,7 @@ export function faultText({ keyword, limit, path, found, names }: Fault, guesses
   }
 }
 
-/** An undeclared argument or property, with the names that are `allowed`. */
+/** Formats an undeclared argument or property, with the names that are `allowed`. */
 export function unknownText(path: readonly string[], allowed: readonly string[], guesses: Guesses): string {
   const kind = path.length > 1 ? 'property' : 'argument';
   const none = path.length > 1 ? '; no property is allowed here' : '; the tool takes no arguments';
@@ -86,11 +89,11 @@ export function unknownText(path: readonly string[], allowed: readonly string[],
 }
 
 export function dependentText([name = '', ...missing]: readonly string[]): string {
-  return `with ${dotted([name])} it needs ${namesText(missing, maxNamesShown)} too`;
+  return `${dotted([name])} also requires ${namesText(missing, maxNamesShown)}`;
 }
 
 export function namesText(names: readonly string[], most: number): string {
-  const more = names.length > most ? `, … (${names.length} in all)` : '';
+  const more = names.length > most ? `, … (${names.length} in total)` : '';
   return `${names
     .slice(0, most)
     .map((name) => dotted([name]))
@@ -98,7 +101,7 @@ export function namesText(names: readonly string[], most: number): string {
 }
 
 export function valuesText(values: readonly unknown[]): string {
-  const more = values.length > maxValuesShown ? `, … (${values.length} in all)` : '';
+  const more = values.length > maxValuesShown ? `, … (${values.length} in total)` : '';
   return `${values.slice(0, maxValuesShown).map(allowedText).join(', ')}${more}`;
 }
 

@@ -10,47 +10,47 @@ export const schemaKeywords = {
   map: ['properties', '$defs', 'dependentSchemas'],
 } as const;
 
-/** Whether a value is a schema that can say something; `true` and `false` are schemas too, but have nothing inside. */
+/** Returns true for a schema with keywords. `true` and `false` are schemas too, but have no content. */
 export function isSchemaObject(value: unknown): value is JsonSchema {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A schema inside a document, and its position in the schema that holds it. */
+/** A schema in a document, and its position in the parent schema. */
 export type SchemaPart = {
   schema: JsonSchema;
   parent: SchemaPart | undefined;
-  /** Keyword of the parent that holds it; empty at the root. */
+  /** Keyword of the parent that contains it; empty at the root. */
   keyword: string;
-  /** Its name or its index where the keyword holds several. */
+  /** Name or index, if the keyword contains several schemas. */
   name: string | number | undefined;
-  /** Whether it is reached by `properties` only. */
+  /** True if it is reachable through `properties` only. */
   isPlainProperty: boolean;
 };
 
-/** Every schema of a document, each parent before what it holds. */
+/** All schemas of a document. Each parent comes before its children. */
 export type SchemaIndex = {
   root: JsonSchema;
   parts: readonly SchemaPart[];
-  /** The schemas of the document, as opposed to values that look like one. */
+  /** The schemas of the document, as opposed to values that only look like schemas. */
   partOf: ReadonlyMap<JsonSchema, SchemaPart>;
   anchors: ReadonlyMap<string, JsonSchema>;
 };
 
-/** How many schemas a document may have, those that references repeat included. */
+/** Maximum schemas in a document, including those that references repeat. */
 export const mostSchemas = 2000;
 
 const holdings: ReadonlyMap<string, string> = new Map(
   Object.entries(schemaKeywords).flatMap(([holding, keywords]) => keywords.map((keyword) => [keyword, holding])),
 );
 
-/** Walks a document once. Undefined when it has more than `mostSchemas`; the walk ends there. */
+/** Walks a document once. Stops and returns undefined if it has more than `mostSchemas`. */
 export function indexSchema(root: JsonSchema): SchemaIndex | undefined {
   const parts: SchemaPart[] = [
     { schema: root, parent: undefined, keyword: '', name: undefined, isPlainProperty: true },
   ];
   const partOf = new Map<JsonSchema, SchemaPart>();
   const anchors = new Map<string, JsonSchema>();
-  // The array grows while it is walked.
+  // The array grows during the iteration.
   for (const part of parts) {
     const { schema } = part;
     partOf.set(schema, part);
@@ -60,7 +60,7 @@ export function indexSchema(root: JsonSchema): SchemaIndex | undefined {
   return { root, parts, partOf, anchors };
 }
 
-/** Adds the schemas directly inside a part. False when there are too many. */
+/** Adds the schemas directly inside `parent`. Returns false if there are too many. */
 function addInner(parent: SchemaPart, parts: SchemaPart[]): boolean {
   const add = (keyword: string, name: string | number | undefined, schema: unknown): boolean => {
     if (!isSchemaObject(schema)) return true;
@@ -80,7 +80,7 @@ function addInner(parent: SchemaPart, parts: SchemaPart[]): boolean {
   return true;
 }
 
-/** The path of a part in its document: `properties.tags.items`, empty at the root. */
+/** Returns the path of a schema in its document, such as `properties.tags.items`; empty at the root. */
 export function pathOf(part: SchemaPart): string {
   const steps: string[] = [];
   for (let at: SchemaPart | undefined = part; at?.parent; at = at.parent) {
@@ -90,7 +90,7 @@ export function pathOf(part: SchemaPart): string {
   return steps.reverse().join('.');
 }
 
-/** The target of a `$ref` into the same document, of any type; undefined when there is none. */
+/** Resolves a `$ref` within the document. The target may be of any type; undefined if there is none. */
 export function resolveReference({ root, anchors }: Pick<SchemaIndex, 'root' | 'anchors'>, ref: string): unknown {
   if (ref === '#') return root;
   if (!ref.startsWith('#/')) return anchors.get(ref.slice(1));
@@ -103,7 +103,7 @@ export function resolveReference({ root, anchors }: Pick<SchemaIndex, 'root' | '
   return value;
 }
 
-/** Every name of a property that a schema declares. Other names in a value were chosen by its sender. */
+/** Returns every property name that a schema declares. Other names in a value were chosen by its sender. */
 export function declaredNames(root: JsonSchema): ReadonlySet<string> {
   const names = new Set<string>();
   for (const { schema, keyword, name } of indexSchema(root)?.parts ?? []) {

@@ -3,10 +3,10 @@ import { type Steps, stepsOfText } from '../work/steps.ts';
 import type { CheckRun, Step } from './faults.ts';
 import { patternTest } from './pattern-match.ts';
 
-/** Checks a value; `at` is its path, and `given` the same value with its digits. @throws TooMuchWork */
+/** Checks a value. `at` is its path, and `given` the same value with its exact digits. @throws TooMuchWork */
 export type Test = (value: unknown, run: CheckRun, at: Step | undefined, given?: unknown) => boolean;
 
-/** A test for values of one type only. */
+/** JSON type of a value. */
 export type Kind = 'null' | 'boolean' | 'number' | 'string' | 'array' | 'object';
 
 export function kindOf(value: unknown): Kind {
@@ -15,12 +15,15 @@ export function kindOf(value: unknown): Kind {
   return typeof value as Kind;
 }
 
-/** Makes the test of a keyword from its value. */
+/** Creates the test of a keyword from its limit. */
 export type MakeTest = (limit: never) => Test;
 
 type Holds = (value: never, limit: never, steps: Steps) => boolean;
 
-/** A keyword that is a comparison: of values of this kind, or of all when undefined. */
+/**
+ * Creates a keyword entry whose test is a comparison. It applies to values of one kind, or to all if `kind` is
+ * undefined.
+ */
 function comparison(keyword: string, kind: Kind | undefined, holds: Holds): [string, MakeTest] {
   const holdsFor = holds as (value: unknown, limit: unknown, steps: Steps) => boolean;
   return [
@@ -32,7 +35,10 @@ function comparison(keyword: string, kind: Kind | undefined, holds: Holds): [str
   ];
 }
 
-/** The keywords that hold no schema, in the order in which their faults are reported. `format` is a hint, and not checked. */
+/**
+ * Tests of the keywords that contain no schema, in the order in which their violations are reported. `format` is a hint
+ * and is not checked.
+ */
 export const keywordTests: ReadonlyMap<string, MakeTest> = new Map([
   ['type', typeTest],
   ['const', constTest],
@@ -51,7 +57,7 @@ export const keywordTests: ReadonlyMap<string, MakeTest> = new Map([
   ['pattern', patternOf],
 ] as [string, MakeTest][]);
 
-/** The names of an object. Each takes two steps, because listing takes twice as long as reading. */
+/** Returns the names of an object. Each takes two steps, because listing costs twice as much as reading. */
 export function namesOf(value: object, steps: Steps): string[] {
   const names = Object.keys(value);
   steps.take(1 + 2 * names.length);
@@ -78,7 +84,7 @@ function enumTest(limit: readonly unknown[]): Test {
   return (value, run, at, given = value) => {
     if (typeof value === 'string') run.steps.take(stepsOfText(value));
     if (single.has(given)) return true;
-    // A number with its digits may be the same as an ordinary one: 1.0 is 1.
+    // A number with exact digits may equal a plain number: 1.0 is 1.
     const others = isRawNumber(given) ? limit : whole;
     const isWhole = typeof value === 'object' || typeof value === 'number';
     if (isWhole && others.some((allowed) => isEqual(given, allowed, run.steps))) return true;
@@ -92,7 +98,7 @@ function patternOf(limit: unknown): Test {
     typeof value !== 'string' || fits(value, run.steps) || run.fault(at, { keyword: 'pattern', limit, found: value });
 }
 
-/** Whether two JSON values are equal (JSON Schema 2020-12, core, 4.2.2). */
+/** Returns true if two JSON values are equal (JSON Schema 2020-12, core, 4.2.2). */
 function isEqual(a: unknown, b: unknown, steps: Steps): boolean {
   steps.take(typeof b === 'string' ? 1 + stepsOfText(b) : 1);
   if (isRawNumber(a) || isRawNumber(b)) return isSameNumber(digitsOf(a), digitsOf(b));
@@ -112,7 +118,7 @@ function digitsOf(value: unknown): string | undefined {
   return typeof value === 'number' ? String(value) : undefined;
 }
 
-/** Whole numbers are the same with the same digits, of which a double has about 16; 1.0 is 1. */
+/** Compares integers by all of their digits, because a double has only about 16 of them. 1.0 equals 1. */
 function isSameNumber(one: string | undefined, other: string | undefined): boolean {
   if (one === undefined || other === undefined || Number(one) !== Number(other)) return false;
   const areWhole = [one, other].every((text) => /^-?\d+$/.test(text));
@@ -120,8 +126,8 @@ function isSameNumber(one: string | undefined, other: string | undefined): boole
 }
 
 /**
- * Characters of a text, counted only where that decides anything: there are at most as many as code units, and at least
- * half as many.
+ * Returns the number of characters of a text. Counts only if the result depends on it: a text has at most as many
+ * characters as code units, and at least half as many.
  */
 function lengthOf(text: string, limit: number, steps: Steps): number {
   const { length } = text;
@@ -134,7 +140,7 @@ function lengthOf(text: string, limit: number, steps: Steps): number {
   return length - pairs;
 }
 
-/** Exact for decimals: 0.3 is a multiple of 0.1, which dividing doubles would deny. */
+/** Exact for decimals: 0.3 is a multiple of 0.1, although dividing the doubles has a remainder. */
 function isMultipleOf(value: number, divisor: number, steps: Steps): boolean {
   if (!Number.isFinite(value)) return false;
   if (Number.isInteger(value) && Number.isInteger(divisor)) return value % divisor === 0;
@@ -145,7 +151,7 @@ function isMultipleOf(value: number, divisor: number, steps: Steps): boolean {
   return difference >= 0 ? (a * 10n ** BigInt(difference)) % b === 0n : a % (b * 10n ** BigInt(-difference)) === 0n;
 }
 
-/** A number as an integer and a power of ten. */
+/** Splits a number into an integer and a power of ten. */
 function decimal(value: number): [coefficient: bigint, exponent: number] {
   const [coefficient = '', exponent = '0'] = Math.abs(value).toString().split('e');
   const [whole, fraction = ''] = coefficient.split('.');

@@ -9,12 +9,12 @@ import {
   parsePattern,
 } from './pattern-syntax.ts';
 
-/** What reading a pattern takes for each of its characters, and writing its program for each instruction. */
+/** Steps for parsing each character of a pattern, and for emitting each instruction of its program. */
 const stepsOf = { character: 8, instruction: 4 };
-/** A program is kept that has no more instructions than this, for each character of its pattern and besides. */
+/** Maximum instructions of a cached program: a number per character of its pattern, plus a constant. */
 const mostKept = { ofCharacter: 8, besides: 64 };
 
-/** Operations of a program. A `split` goes to the next and to one other instruction, a `jump` to one other. */
+/** Operations of a program. A `split` continues at the next and at one other instruction, a `jump` at one other. */
 const operations = {
   set: 0,
   split: 1,
@@ -30,19 +30,22 @@ const operations = {
 const bitsOfOperation = 4;
 const maskOfOperation = (1 << bitsOfOperation) - 1;
 
-/** A pattern as a program. */
+/** A pattern compiled to a program. */
 type Program = {
   isUnicode: boolean;
   sets: readonly CharacterSet[];
-  /** Each is one number: its operation, and above that its target, the index of its set or the code of its character. */
+  /**
+   * Each instruction is one number: the operation in its low bits, and above it the jump target, the index of the set,
+   * or the character code.
+   */
   instructions: Int32Array;
 };
 
 /**
- * Makes the test of a pattern that can be read: whether it is found anywhere in a text (JSON Schema 2020-12, validation,
- * 6.3.3). The program is run on all its paths at once (Thompson 1968), so the time is at most proportional to the length
- * of the text times the size of the program. The test takes a step for each instruction. The pattern is read at the first
- * text, and only its program is kept, because the tree that it is read to takes fifty times as much memory.
+ * Creates the test of a valid pattern. It returns true if the pattern matches anywhere in a text (JSON Schema 2020-12,
+ * validation, 6.3.3). The program runs on all paths simultaneously (Thompson 1968), so the time is at most proportional
+ * to the text length times the program size. Each instruction takes a step. The pattern is parsed for the first text.
+ * Only its program is cached, because the parse tree takes fifty times as much memory.
  */
 export function patternTest(source: string): (text: string, steps: Steps) => boolean {
   let kept: Program | undefined;
@@ -57,26 +60,26 @@ export function patternTest(source: string): (text: string, steps: Steps) => boo
 function readProgram(source: string, steps: Steps): Program {
   steps.take(stepsOf.character * source.length);
   const read = parsePattern(source);
-  // The rules of schemas refuse such a pattern.
-  if ('fault' in read) throw new Error('a pattern that was never valid');
+  // The schema rules reject such a pattern.
+  if ('fault' in read) throw new Error('cannot compile a pattern that was not validated');
   steps.take(stepsOf.instruction * read.pattern.size);
   return programOf(read.pattern);
 }
 
 function programOf({ root, size, isUnicode }: Pattern): Program {
   const instructions = new Int32Array(size);
-  // The copies that a repetition makes share their sets.
+  // Copies made for a repetition share their sets.
   const sets = new Set<CharacterSet>();
   const indexes = new Map<CharacterSet, number>();
   let length = 0;
 
-  /** Adds an instruction, and returns its index. */
+  /** Adds an instruction and returns its index. */
   function add(operation: number, operand = 0): number {
     instructions[length] = (operand << bitsOfOperation) | operation;
     return length++;
   }
 
-  /** Gives instructions the next one as their target. */
+  /** Sets the next instruction as the target of earlier instructions. */
   function land(...origins: number[]): void {
     for (const at of origins) instructions[at] = (length << bitsOfOperation) | (instructions[at] as number);
   }
@@ -125,20 +128,23 @@ function programOf({ root, size, isUnicode }: Pattern): Program {
   return { isUnicode, sets: [...sets], instructions };
 }
 
-/** Whether a program matches somewhere in a text. @throws TooMuchWork */
+/** Returns true if a program matches somewhere in a text. @throws TooMuchWork */
 function isFound({ isUnicode, sets, instructions }: Program, text: string, steps: Steps): boolean {
   const size = instructions.length;
   steps.take(1 + (size >> 2));
-  /** Instructions that wait for a character, and those after it. */
+  /** Instructions that wait for the current character, and those that wait for the next one. */
   let now = new Int32Array(size);
   let next = new Int32Array(size);
   let nextCount = 0;
-  /** The position at which an instruction was reached last, plus one. */
+  /** Position at which an instruction was last reached, plus one. */
   const reached = new Int32Array(size);
   const stack: number[] = [];
   let work = 0;
 
-  /** Adds the instructions that are reached from one without a character. True when the program has matched. */
+  /**
+   * Adds the instructions that are reachable from one without consuming a character. Returns true if the program has
+   * matched.
+   */
   function add(from: number, at: number): boolean {
     stack.length = 0;
     stack.push(from);
@@ -157,7 +163,7 @@ function isFound({ isUnicode, sets, instructions }: Program, text: string, steps
     return false;
   }
 
-  /** Whether an instruction that waits for a character takes this one. */
+  /** Returns true if an instruction that waits for a character accepts this one. */
   function takes(instruction: number, code: number): boolean {
     const operand = instruction >> bitsOfOperation;
     if ((instruction & maskOfOperation) === operations.character) {
@@ -189,7 +195,7 @@ function isFound({ isUnicode, sets, instructions }: Program, text: string, steps
   return false;
 }
 
-/** Whether an assertion holds before the character at a position. */
+/** Returns true if an assertion holds before the character at a position. */
 function holds(assertion: number, text: string, at: number): boolean {
   if (assertion === operations.start) return at === 0;
   if (assertion === operations.end) return at === text.length;

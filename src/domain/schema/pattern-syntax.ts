@@ -1,7 +1,7 @@
-/** A set of characters in a pattern. */
+/** A character set of a pattern. */
 export type CharacterSet = {
   isNegated: boolean;
-  /** First and last code of each range, one after the other. */
+  /** First and last code of each range, in sequence. */
   ranges: readonly number[];
   named: readonly NamedSet[];
 };
@@ -20,7 +20,7 @@ export function isWordCharacter(code: number): boolean {
   return isDigit(code) || (code >= 0x41 && code <= 0x5a) || (code >= 0x61 && code <= 0x7a) || code === 0x5f;
 }
 
-/** `\d` and the like, by their letter. */
+/** Sets of `\d` and similar escapes, by letter. */
 const escapedSets: ReadonlyMap<string, NamedSet> = new Map([
   ['d', isDigit],
   ['D', not(isDigit)],
@@ -30,7 +30,7 @@ const escapedSets: ReadonlyMap<string, NamedSet> = new Map([
   ['S', not(isSpace)],
 ]);
 
-/** The properties of Unicode that a pattern may name; the tables of others take long to build. */
+/** Unicode properties that a pattern may name. The tables of other properties take long to build. */
 const propertyNames: readonly string[] = [
   ...['L', 'Letter', 'Lu', 'Ll', 'Lt', 'Lm', 'Lo', 'M', 'Mn', 'N', 'Number', 'Nd', 'P', 'Punctuation', 'S', 'Sc'],
   ...['Z', 'Zs', 'C', 'Cc', 'Alphabetic', 'Uppercase', 'Lowercase', 'Emoji'],
@@ -40,13 +40,13 @@ const propertyNames: readonly string[] = [
 ];
 const properties = new Map(propertyNames.map((name) => [name, new RegExp(`\\p{${name}}`, 'u')]));
 
-/** `\p{name}`, or `\P{name}` when it is negated; undefined for a property that a pattern may not name. */
+/** Returns the set of `\p{name}`, or of `\P{name}` if negated; undefined for an unsupported property. */
 function propertySet(name: string, isNegated: boolean): NamedSet | undefined {
   const property = properties.get(name.replace(/^(gc|General_Category)=|^(sc)=/, (_, gc) => (gc ? '' : 'Script=')));
   return property && ((code) => property.test(String.fromCodePoint(code)) !== isNegated);
 }
 
-/** Whether a set has the character with this code. */
+/** Returns true if a set contains the character with this code. */
 export function hasCode({ isNegated, ranges, named }: CharacterSet, code: number): boolean {
   for (let i = 0; i < ranges.length; i += 2) {
     if (code >= (ranges[i] as number) && code <= (ranges[i + 1] as number)) return !isNegated;
@@ -55,19 +55,19 @@ export function hasCode({ isNegated, ranges, named }: CharacterSet, code: number
   return isNegated;
 }
 
-/** How many comparisons the test of one character may take. */
+/** Returns the maximum number of comparisons for testing one character. */
 export function costOf({ ranges, named }: CharacterSet): number {
   return 1 + (ranges.length >> 4) + 4 * named.length;
 }
 
-/** `.` */
+/** The set of `.` */
 const notLineEnd: CharacterSet = {
   isNegated: true,
   ranges: [0x0a, 0x0a, 0x0d, 0x0d, 0x2028, 0x2029],
   named: [],
 };
 
-/** A part of a pattern. `all` is a sequence, `any` a choice. */
+/** A node of a pattern. `all` is a sequence, `any` a choice. */
 export type PatternNode =
   | { kind: 'set'; set: CharacterSet }
   | { kind: 'character'; code: number }
@@ -75,36 +75,36 @@ export type PatternNode =
   | { kind: 'all' | 'any'; nodes: readonly PatternNode[] }
   | { kind: 'repeat'; node: PatternNode; least: number; most: number };
 
-/** A regular expression of ECMAScript without what cannot be matched in linear time. */
+/** An ECMAScript regular expression without features that cannot be matched in linear time. */
 export type Pattern = {
   root: PatternNode;
-  /** Whether it is read by code points (flag `u`), as JSON Schema recommends, or by code units. */
+  /** True if it is matched by code points (flag `u`), as JSON Schema recommends; false by code units. */
   isUnicode: boolean;
-  /** Number of instructions of its program. */
+  /** Number of instructions of the compiled program. */
   size: number;
 };
 
 export const longestPattern = 1000;
-/** A counted repetition is written out in the program: `[a-z]{1,2048}` has 4,095 instructions. */
+/** Maximum instructions of a program. Counted repetitions are expanded: `[a-z]{1,2048}` has 4,095 instructions. */
 export const mostInstructions = 5000;
 const mostGroups = 50;
 
-/** A fault of a pattern, for the person who wrote it. */
+/** A problem of a pattern, for the person who wrote it. */
 class PatternFault extends Error {}
 
-/** Reads a pattern, or says what is wrong with it. The time is proportional to its length. */
+/** Parses a pattern, or returns its problem. The time is proportional to the pattern's length. */
 export function parsePattern(source: string): { pattern: Pattern } | { fault: string } {
   if (source.length > longestPattern) {
     return { fault: `has ${source.length} characters; allowed: at most ${longestPattern}` };
   }
   const isUnicode = isSyntax(source, 'u');
-  if (!isUnicode && !isSyntax(source, '')) return { fault: 'is not a regular expression of ECMAScript' };
+  if (!isUnicode && !isSyntax(source, '')) return { fault: 'is not an ECMAScript regular expression' };
   try {
     const root = new Parser(source, isUnicode).parse();
     const size = sizeOf(root) + 1;
     if (size > mostInstructions)
       throw new PatternFault(
-        `repeats too much: written out it has more than ${mostInstructions} parts; use smaller counts, * or +, or maxLength`,
+        `repeats too much: it expands to more than ${mostInstructions} instructions; use smaller counts, * or +, or maxLength`,
       );
     return { pattern: { root, isUnicode, size } };
   } catch (error) {
@@ -113,7 +113,7 @@ export function parsePattern(source: string): { pattern: Pattern } | { fault: st
   }
 }
 
-/** Properties are left out of the check, because the tables that it would build for them take long. */
+/** Checks the syntax without Unicode properties, because their tables take long to build. */
 function isSyntax(source: string, flags: string): boolean {
   const checked = flags === 'u' ? source.replaceAll(/\\[pP]\{[\w=]{1,60}\}/g, '\\d') : source;
   try {
@@ -124,12 +124,12 @@ function isSyntax(source: string, flags: string): boolean {
   }
 }
 
-/** Number of instructions. */
+/** Returns the number of instructions. */
 function sizeOf(node: PatternNode): number {
   if (node.kind === 'all') return node.nodes.reduce((sum, inner) => sum + sizeOf(inner), 0);
   if (node.kind === 'any') return node.nodes.reduce((sum, inner) => sum + sizeOf(inner) + 2, -2);
   if (node.kind !== 'repeat') return 1;
-  // Copies of nothing take time too.
+  // Copies of an empty node take time too.
   const size = Math.max(1, sizeOf(node.node));
   return (
     node.least * size + (node.most === Number.POSITIVE_INFINITY ? size + 2 : (node.most - node.least) * (size + 1))
@@ -142,7 +142,10 @@ const setOf = (named: NamedSet): CharacterSet => ({ isNegated: false, ranges: []
 const quantifier = /[*+?]\??|\{(\d+)(?:(,)(\d*))?\}\??/y;
 const groupSign = /\?(?:<?[=!]|<[^>]*>|[\w-]*:)/y;
 const property = /([pP])\{([^}]*)\}/y;
-/** The escapes of one character by its code: `\0`, `\cA`, `\x41`, `\u0041`, and with the flag u a pair and `\u{41}`. */
+/**
+ * Escapes of one character by its code: `\0`, `\cA`, `\x41`, `\u0041`, and with the flag u a surrogate pair and
+ * `\u{41}`.
+ */
 const code = /(?<zero>0)(?!\d)|c(?<letter>[A-Za-z])|x(?<hex>[\dA-Fa-f]{2})|u(?<unit>[\dA-Fa-f]{4})/y;
 const unicodeCode = new RegExp(
   String.raw`u(?<high>[Dd][89ABab][\dA-Fa-f]{2})\\u(?<low>[Dd][C-Fc-f][\dA-Fa-f]{2})|u\{(?<point>[\dA-Fa-f]+)\}|${code.source}`,
@@ -157,7 +160,7 @@ function codeOf({ groups = {} }: RegExpExecArray): number {
   return number(hex ?? unit ?? point ?? '0');
 }
 
-/** Reads a text that is known to be a regular expression. */
+/** Parses a text that is known to be a valid regular expression. */
 class Parser {
   readonly #source: string;
   readonly #isUnicode: boolean;
@@ -238,13 +241,11 @@ class Parser {
     const [sign = ''] = this.#source[this.#at] === '?' ? (this.#take(groupSign) ?? []) : [];
     if (/[=!]$/.test(sign)) {
       throw new PatternFault(
-        `has "(${sign}", a look around, which can take exponential time; write what is allowed instead, or several patterns in allOf, or "not"`,
+        `has "(${sign}", a lookaround, which can take exponential time; match the allowed text instead, or use several patterns in allOf, or "not"`,
       );
     }
-    if (/^\?[\w-]+:$/.test(sign))
-      throw new PatternFault(`has "(${sign}", which sets flags; write [Aa] instead of flags`);
-    if (++this.#depth > mostGroups)
-      throw new PatternFault(`has groups within groups; allowed: at most ${mostGroups} levels`);
+    if (/^\?[\w-]+:$/.test(sign)) throw new PatternFault(`has "(${sign}", which sets flags; use [Aa] instead of flags`);
+    if (++this.#depth > mostGroups) throw new PatternFault(`has nested groups; allowed: at most ${mostGroups} levels`);
     const node = this.#choice();
     this.#depth--;
     this.#skip(')');
@@ -269,7 +270,7 @@ class Parser {
           ranges.push(first, last);
           continue;
         }
-        // Without the flag u a range that begins or ends in a set is three members (ECMAScript, B.1.2.7).
+        // Without the flag u, a range that begins or ends in a set has three members (ECMAScript, B.1.2.7).
         members.push(0x2d, last);
       }
       for (const member of members) {
@@ -277,16 +278,16 @@ class Parser {
         else sets.push(member);
       }
     }
-    // Slices are as long as what is in them.
+    // Slices have no spare capacity.
     return { kind: 'set', set: { isNegated, ranges: ranges.slice(), named: sets.slice() } };
   }
 
-  /** A code, or a set such as `\d`. */
+  /** Parses a code, or a set such as `\d`. */
   #classAtom(): number | NamedSet {
     return this.#skip('\\') ? this.#escape(true) : this.#code();
   }
 
-  /** What follows a backslash. */
+  /** Parses the text after a backslash. */
   #escape(isInClass: boolean): number | NamedSet {
     const letter = this.#source[this.#at] ?? '';
     const set = escapedSets.get(letter);
@@ -299,7 +300,7 @@ class Parser {
     if (isInClass && this.#isUnicode && this.#skip('-')) return 0x2d;
     if (/[1-9]/.test(letter) || (letter === 'k' && this.#source[this.#at + 1] === '<')) {
       throw new PatternFault(
-        `has "\\${letter}", a reference to a group, which can take exponential time; write what is allowed without it`,
+        `has "\\${letter}", a backreference, which can take exponential time; match the allowed text without it`,
       );
     }
     return this.#escapedCode(letter);
@@ -315,7 +316,7 @@ class Parser {
       const found = this.#take(this.#isUnicode ? unicodeCode : code);
       if (found) return codeOf(found);
       if (letter === '0' || letter === 'c') {
-        throw new PatternFault(`has "\\${letter}"; write the character as \\u and four hexadecimal digits`);
+        throw new PatternFault(`has "\\${letter}"; write the character as \\u and four hex digits`);
       }
     }
     return this.#code();
@@ -328,7 +329,7 @@ class Parser {
     return set;
   }
 
-  /** The code of the next character. */
+  /** Reads the next character and returns its code. */
   #code(): number {
     const code = (this.#isUnicode ? this.#source.codePointAt(this.#at) : this.#source.charCodeAt(this.#at)) as number;
     this.#at += code > 0xffff ? 2 : 1;

@@ -28,9 +28,9 @@ const isMapOf = (fits: (value: unknown) => boolean) => (value: unknown) =>
   isSchemaObject(value) && Object.values(value).every(fits);
 
 /**
- * The allowed keywords of an untrusted schema, and the form of each. `patternProperties` is missing because every pattern
- * would search every name, `uniqueItems` because comparing all pairs takes quadratic time, `$id` and `$dynamicRef` because
- * they redirect references.
+ * Allowed keywords of an untrusted schema, and the form of each. Not supported are `patternProperties`, because every
+ * pattern would search every name; `uniqueItems`, because comparing all pairs takes quadratic time; and `$id` and
+ * `$dynamicRef`, because they redirect references.
  */
 const forms = new Map<string, Form>(
   (
@@ -40,13 +40,13 @@ const forms = new Map<string, Form>(
       [schemaKeywords.map, isMapOf(isSchema), 'an object of schemas'],
       [['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'], Number.isFinite, 'a number'],
       [['multipleOf'], (value) => Number.isFinite(value) && Number(value) > 0, 'a number above 0'],
-      [['minLength', 'maxLength', 'minItems', 'maxItems'], isCount, 'a whole number from 0'],
-      [['minContains', 'maxContains', 'minProperties', 'maxProperties'], isCount, 'a whole number from 0'],
+      [['minLength', 'maxLength', 'minItems', 'maxItems'], isCount, 'a non-negative integer'],
+      [['minContains', 'maxContains', 'minProperties', 'maxProperties'], isCount, 'a non-negative integer'],
       [['required'], isStrings, 'an array of property names'],
       [['dependentRequired'], isMapOf(isStrings), 'an object of arrays of property names'],
       [['enum', 'examples'], Array.isArray, 'an array of values'],
       [['deprecated', 'readOnly', 'writeOnly'], (value) => typeof value === 'boolean', 'true or false'],
-      [['$comment', '$anchor', 'title', 'description', 'format'], (v) => typeof v === 'string', 'a text'],
+      [['$comment', '$anchor', 'title', 'description', 'format'], (v) => typeof v === 'string', 'a string'],
       [
         ['$ref'],
         (v) => typeof v === 'string' && v.startsWith('#'),
@@ -64,17 +64,20 @@ const forms = new Map<string, Form>(
   ).flatMap(([keywords, fits, allowed]) => keywords.map((keyword): [string, Form] => [keyword, { fits, allowed }])),
 );
 
-/** Whether schemas may have a keyword, in whatever form. */
+/** Returns true if schemas may have a keyword, in any form. */
 export function isKnownKeyword(keyword: string): boolean {
   return forms.has(keyword);
 }
 
-/** The problem of a document that is nested too deeply to walk, or undefined. To be checked before any other rule. */
+/**
+ * Returns the problem of a document that is nested too deeply to walk, or undefined. Must be checked before any other
+ * rule.
+ */
 export function depthProblem(schema: unknown): Problem | undefined {
   return isDeeperThan(schema, maxDepth) ? { path: '', message: `nested deeper than ${maxDepth} levels` } : undefined;
 }
 
-/** Everything that makes a tool's JSON Schema unusable or unsafe: `root` must describe an object. */
+/** Adds everything that makes a tool's JSON Schema unusable or unsafe. `root` must describe an object. */
 export function checkSchema(root: JsonSchema, problems: ProblemList): void {
   const tooDeep = depthProblem(root);
   if (tooDeep) {
@@ -109,10 +112,10 @@ function checkKeywords(part: SchemaPart, problems: ProblemList): void {
   }
 }
 
-/** What to write for a keyword that is not supported. */
+/** Alternatives to keywords that are not supported. */
 const instead: ReadonlyMap<string, string> = new Map([
   ['patternProperties', '; use additionalProperties for the values, and propertyNames with a pattern for the names'],
-  ['uniqueItems', '; leave it out, as the API checks it'],
+  ['uniqueItems', '; leave it out, because the API checks it'],
 ]);
 
 function patternFault(pattern: string): string {
@@ -134,8 +137,9 @@ function keywordProblem(part: SchemaPart, keyword: string, form: Form | undefine
 }
 
 /**
- * `x-mcp-header` (MCP 2026-07-28, tools): an RFC 9110 token, unique in the schema without regard to case, on a string,
- * integer or boolean that is reached through `properties` only. One violation makes clients drop the whole tool.
+ * Checks `x-mcp-header` (MCP 2026-07-28, tools): an RFC 9110 token, unique in the schema regardless of case, on a
+ * string, integer, or boolean that is reachable through `properties` only. A single violation makes clients drop the
+ * whole tool.
  */
 function checkHeaderAnnotations(index: SchemaIndex, problems: ProblemList): void {
   const seen = new Set<string>();
@@ -163,12 +167,12 @@ function annotationFault(name: unknown, schema: JsonSchema, reachable: boolean, 
   return reachable ? undefined : 'only allowed on properties, not inside items, combinations or definitions';
 }
 
-/** How many schemas may lie inside one another when references are followed. */
+/** Maximum nesting depth of schemas when references are followed. */
 const deepestUnfolded = 200;
 
 /**
- * References must lead to a schema of the document (not into its examples, whose keywords are not checked), never in a
- * circle, and the schema they unfold to must stay small. Takes time in proportion to the document.
+ * Checks references. They must target a schema of the document (not its examples, whose keywords are not checked) and
+ * must not be cyclic, and the expanded schema must stay small. The time is proportional to the document.
  */
 function checkReferences(index: SchemaIndex, problems: ProblemList): void {
   const innerOf = new Map<SchemaPart, SchemaPart[]>();
@@ -186,7 +190,7 @@ function checkReferences(index: SchemaIndex, problems: ProblemList): void {
     if (open.has(part)) {
       problems.add(() => ({
         path: pathOf(part),
-        message: 'this reference leads back to itself; recursive schemas are not supported',
+        message: 'this reference is recursive; recursive schemas are not supported',
       }));
       return 1;
     }
@@ -204,7 +208,7 @@ function checkReferences(index: SchemaIndex, problems: ProblemList): void {
         const path = pathOf(part);
         problems.add(() => ({
           path: path ? `${path}.$ref` : '$ref',
-          message: `found ${shown($ref)}; no schema is there`,
+          message: `found ${shown($ref)}; it does not refer to a schema`,
         }));
       }
     }
@@ -216,30 +220,30 @@ function checkReferences(index: SchemaIndex, problems: ProblemList): void {
   const size = unfold(index.parts[0] as SchemaPart);
   if (size > mostSchemas) problems.add(tooManySchemas);
   if (isTooDeep) {
-    problems.add(() => ({ path: '', message: `references lead through more than ${deepestUnfolded} schemas` }));
+    problems.add(() => ({ path: '', message: `references are nested more than ${deepestUnfolded} schemas deep` }));
   }
 }
 
-const tooManySchemas = () => ({ path: '', message: `unfolds to more than ${mostSchemas} schemas` });
+const tooManySchemas = () => ({ path: '', message: `expands to more than ${mostSchemas} schemas` });
 
 /**
- * Most characters of all patterns of a schema. A program takes several times as much memory as its pattern, and the tools
- * of public descriptions have 200 characters at most.
+ * Maximum characters of all patterns of a schema. A program takes several times as much memory as its pattern, and
+ * tools of public API descriptions have at most 200 characters.
  */
 const mostCharacters = 20_000;
 
-/** The problem of a schema whose patterns are too long together. */
+/** Returns the problem of a schema whose patterns are too long in total. */
 function patternAmountProblem({ parts }: SchemaIndex): Problem | undefined {
   const lengths = parts.map(({ schema }) => (typeof schema.pattern === 'string' ? schema.pattern.length : 0));
   const characters = lengths.reduce((sum, length) => sum + length, 0);
   if (characters <= mostCharacters) return undefined;
   return {
     path: '',
-    message: `found ${characters} characters of patterns; allowed: at most ${mostCharacters} in a schema; write shorter patterns, or leave some to the API`,
+    message: `found ${characters} characters of patterns; allowed: at most ${mostCharacters} per schema; write shorter patterns, or let the API check some values`,
   };
 }
 
-/** The same for a schema that was stored, perhaps before there was this limit. */
+/** Checks the pattern length of a stored schema, which may be older than this limit. */
 export function patternAmountProblemOf(schema: JsonSchema): Problem | undefined {
   const index = indexSchema(schema);
   return index && patternAmountProblem(index);

@@ -1,7 +1,7 @@
 import { isSafeMethod } from '../http/headers.ts';
 import { stem, wordsOf } from './words.ts';
 
-/** Kinds of what a tool does to the upstream's data. */
+/** Effects of a tool on the upstream's data. */
 const effects = { read: 0, create: 1, update: 2, delete: 3 } as const;
 export type Effect = (typeof effects)[keyof typeof effects];
 type Lists = Readonly<Record<keyof typeof effects, string>>;
@@ -22,7 +22,7 @@ const verbs: Lists = {
     'delete remove destroy erase drop unassign detach cancel revoke leave unfollow unstar clear kick uninstall free prune',
 };
 
-/** Words that are verbs where a query begins with them, and mostly nouns elsewhere: "comment on a task". */
+/** Words that are verbs at the beginning of a query and mostly nouns elsewhere: "comment on a task". */
 const openingVerbs: Lists = {
   read: '',
   create: 'comment file log call message email star vote watch release note tag label text block ban',
@@ -30,10 +30,10 @@ const openingVerbs: Lists = {
   delete: '',
 };
 
-/** Words before the first verb of a query that say nothing. */
+/** Words before the first verb of a query that carry no meaning. */
 const politeWords = new Set('please i want need to would like can could you do how we let us'.split(' '));
 
-/** Verbs at the beginning of a description that say that a tool reads, although its method is POST. */
+/** Verbs at the beginning of a description that mark a POST tool as read-only. */
 const readingVerbs = new Set(
   ['get', 'list', 'return', 'retrieve', 'search', 'find', 'fetch', 'read', 'query'].map(stem),
 );
@@ -49,7 +49,10 @@ function byStem(lists: Lists): ReadonlyMap<string, Effect> {
   return found;
 }
 
-/** The effect of a tool by its HTTP method (RFC 9110, 9.3). A POST whose description begins with reading reads. */
+/**
+ * Returns the effect of a tool by its HTTP method (RFC 9110, 9.3). A POST tool counts as reading if its description
+ * begins with a reading verb.
+ */
 export function effectOfTool(method: string, description: string): Effect {
   if (isSafeMethod(method)) return effects.read;
   if (method === 'DELETE') return effects.delete;
@@ -58,7 +61,7 @@ export function effectOfTool(method: string, description: string): Effect {
   return readingVerbs.has(stem(first)) ? effects.read : effects.create;
 }
 
-/** The effect that a query asks for, by its first verb; undefined for a query without one. */
+/** Returns the effect that a query requests with its first verb; undefined for a query without a verb. */
 export function wantedEffect(query: string): Effect | undefined {
   const words = wordsOf(query);
   const rest = words.slice(words.findIndex((word) => !politeWords.has(word)));
@@ -69,7 +72,10 @@ export function wantedEffect(query: string): Effect | undefined {
   return verb === undefined ? undefined : effectOfVerb.get(stem(verb));
 }
 
-/** How much a tool does what a query asks for, from 0 to 1. APIs differ in what they call a creation and what a change. */
+/**
+ * Rates how well a tool's effect matches the requested one, from 0 to 1. APIs disagree about which operations are
+ * creations and which are updates.
+ */
 export function likeness(effect: number, asked: Effect | undefined): number {
   const wanted = asked ?? effects.read;
   if (effect === wanted) return 1;

@@ -1,19 +1,19 @@
 import type { JsonSchema } from '../schema/json-schema.ts';
 
-/** The tools that a server in search mode lists instead of its own. */
+/** Tools that a server in search mode lists instead of its own tools. */
 export const searchToolNames = { search: 'search_tools', describe: 'describe_tool', call: 'call_tool' } as const;
 
-/** Most results of one search, and most tools that are described at once. */
+/** Maximum results of one search, and maximum tools of one description request. */
 export const mostResults = 10;
 export const mostDescribed = 10;
 const longestQuery = 500;
 
-/** What agents learn of the tools before they search. */
+/** Facts that agents learn about the tools before they search. */
 export type CatalogueFacts = {
   tools: number;
-  /** Number of tools by tag, in the order of the tools. */
+  /** Number of tools by tag, in tool order. */
   tags: ReadonlyMap<string, number>;
-  /** Whether every tool is read-only or idempotent, and whether any is destructive. */
+  /** True if every tool is read-only or idempotent, and if any tool is destructive. */
   hints: { isReadOnly: boolean; isDestructive: boolean; isIdempotent: boolean };
 };
 
@@ -35,9 +35,13 @@ export const searchInput: JsonSchema = {
     query: {
       type: 'string',
       maxLength: longestQuery,
-      description: 'What the tool should do, in a few English words, or a part of its name.',
+      description: 'What the tool should do, in a few English words, or part of its name.',
     },
-    tag: { type: 'string', maxLength: 100, description: 'Only tools with this tag; without a query all of them.' },
+    tag: {
+      type: 'string',
+      maxLength: 100,
+      description: 'Only tools with this tag. Without a query, all tools with this tag.',
+    },
     offset: { type: 'integer', minimum: 0, description: 'Number of results to skip, for the next ten.' },
   },
   additionalProperties: false,
@@ -51,7 +55,7 @@ export const describeInput: JsonSchema = {
       items: { type: 'string' },
       minItems: 1,
       maxItems: mostDescribed,
-      description: 'Names of tools, as search_tools gives them.',
+      description: 'Tool names, as returned by search_tools.',
     },
   },
   required: ['names'],
@@ -62,13 +66,13 @@ const callInput: JsonSchema = {
   type: 'object',
   properties: {
     name: { type: 'string', description: 'Name of the tool.' },
-    arguments: { type: 'object', description: 'Arguments of the tool, which fit the inputSchema of describe_tool.' },
+    arguments: { type: 'object', description: 'Arguments of the tool, valid for the inputSchema from describe_tool.' },
   },
   required: ['name'],
   additionalProperties: false,
 };
 
-/** The definitions of the three tools, written for a model that has never seen the server. */
+/** Returns the definitions of the three tools, written for a model that has never seen the server. */
 export function searchToolDefinitions({ tools, tags, hints }: CatalogueFacts): ToolDefinition[] {
   const { search, describe, call } = searchToolNames;
   const count = tools === 1 ? '1 tool' : `${tools} tools`;
@@ -76,21 +80,21 @@ export function searchToolDefinitions({ tools, tags, hints }: CatalogueFacts): T
     {
       name: search,
       title: 'Search tools',
-      description: `Finds tools by what they do. This server has ${count}, which are not listed: search here first, read the arguments of the tools that fit with ${describe}, then run one with ${call}. Gives the best ${mostResults}, one line each.${tagsText(tags)}`,
+      description: `Finds tools by what they do. This server has ${count}, which are not listed. Search here first, read the arguments of matching tools with ${describe}, then run one with ${call}. Returns the best ${mostResults}, one line each.${tagsText(tags)}`,
       inputSchema: searchInput,
       annotations: reading,
     },
     {
       name: describe,
       title: 'Describe tools',
-      description: `Gives the description, the input schema and the annotations of up to ${mostDescribed} tools that ${search} has found.`,
+      description: `Returns the description, the input schema, and the annotations of up to ${mostDescribed} tools that ${search} has found.`,
       inputSchema: describeInput,
       annotations: reading,
     },
     {
       name: call,
       title: 'Call a tool',
-      description: `Runs a tool that ${search} has found. Read its arguments with ${describe} first. Its annotations there say whether it only reads or may change or destroy data.`,
+      description: `Runs a tool that ${search} has found. Read its arguments with ${describe} first. The annotations there tell if it only reads or may change or destroy data.`,
       inputSchema: callInput,
       annotations: {
         readOnlyHint: hints.isReadOnly,
@@ -119,5 +123,5 @@ function tagsText(tags: ReadonlyMap<string, number>): string {
   return ` Tags, with the number of tools: ${shown.join(', ')}${rest}.`;
 }
 
-/** A sentence for the instructions of a server in search mode. */
-export const searchInstructions = `The tools of this server are not listed: find them with ${searchToolNames.search}, read them with ${searchToolNames.describe}, run them with ${searchToolNames.call}.`;
+/** Sentence for the instructions of a server in search mode. */
+export const searchInstructions = `The tools of this server are not listed. Find them with ${searchToolNames.search}, read them with ${searchToolNames.describe}, and run them with ${searchToolNames.call}.`;

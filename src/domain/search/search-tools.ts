@@ -4,32 +4,32 @@ import { synonyms } from './synonyms.ts';
 import { rarityOf, type ToolIndex } from './tool-index.ts';
 import { termsOf } from './words.ts';
 
-/** How soon more weight of a term stops to count: k1 of BM25. */
+/** Saturation of term weights: k1 of BM25. */
 const saturation = 0.77;
-/** Words of a query that no tool has for which like ones are looked for. */
+/** Maximum query words without an exact match for which similar terms are searched. */
 const mostUnknown = 6;
-/** How much more a tool counts that does what the verb of the query says, or that reads where the query has no verb. */
+/** Additional weight of a tool that matches the verb of the query, or that reads if the query has no verb. */
 const effectBonus = { asked: 0.54, assumed: 0.14 };
-/** How much more a tool counts whose whole name is in the query: `get_project` before `get_project_features`. */
+/** Additional weight of a tool whose whole name is in the query: `get_project` before `get_project_features`. */
 const wholeNameBonus = 1;
-/** A name that is written out in the query comes before everything else. */
+/** Score of a tool whose exact name is in the query. It exceeds every other score. */
 const nameScore = 1000;
 
-/** How many tools fit a query, and the best of them as positions in the list, best first. */
+/** Number of tools that match a query, and the positions of the best ones, best first. */
 export type Matches = { total: number; best: readonly number[] };
 
-/** Sums by position of a tool while a query is worked on. */
+/** Sums by tool position while a query is processed. */
 type Sums = {
   scores: Float64Array;
-  /** Rarities of the terms of the tool's name that the query has. */
+  /** Rarities of the terms in the tool's name that the query contains. */
   namesCovered: Float64Array;
-  /** What the current term of the query contributes. Zero between two terms. */
+  /** Contribution of the current query term. Zero between two terms. */
   current: Float64Array;
 };
 
 /**
- * Searches for the `most` best tools. Those that fit equally well keep their order. `isWanted` leaves tools out by their
- * position. The time grows with the number of tools: under 5 ms for 5,000.
+ * Finds the `most` best tools. Equally good matches keep their order. `isWanted` filters tools by position. The time
+ * grows with the number of tools: under 5 ms for 5,000.
  */
 export function searchTools(
   index: ToolIndex,
@@ -63,7 +63,10 @@ export function searchTools(
   return { total, best: highest(scores, Math.min(most, total)) };
 }
 
-/** The positions of the `count` highest scores. Numbers are sorted in an array of their own, which takes a tenth of the time. */
+/**
+ * Returns the positions of the `count` highest scores. Sorting the numbers in their own array takes a tenth of the
+ * time.
+ */
 function highest(scores: Float64Array, count: number): number[] {
   const least = scores.toSorted()[scores.length - count] ?? Number.POSITIVE_INFINITY;
   const found: number[] = [];
@@ -73,15 +76,15 @@ function highest(scores: Float64Array, count: number): number[] {
   return found.sort((a, b) => (scores[b] as number) - (scores[a] as number) || a - b).slice(0, count);
 }
 
-/** The tools whose names stand in the query. */
+/** Returns the tools whose names are in the query. */
 function namedTools({ names }: ToolIndex, query: string): Set<number> {
   const words = query.toLowerCase().split(/[\s,;:'"`()]+/, mostQueryTerms);
   return new Set(words.flatMap((word) => names.get(word) ?? []));
 }
 
 /**
- * Adds what a term of the query contributes. Of the words that stand for it the best counts, once, and together they are
- * as common as all of them: a rare synonym of a common word says little.
+ * Adds the contribution of a query term. Of its variants, only the best counts for a tool, once. The variants are rated
+ * by their common frequency, so that a rare synonym of a common word adds little.
  */
 function addTerm(index: ToolIndex, term: string, { scores, namesCovered, current }: Sums): void {
   const variants = variantsOf(index, term);
@@ -107,32 +110,35 @@ function addTerm(index: ToolIndex, term: string, { scores, namesCovered, current
   }
 }
 
-/** Most terms of a query that are searched for. */
+/** Maximum terms of a query that are searched. */
 const mostQueryTerms = 24;
 
-/** The terms of a query. Two words also count as one where tools write them so, such as "work log" and "worklog". */
+/**
+ * Returns the terms of a query. Two adjacent words also count as one if tools contain the compound, such as "work log"
+ * and "worklog".
+ */
 function queryTerms({ numbers }: ToolIndex, query: string): string[] {
-  // All words of this question are left out elsewhere.
+  // All words of this question are stop words otherwise.
   const terms = termsOf(query.replace(/\bwho ?am ?i\b/gi, 'current user'), new Map());
   const joined = terms.slice(1).map((term, index) => `${terms[index]}${term}`);
   return [...new Set([...terms, ...joined.filter((term) => numbers.has(term))])].slice(0, mostQueryTerms);
 }
 
-/** How much an occurrence counts of a word that means the same, is derived, only begins alike, or is spelled nearly so. */
+/** Weight of an occurrence of a synonym, a derived word, a word with the same beginning, or a similar spelling. */
 const shareOf = { synonym: 0.7, derived: 1, beginning: 0.6, spelling: 0.5 };
 const mostAlike = 12;
 const shortestBeginning = 3;
 const shortestMisspelled = 5;
 const shortestRoot = 4;
-/** How many terms are compared with a word that no tool has. */
+/** Maximum terms that an unknown word is compared with. */
 const mostCompared = 20_000;
-/** Endings of stems that the stemmer keeps: "contributor" and "contribute", "watcher" and "watch". */
+/** Suffixes that the stemmer does not remove: "contributor" and "contribute", "watcher" and "watch". */
 const endings = ['er', 'or', 'ee', 'ment', 'ship', 'ion', 'al', 'ance', 'ive', 'ing', 'ed', 'abl', 'e'];
 
-/** The occurrences of a term that stands for one of the query, and how much each counts. */
+/** Occurrences of a term that matches a query term, and their weight. */
 type Variant = { from: number; end: number; share: number };
 
-/** The terms of an index that stand for a term of a query, itself among them. */
+/** Returns the terms of an index that match a query term, including itself. */
 function variantsOf(index: ToolIndex, term: string): Variant[] {
   return standingFor(index, term).flatMap(([other, share]) => {
     const number = index.numbers.get(other);
@@ -161,7 +167,7 @@ function derivedFrom(term: string): string[] {
   return [...endings.map((ending) => term + ending), ...roots];
 }
 
-/** The terms that begin with a text, and those with the same first letter that differ from it by one slip. */
+/** Returns the terms that begin with a text, and those with the same first letter at an edit distance of one. */
 function termsLike({ numbers }: ToolIndex, text: string): { beginning: string[]; spelling: string[] } {
   const found = { beginning: [] as string[], spelling: [] as string[] };
   const [first] = text;

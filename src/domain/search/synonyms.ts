@@ -1,6 +1,6 @@
 import { stem } from './words.ts';
 
-/** Words that APIs and the people who ask use for the same thing. */
+/** Words that APIs and their users use for the same thing. */
 const groups = [
   'create add new make open insert register',
   'create buy purchase order book reserve',
@@ -141,7 +141,7 @@ const groups = [
   'gender sex',
 ];
 
-/** The other terms of the groups of each term. */
+/** Other terms of all groups that contain the term. */
 export const synonyms: ReadonlyMap<string, readonly string[]> = synonymsOf(groups.map((group) => group.split(' ')));
 
 function synonymsOf(lists: readonly (readonly string[])[]): Map<string, readonly string[]> {

@@ -1,7 +1,7 @@
 import { effectOfTool } from './effects.ts';
 import { termsOf } from './words.ts';
 
-/** The parts of a tool that are searched. */
+/** Searchable fields of a tool. */
 export type SearchedTool = {
   name: string;
   title: string | undefined;
@@ -13,8 +13,8 @@ export type SearchedTool = {
 };
 
 /**
- * An inverted index of tools. The occurrences of the term with number `t` are those from `starts[t]` to `starts[t + 1]`:
- * positions of tools, the weight of the term in each, and whether it stands in the tool's name.
+ * An inverted index of tools. The occurrences of the term with number `t` are those from `starts[t]` to `starts[t +
+ * 1]`. Each has a tool position, the term's weight in the tool, and a flag for occurrence in the tool's name.
  */
 export type ToolIndex = {
   readonly size: number;
@@ -23,20 +23,20 @@ export type ToolIndex = {
   readonly tools: Uint32Array;
   readonly weights: Float32Array;
   readonly inName: Uint8Array;
-  /** Sum of the rarities of the terms in each tool's name. */
+  /** Sums of the rarities of the terms in each tool's name. */
   readonly nameRarities: Float32Array;
-  /** What each tool does to the upstream's data. */
+  /** Effect of each tool on the upstream's data. */
   readonly effects: Uint8Array;
-  /** Positions of the tools by their names in small letters. */
+  /** Tool positions by lowercase name. */
   readonly names: ReadonlyMap<string, number>;
 };
 
 type Part = { weight: number; usual: number; norm: number };
 
 /**
- * How much a term counts in each part, the usual number of terms there, and how much more terms than that weaken each
- * of them (BM25F: S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework", 2009, 3.5). The numbers were
- * fitted to questions about ten APIs; `test/gateway/search-quality.test.ts` also asks about APIs that they were not
+ * Weight of a term in each field, the typical number of terms there, and how strongly a longer field reduces the weight
+ * of each term (BM25F: S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework", 2009, 3.5). The numbers
+ * were fitted to questions about ten APIs. `test/gateway/search-quality.test.ts` also uses APIs that they were not
  * fitted to.
  */
 const parts = {
@@ -48,16 +48,21 @@ const parts = {
   path: { weight: 3.5, usual: 4.2, norm: 1 },
 } as const;
 
-/** Characters of a description and of a path that are searched, and most terms of one tool. They bound the size of an index. */
+/**
+ * Maximum characters of a description and of a path that are searched, and maximum terms of a tool. They bound the
+ * index size.
+ */
 const longestDescription = 1000;
 const longestPath = 300;
 const mostTerms = 400;
-/** Characters of tools, or occurrences, that are indexed in one turn of the event loop: a few milliseconds at most. */
+/**
+ * Characters of tools, or occurrences, that are indexed before yielding to the event loop: a few milliseconds at most.
+ */
 const turnLength = 5000;
 
 type Occurrences = { tools: number[]; weights: number[]; inName: number[] };
 
-/** Makes an index of so many tools in steps; each `yield` is an opportunity to let other work run. */
+/** Builds an index of `size` tools in steps. Each `yield` is an opportunity to let other work run. */
 export function* indexing(size: number, toolAt: (position: number) => SearchedTool): Generator<void, ToolIndex> {
   const stems = new Map<string, string>();
   const occurrences = new Map<string, Occurrences>();
@@ -72,7 +77,7 @@ export function* indexing(size: number, toolAt: (position: number) => SearchedTo
     }
     names.set(tool.name.toLowerCase(), position);
     effects[position] = effectOfTool(tool.method, tool.description);
-    // In a name such as `post_customers_customer_cards` a repetition comes from the path and says nothing.
+    // Repetitions in a name such as `post_customers_customer_cards` come from the path and carry no meaning.
     const nameTerms = new Set(termsOf(tool.name, stems));
     for (const [term, weight] of weightsOf(tool, nameTerms, stems)) {
       const found = occurrences.get(term) ?? { tools: [], weights: [], inName: [] };
@@ -87,7 +92,7 @@ export function* indexing(size: number, toolAt: (position: number) => SearchedTo
   return { ...(yield* packed(occurrences, size)), size, names, effects };
 }
 
-/** The occurrences in flat arrays, which take a fifth of the memory. */
+/** Packs the occurrences into flat arrays, which take a fifth of the memory. */
 function* packed(
   occurrences: ReadonlyMap<string, Occurrences>,
   size: number,
@@ -122,7 +127,7 @@ function* packed(
   return { numbers, starts, tools, weights, inName, nameRarities };
 }
 
-/** How much a term says about the tools that have it, by their number: the inverse document frequency of BM25. */
+/** Returns the inverse document frequency of BM25 for a term that occurs in `count` of `size` tools. */
 export function rarityOf(count: number, size: number): number {
   return Math.log(1 + (Math.max(0, size - count) + 0.5) / (count + 0.5));
 }
@@ -133,7 +138,7 @@ function lengthOf(tool: SearchedTool): number {
   return texts + 20 * tool.arguments.length + 50;
 }
 
-/** The terms of a tool and their weights. */
+/** Returns the terms of a tool and their weights. */
 function weightsOf(
   tool: SearchedTool,
   nameTerms: ReadonlySet<string>,
@@ -156,7 +161,7 @@ function weightsOf(
   return weights;
 }
 
-/** The segments of a URL's path that are neither arguments nor variables. */
+/** Returns the segments of a URL's path that are neither arguments nor variables. */
 function fixedPath(url: string): string {
   const [path = ''] = url
     .slice(0, longestPath)

@@ -1,6 +1,6 @@
 import { normalised } from '../normalised.ts';
 
-/** Words that say nothing about what a tool does. */
+/** Words that carry no meaning about a tool's function. */
 const stopWords = new Set(
   (
     'a an and any are as at be been by can could do does for from had has have how i if in into is it its let me my no not ' +
@@ -9,13 +9,13 @@ const stopWords = new Set(
   ).split(' '),
 );
 
-/** Runs of letters and digits; a change from small to capital letters, or between letters and digits, begins a word. */
+/** Runs of letters and digits. A change from lowercase to uppercase, or between letters and digits, begins a word. */
 const wordPattern = /\p{Lu}{2,}(?=\p{Lu}\p{Ll}|[^\p{L}]|$)|\p{Lu}?[\p{Ll}\p{M}]+|\p{Lu}+|[\p{Lo}\p{Lm}\p{M}]+|\p{N}+/gu;
-/** Scripts that are written without spaces. */
+/** Scripts without spaces between words. */
 const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u;
 const longestWord = 40;
 
-/** The words of a text or a name such as `listOpenIssues`, in small letters, with repetitions. */
+/** Returns the words of a text or of a name such as `listOpenIssues`, in lowercase, with repetitions. */
 export function wordsOf(text: string): string[] {
   const words: string[] = [];
   for (const [found] of normalised(text, 'NFKC').matchAll(wordPattern)) {
@@ -25,14 +25,14 @@ export function wordsOf(text: string): string[] {
   return words;
 }
 
-/** Where no space divides words, each two neighbouring characters are one. */
+/** Splits text without spaces between words into pairs of adjacent characters. */
 function pairsOf(text: string): string[] {
   const characters = [...text];
   if (characters.length < 2) return characters;
   return characters.slice(1).map((character, index) => `${characters[index]}${character}`);
 }
 
-/** The terms of a text that are searched for: stems of its words. `stems` remembers those of words seen before. */
+/** Returns the searchable terms of a text: the stems of its words. `stems` caches the stems of words. */
 export function termsOf(text: string, stems: Map<string, string>): string[] {
   const terms: string[] = [];
   for (const word of wordsOf(text)) {
@@ -48,8 +48,8 @@ export function termsOf(text: string, stems: Map<string, string>): string[] {
 }
 
 /**
- * Stems of English words: "issues", "issued" and "issuing" become one term. The algorithm is that of M. F. Porter, "An
- * algorithm for suffix stripping" (1980), whose steps have these numbers.
+ * Returns the stem of an English word: "issues", "issued", and "issuing" become one term. The algorithm is from M. F.
+ * Porter, "An algorithm for suffix stripping" (1980). The numbers of the steps are those of the paper.
  */
 export function stem(word: string): string {
   if (word.length < 3 || !/^[a-z]+$/.test(word)) return word;
@@ -62,7 +62,7 @@ const isConsonant = (word: string, at: number): boolean => {
   return !'aeiou'.includes(letter);
 };
 
-/** Number of changes from a vowel to a consonant: m in the paper. */
+/** Counts changes from a vowel to a consonant: m in the paper. */
 function measure(text: string): number {
   let count = 0;
   for (let at = 1; at < text.length; at++) if (isConsonant(text, at) && !isConsonant(text, at - 1)) count++;
@@ -77,14 +77,14 @@ function hasVowel(text: string): boolean {
 const endsInDouble = (text: string) =>
   text.length > 1 && text.at(-1) === text.at(-2) && isConsonant(text, text.length - 1);
 
-/** Whether a text ends in consonant, vowel, consonant, and not in w, x or y. */
+/** Returns true if a text ends in consonant, vowel, consonant, and the last one is not w, x, or y. */
 function endsShort(text: string): boolean {
   const last = text.length - 1;
   if (last < 2 || 'wxy'.includes(text[last] as string)) return false;
   return isConsonant(text, last) && !isConsonant(text, last - 1) && isConsonant(text, last - 2);
 }
 
-/** Plurals and participles. */
+/** Removes plural and participle suffixes. */
 function step1(word: string): string {
   let text = word;
   if (/(?:ss|i)es$/.test(text)) text = text.slice(0, -2);
@@ -98,7 +98,7 @@ function step1(word: string): string {
   return text.endsWith('y') && hasVowel(text.slice(0, -1)) ? `${text.slice(0, -1)}i` : text;
 }
 
-/** The end of a word after "ed" or "ing" was removed: "creat" becomes "create", "submitt" becomes "submit". */
+/** Repairs the end of a word after "ed" or "ing" was removed: "creat" becomes "create", "submitt" becomes "submit". */
 function repaired(text: string): string {
   if (/(?:at|bl|iz)$/.test(text)) return `${text}e`;
   if (endsInDouble(text) && !/[lsz]$/.test(text)) return text.slice(0, -1);
@@ -107,7 +107,7 @@ function repaired(text: string): string {
 
 type Rules = readonly (readonly [suffix: string, replacement: string])[];
 
-/** Pairs of a suffix and what replaces it. */
+/** Parses pairs of a suffix and its replacement. */
 function rulesOf(text: string): Rules {
   return text.split(' ').map((pair) => pair.split(':') as [string, string]);
 }
@@ -134,7 +134,7 @@ function step4(word: string): string {
   return before && measure(before) > 1 ? before : word;
 }
 
-/** A final e, and a double l. */
+/** Removes a final e, and one l of a final double l. */
 function step5(word: string): string {
   let text = word;
   if (text.endsWith('e')) {

@@ -1,16 +1,16 @@
 import { fitsCommandLine, pythonLiteral, scriptLiteral, shellWord } from './literals.ts';
 
-/** The variable that holds a credential in what is copied, and what it is. */
+/** Environment variable that holds a credential in a copied snippet, and its description. */
 export const credentialVariables = {
-  api_key: { name: 'TOOLHOST_API_KEY', about: 'TOOLHOST_API_KEY is an API key of the workspace with the scope call' },
-  caller_token: { name: 'API_TOKEN', about: "API_TOKEN is the caller's own token of the API" },
-  login: { name: 'ACCESS_TOKEN', about: 'ACCESS_TOKEN is an access token that a client got by the login' },
+  api_key: { name: 'TOOLHOST_API_KEY', about: 'TOOLHOST_API_KEY is a workspace API key with the scope call' },
+  caller_token: { name: 'API_TOKEN', about: "API_TOKEN is the caller's own API token" },
+  login: { name: 'ACCESS_TOKEN', about: 'ACCESS_TOKEN is an access token that a client obtained by logging in' },
 } as const;
 
-/** The credential that a caller of a server sends: a snippet reads it from a variable of the environment. */
+/** Credential that a caller of a server sends. A snippet reads it from an environment variable. */
 export type CallCredential = 'none' | 'api_key' | 'caller_token' | 'login';
 
-/** A call of a tool. `url` is the address of the MCP server, `arguments` are JSON. */
+/** A tool call. `url` is the URL of the MCP server, and `arguments` are JSON. */
 export type CallTarget = {
   url: string;
   tool: string;
@@ -22,7 +22,7 @@ export type CallSnippet = {
   id: 'mcp' | 'mcp-curl' | 'typescript' | 'python';
   title: string;
   code: string;
-  /** What is needed to run it. */
+  /** Requirements for running it. */
   needs: string;
 };
 
@@ -31,7 +31,7 @@ const variables: { [Credential in CallCredential]: { name: string; about: string
   ...credentialVariables,
 };
 
-/** A call in each form in which it can be copied. No form holds a credential. */
+/** Returns a call in each form in which it can be copied. No form contains a credential. */
 export function callSnippets(target: CallTarget): CallSnippet[] {
   const variable = variables[target.credential];
   const about = variable && `${variable.about}.`;
@@ -49,7 +49,7 @@ export function callSnippets(target: CallTarget): CallSnippet[] {
   ];
 }
 
-/** The JSON-RPC message of the call (MCP, server/tools). */
+/** Returns the JSON-RPC message of the call (MCP, server/tools). */
 function message({ tool, arguments: args }: CallTarget) {
   return { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: args } };
 }
@@ -86,7 +86,7 @@ console.log(result);
 await client.close();`;
 }
 
-/** For version 2 of the SDK, in which headers are those of the HTTP client. */
+/** Returns the code for version 2 of the SDK, which takes headers from the HTTP client. */
 function python(target: CallTarget): string {
   const variable = variables[target.credential]?.name;
   const url = pythonLiteral(target.url);

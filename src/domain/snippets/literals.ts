@@ -1,18 +1,18 @@
-/** A JSON value, as the arguments of a call are. */
+/** A JSON value, such as the arguments of a call. */
 type Json = unknown;
 
 type Writing = {
-  /** The spelling of a name in an object. */
+  /** Formats a property name. */
   name: (name: string) => string;
   scalar: (value: Json) => string;
 };
 
-/** A JSON value as an expression of JavaScript and TypeScript. */
+/** Formats a JSON value as a JavaScript and TypeScript expression. */
 export function scriptLiteral(value: Json, indent = ''): string {
   return literal(value, scriptWriting, indent);
 }
 
-/** A JSON value as an expression of Python 3. */
+/** Formats a JSON value as a Python 3 expression. */
 export function pythonLiteral(value: Json, indent = ''): string {
   return literal(value, pythonWriting, indent);
 }
@@ -31,11 +31,11 @@ const pythonWords = new Map<Json, string>([
 
 const pythonWriting: Writing = {
   name: (name) => JSON.stringify(name),
-  // The escapes of a JSON string mean the same in a string of Python.
+  // JSON string escapes are also valid in Python strings.
   scalar: (value) => pythonWords.get(value) ?? JSON.stringify(value),
 };
 
-/** Longest list or object that is written on one line, in characters. */
+/** Maximum length of a list or object that is written on one line, in characters. */
 const lineLength = 60;
 
 function literal(value: Json, writing: Writing, indent: string): string {
@@ -50,20 +50,20 @@ function literal(value: Json, writing: Writing, indent: string): string {
   return `${open}\n${entries.map((entry) => `${inner}${entry},\n`).join('')}${indent}${close}`;
 }
 
-/** Whether a value is a number with its digits (`JSON.rawJSON`). */
+/** Returns true for a number with its exact digits (`JSON.rawJSON`). */
 function isRaw(value: object): boolean {
   return 'rawJSON' in value && Object.isFrozen(value) && Object.getPrototypeOf(value) === null;
 }
 
-/** A text as one word of a POSIX shell (IEEE 1003.1, 2.2.2). A word cannot hold the character NUL. */
+/** Quotes a text as one word of a POSIX shell (IEEE 1003.1, 2.2.2). A word cannot contain the character NUL. */
 export function shellWord(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Most bytes of a word: Linux limits one argument of a program to 128 KiB (execve(2)). */
+/** Maximum bytes of a word. Linux limits each program argument to 128 KiB (execve(2)). */
 const mostBytes = 100_000;
 
-/** Whether a text can be an argument of a program. */
+/** Returns true if a text can be a program argument. */
 export function fitsCommandLine(text: string): boolean {
   return text.length <= mostBytes && !text.includes('\0') && byteLength(text) <= mostBytes;
 }

@@ -2,15 +2,15 @@ import type { ReadablePart, ReadableRequest } from '../request/upstream-request.
 import { fitsCommandLine, shellWord } from './literals.ts';
 
 /**
- * A request as a curl command for a POSIX shell. `hasBody` false: the body is too long and is read from a file, as are
- * bytes and texts that cannot be an argument.
+ * Formats a request as a curl command for a POSIX shell. If `hasBody` is false, the body is too long and is read from a
+ * file, as are bytes and texts that cannot be a program argument.
  */
 export function upstreamCurl(request: ReadableRequest, hasBody = true): string {
   const parts = ['curl'];
   if (request.method === 'HEAD') parts.push('--head');
   else if (request.method !== 'GET' || request.body !== undefined) parts.push('-X', request.method);
   const url = request.origin + request.path;
-  // curl takes brackets and braces of a URL for ranges and lists (curl(1), --globoff).
+  // curl interprets brackets and braces in a URL as ranges and lists (curl(1), --globoff).
   if (/[[\]{}]/.test(url)) parts.push('--globoff');
   parts.push(shellWord(url));
   for (let i = 0; i < request.headers.length; i += 2) {
@@ -19,7 +19,10 @@ export function upstreamCurl(request: ReadableRequest, hasBody = true): string {
   return [...parts, ...bodyOptions(request.body, hasBody)].join(' ');
 }
 
-/** A header without a value is written with a semicolon; with a colon, curl would leave it out (curl(1), --header). */
+/**
+ * Formats a header. A header without a value ends with a semicolon, because curl would omit it with a colon (curl(1),
+ * --header).
+ */
 function headerLine(name: string, value: string): string {
   return value.trim() === '' ? `${name};` : `${name}: ${value}`;
 }
@@ -33,7 +36,7 @@ function bodyOptions(body: ReadableRequest['body'], hasBody: boolean): string[] 
   return isWhole ? body.fields.flatMap(formOption) : ['--config fields'];
 }
 
-/** A file is read from the file that it is named after. */
+/** Formats a form field. A file is read from the file of the same name. */
 function formOption([name, text, of]: ReadablePart): [option: string, value: string] {
   if (of === undefined) return ['--form-string', shellWord(`${name}=${withFormLines(text)}`)];
   const type = of.mediaType === undefined ? '' : `;type=${of.mediaType}`;
@@ -41,12 +44,15 @@ function formOption([name, text, of]: ReadablePart): [option: string, value: str
   return ['-F', shellWord(`${name}=@"${escaped(of.fileName)}"${type}`)];
 }
 
-/** Line breaks of a form are CR LF (HTML, multipart/form-data encoding algorithm); curl sends them as they are. */
+/**
+ * Converts line breaks to CR LF, as in HTML forms (HTML, multipart/form-data encoding algorithm). curl sends them
+ * unchanged.
+ */
 function withFormLines(text: string): string {
   return text.replaceAll(/\r\n?|\n/g, '\r\n');
 }
 
-/** Inside the quotes of a form option (curl(1), --form). */
+/** Escapes a text within the quotes of a form option (curl(1), --form). */
 function escaped(text: string): string {
   return text.replaceAll(/["\\]/g, '\\$&');
 }

@@ -5,16 +5,19 @@ import { firstNames } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import type { Warning } from './warnings.ts';
 
-/** What clients and the models behind them refuse in the input schemas of tools; from their issue trackers. */
+/** Input schemas that clients and their models reject, according to their issue trackers. */
 
 type Schema = { readonly [keyword: string]: unknown };
 
-/** `find` gives the places in an input schema, such as `properties.a[b]`; the root is "". */
+/**
+ * An incompatibility with known clients. `find` returns the locations in an input schema, such as `properties.a[b]`;
+ * the root is "".
+ */
 type SchemaFault = {
   what: string;
-  /** Clients of which a whole conversation fails for one such tool, and with it the other servers of the client. */
+  /** Clients whose whole conversation fails because of one such tool, including the client's other servers. */
   refusedBy: readonly string[];
-  /** Clients that go on, and what they do with such a tool. */
+  /** Clients that continue to work, and how they treat such a tool. */
   spoiltBy?: { clients: readonly string[]; how: string };
   advice: string;
   find: (schema: Schema) => string[];
@@ -29,30 +32,30 @@ export const schemaFaults: readonly SchemaFault[] = [
   {
     what: 'Arguments whose names have characters other than letters, digits, _ . -',
     refusedBy: [...anthropic, 'Claude Code'],
-    advice: 'rename the argument and give the name that the API expects as its "wire_name"',
+    advice: 'rename the argument and set "wire_name" to the name that the API expects',
     find: ({ properties }) => Object.keys(objectOf(properties)).filter((name) => !propertyName.test(name)),
   },
   {
     what: 'oneOf, anyOf, allOf or not at the root of the schema',
     refusedBy: [...anthropic, ...openai],
     // anthropics/claude-code#95504, openai/codex#42283
-    spoiltBy: { clients: ['Claude Code', 'Codex'], how: 'leave the tool or its arguments out' },
-    advice: 'declare the arguments in properties, and describe in words which of them go together',
+    spoiltBy: { clients: ['Claude Code', 'Codex'], how: 'omit the tool or its arguments' },
+    advice: 'declare the arguments in properties, and explain in the description which of them belong together',
     find: (schema) => combinators.filter((keyword) => Object.hasOwn(schema, keyword)),
   },
   {
     what: '$ref',
     refusedBy: [],
-    // PrefectHQ/fastmcp#2808, google-gemini/gemini-cli#13326. Other clients pass it on, and their models follow it.
-    spoiltBy: { clients: ['VS Code', 'Gemini CLI'], how: 'may not follow it' },
-    advice: 'write the schema where it is used',
+    // PrefectHQ/fastmcp#2808, google-gemini/gemini-cli#13326. Other clients forward it, and their models resolve it.
+    spoiltBy: { clients: ['VS Code', 'Gemini CLI'], how: 'may not resolve it' },
+    advice: 'inline the schema where it is used',
     find: (schema) => placesOf(schema, (inner) => typeof inner.$ref === 'string'),
   },
   {
     what: 'Arrays without items',
     // Codex adds items.
     refusedBy: ['VS Code', ...openai],
-    advice: 'say what the entries are, for example "items": {"type": "string"}',
+    advice: 'declare the entries, for example "items": {"type": "string"}',
     find: (schema) =>
       placesOf(schema, ({ type, items, prefixItems }) => {
         return [type].flat().includes('array') && items === undefined && prefixItems === undefined;
@@ -62,7 +65,10 @@ export const schemaFaults: readonly SchemaFault[] = [
 
 const deepest = 40;
 
-/** Where a schema, or one inside it, fits. The work is proportional to the text of the schema. */
+/**
+ * Returns the locations at which a schema, or a nested one, matches. The work is proportional to the size of the
+ * schema.
+ */
 function placesOf(schema: Schema, fits: (schema: Schema) => boolean, path = '', depth = 0): string[] {
   const own = fits(schema) ? [path] : [];
   if (depth > deepest) return own;
@@ -91,7 +97,7 @@ function isObject(value: unknown): value is Schema {
 
 const objectOf = (value: unknown): Schema => (isObject(value) ? value : {});
 
-/** Warnings about a listed tool that known clients refuse or cut off; each names the clients. */
+/** Returns warnings about a listed tool that known clients reject or truncate. Each names the clients. */
 export function clientWarnings(tool: Tool, at: string, slug: string): Warning[] {
   return [...nameWarnings(tool.name, `${at}.name`, slug), ...schemaWarnings(toJsonSchema(tool.input_schema), at)];
 }
@@ -100,13 +106,13 @@ function nameWarnings(name: string, path: string, slug: string): Warning[] {
   const remarks: Warning[] = [];
   if (!toolNameOfModels.test(name)) {
     const clients = inWords(clientsWithStrictNames);
-    remarks.push({ path, message: `has a dot, which the models of ${clients} refuse; write _ instead` });
+    remarks.push({ path, message: `has a dot, which the models of ${clients} reject; use _ instead` });
   }
   for (const { name: client, toolName } of knownClients) {
     const shown = toolName.shown(slug, name);
     const excess = shown.length - toolName.max;
     if (excess <= 0) continue;
-    const message = `is ${shown} in ${client}, which takes ${toolName.max} characters; make the name of the tool shorter by ${excess}`;
+    const message = `is ${shown} in ${client}, which allows ${toolName.max} characters; shorten the tool name by ${excess}`;
     remarks.push({ path, message });
   }
   return remarks;
@@ -118,7 +124,7 @@ function schemaWarnings(schema: JsonSchema, at: string): Warning[] {
     if (found.length === 0) return [];
     const where = found.filter((place) => place !== '');
     const named = where.length > 0 ? ` (${firstNames(where)})` : '';
-    const refused = refusedBy.length > 0 && `${inWords(refusedBy)} refuse the tool`;
+    const refused = refusedBy.length > 0 && `${inWords(refusedBy)} reject the tool`;
     const spoilt = spoiltBy && `${inWords(spoiltBy.clients)} ${spoiltBy.how}`;
     const effect = [refused, spoilt].filter(Boolean).join(', ');
     return [{ path: `${at}.input_schema`, message: `${what}${named}: ${effect}; ${advice}` }];

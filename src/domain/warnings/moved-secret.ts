@@ -1,11 +1,11 @@
 const pattern = /^the secret (.+?) was set for /;
 
-/** What is said of a secret that may not go to every host of the tools. */
+/** Formats the warning about a secret that may not be sent to every host of the tools. */
 export function movedSecretMessage(name: string, hosts: string): string {
-  return `the secret ${name} was set for ${hosts || 'no host'}; set it again to let it go to the other hosts too`;
+  return `the secret ${name} was set for ${hosts || 'no host'}; set it again to allow the other hosts too`;
 }
 
-/** The name of the secret in such a message. */
+/** Returns the name of the secret in such a warning. */
 export function movedSecretIn(message: string): string | undefined {
   return pattern.exec(message)?.[1];
 }

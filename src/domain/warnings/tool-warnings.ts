@@ -14,22 +14,25 @@ import type { JsonSchema } from '../schema/json-schema.ts';
 import { hiddenCharacters } from '../unseen-characters.ts';
 import type { Warning } from './warnings.ts';
 
-/** Warnings about hints that the request contradicts: clients decide by them what to repeat and what to ask about. */
+/**
+ * Returns warnings about hints that contradict the request. Clients use hints to decide when to retry and when to ask
+ * the person.
+ */
 export function hintWarnings(tool: Tool, at: string): Warning[] {
   const { method } = tool;
   const hints = annotationsOf(tool);
   const remarks: Warning[] = [];
   const warn = (hint: string, message: string) => remarks.push({ path: `${at}.annotations.${hint}`, message });
   if (hints.readOnlyHint && hints.destructiveHint) {
-    warn('destructiveHint', 'contradicts readOnlyHint; clients then ignore it, so say false to one of the two');
+    warn('destructiveHint', 'contradicts readOnlyHint, so clients ignore it; set one of the two to false');
   } else if (hints.readOnlyHint && (method === 'DELETE' || method === 'PUT' || method === 'PATCH')) {
-    warn('readOnlyHint', `calls ${method} a reading request, so clients send it without asking the person`);
+    warn('readOnlyHint', `marks ${method} as read-only, so clients send it without asking the person`);
   }
   if (method === 'GET' && (hints.destructiveHint || !hints.readOnlyHint)) {
     const hint = hints.destructiveHint ? 'destructiveHint' : 'readOnlyHint';
     warn(
       hint,
-      'says that this GET may change something; clients and proxies may send a GET again, so use another method where the API has one for this, or correct the hint',
+      'declares that this GET may change data, but clients and proxies may repeat a GET; use another method if the API has one, or correct the hint',
     );
   }
   if (
@@ -40,7 +43,7 @@ export function hintWarnings(tool: Tool, at: string): Warning[] {
   ) {
     warn(
       'idempotentHint',
-      `says that this ${method} may be repeated; without an Idempotency-Key, in headers or as an argument, make sure that the API does nothing twice`,
+      `declares that this ${method} may be repeated, but the tool has no Idempotency-Key; add one to headers or as an argument, or make sure that the API ignores repeated requests`,
     );
   }
   return remarks;
@@ -53,7 +56,10 @@ function hasIdempotencyKey({ headers, input_schema }: Tool): boolean {
   return [...Object.keys(headers), ...names].some((name) => key.test(foldedHeader(name)));
 }
 
-/** Warnings about `response_fields` that leave out what `output_schema` describes, or name what it does not have. */
+/**
+ * Returns warnings about `response_fields` that omit data described by `output_schema`, or that name data it does not
+ * describe.
+ */
 export function answerWarnings(tool: Tool, at: string, guesses: Guesses): Warning[] {
   const { response_fields: fields, output_schema: schema } = tool;
   if (!fields || !schema || typeof schema.properties !== 'object' || schema.properties === null) return [];
@@ -67,7 +73,7 @@ export function answerWarnings(tool: Tool, at: string, guesses: Guesses): Warnin
     const path = `${at}.response_fields[${index}]`;
     remarks.push({
       path,
-      message: `output_schema has no property ${first}, so this matches nothing that it describes${didYouMean(first, known, guesses)}`,
+      message: `output_schema has no property ${first}, so this selects nothing that it describes${didYouMean(first, known, guesses)}`,
     });
   }
   const kept = new Set(fields.map((field) => parseDotPath(field)[0]));
@@ -77,13 +83,13 @@ export function answerWarnings(tool: Tool, at: string, guesses: Guesses): Warnin
   const lost = required.filter((name): name is string => typeof name === 'string' && !isKept(name));
   if (lost.length > 0) {
     const names = lost.slice(0, 3).join(', ');
-    const message = `leave out ${names}, which output_schema requires, so every answer would be refused; keep it, or take it out of required`;
+    const message = `omit ${names}, which output_schema requires, so every result would be rejected; add it here, or remove it from required`;
     remarks.push({ path: `${at}.response_fields`, message });
   }
   return remarks;
 }
 
-/** Warnings about paths that are written in another notation, which find nothing. */
+/** Returns warnings about paths in another notation, which match nothing. */
 export function pathWarnings({ response_transform, response_fields = [] }: Tool, at: string): Warning[] {
   const transform = foreignPath(response_transform);
   const ofFields = response_fields.flatMap((field, index): Warning[] => {
@@ -96,8 +102,8 @@ export function pathWarnings({ response_transform, response_fields = [] }: Tool,
     const { names } = foreign;
     const instead =
       names.length === 0
-        ? 'leave response_fields out to keep everything'
-        : `write ${quoted(names)}, which is kept of every item of a list`;
+        ? 'leave response_fields out to keep the whole response'
+        : `use ${quoted(names)}, which applies to every item of a list`;
     return [{ path: `${at}.response_fields[${index}]`, message: `${joinedByDots}; ${instead}` }];
   });
   if (!transform) return ofFields;
@@ -105,20 +111,20 @@ export function pathWarnings({ response_transform, response_fields = [] }: Tool,
 }
 
 const joinedByDots =
-  'a path is names and numbers of items joined by dots, and a backslash takes the character behind it as it is';
+  'a path consists of names and item numbers separated by dots, and a backslash escapes the next character';
 
 function betterTransform({ names, all }: ForeignPath): string {
-  if (all === undefined) return `${joinedByDots}; write ${quoted(names)}`;
+  if (all === undefined) return `${joinedByDots}; use ${quoted(names)}`;
   const fields =
     names.length > all ? `, and response_fields: [${quoted(names.slice(all))}] for fields of each item` : '';
-  return `${joinedByDots}, and leads to one value; write ${quoted(names.slice(0, all))}${fields}`;
+  return `${joinedByDots}, and selects one value; use ${quoted(names.slice(0, all))}${fields}`;
 }
 
 function quoted(names: readonly string[]): string {
   return JSON.stringify(names.length === 0 ? '.' : names.join('.'));
 }
 
-/** Warnings about text in braces in header values, which is sent as it stands. `at` is the path of the headers. */
+/** Returns warnings about text in braces in header values, which is sent literally. `at` is the path of the headers. */
 export function bracesInHeaders(headers: Readonly<Record<string, string>> | undefined, at: string): Warning[] {
   return Object.entries(headers ?? {}).flatMap(([name, value]) => {
     const found = /(?<![{\w$])[$]?\{([A-Za-z_]\w*)\}(?!\})/.exec(value);
@@ -126,23 +132,23 @@ export function bracesInHeaders(headers: Readonly<Record<string, string>> | unde
     return [
       {
         path: `${at}.${name}`,
-        message: `\`${found[0]}\` is sent as it stands; write {{${found[1]}}} for a variable or a secret`,
+        message: `\`${found[0]}\` is sent literally; use {{${found[1]}}} for a variable or a secret`,
       },
     ];
   });
 }
 
-/** Why a call may have no text for an argument. */
+/** Reason why a call may have no text for an argument. */
 type Gap = 'left out' | 'null';
 
 const remedies: Record<Gap, string> = {
   'left out': 'make the argument required, or give it a default',
-  null: 'let the argument have no null in its type',
+  null: 'remove null from the type of the argument',
 };
 
 /**
- * Warnings about filters that a call can leave out, where the method changes or deletes: a pair of the URL whose argument
- * is absent is dropped (specification, "Request" 3), and an API without the filter may take everything as meant.
+ * Returns warnings about filters that a call can omit, for methods that change or delete data. A URL query pair whose
+ * argument is absent is dropped (specification, "Request" 3), and an API without the filter may affect everything.
  */
 function filterWarnings(tool: Tool, at: string): Warning[] {
   if (!/^(PUT|PATCH|DELETE)$/.test(tool.method)) return [];
@@ -159,12 +165,12 @@ function filterWarnings(tool: Tool, at: string): Warning[] {
     const first = names[0];
     const gap = first === undefined || names.some((one) => !gaps.get(one)) ? undefined : gaps.get(first);
     if (first === undefined || gap === undefined) return [];
-    const message = `may be ${gap}, and then the pair ${shown(name)} of the URL is left out too: one call may change or delete everything there; ${remedies[gap]}`;
+    const message = `may be ${gap}, and then the pair ${shown(name)} of the URL is omitted too, so one call may change or delete everything there; ${remedies[gap]}`;
     return [{ path: `${at}.input_schema.${first}`, message }];
   });
   if (remarks.length > 0 || !isOnlyNarrowed(tool, template, declared)) return remarks;
   const message =
-    'every argument may be left out, and the URL has none: where it is the address of a list, one call may delete all of it; make one of them required';
+    'every argument may be left out, and the URL has none, so one call may delete the whole list if this is the URL of a list; make one argument required';
   return [{ path: `${at}.input_schema`, message }];
 }
 
@@ -174,14 +180,14 @@ function gapOf({ required, fallback, wire }: Argument, schema: unknown): Gap | u
   return takesNull(schema) ? 'null' : undefined;
 }
 
-/** Whether a schema says of itself that null fits. One that refers to others is not followed. */
+/** Returns true if a schema itself allows null. References are not followed. */
 function takesNull(schema: unknown): boolean {
   const { type, enum: values } = (schema ?? {}) as JsonSchema;
   const isListed = !Array.isArray(values) || values.includes(null);
   return Array.isArray(type) && type.includes('null') && isListed;
 }
 
-/** Whether a DELETE has arguments for its query and nothing that every call has. */
+/** Returns true if a DELETE has only optional query arguments and nothing that every call sends. */
 function isOnlyNarrowed(tool: Tool, { query }: UrlTemplate, declared: readonly Argument[]): boolean {
   if (tool.method !== 'DELETE' || declared.length === 0 || query.length > 0) return false;
   if (bodyKindOf(tool) === 'template' || bodyKindOf(tool) === 'argument') return false;
@@ -191,7 +197,7 @@ function isOnlyNarrowed(tool: Tool, { query }: UrlTemplate, declared: readonly A
   });
 }
 
-/** The arguments of a tool under the names that they have upstream, with the place of each. */
+/** Returns the arguments of a tool by location, with their upstream names. */
 function placed(tool: Tool) {
   const declared = argumentsOf(tool.input_schema);
   const names = declared.map(({ name }) => name);
@@ -205,9 +211,9 @@ function placed(tool: Tool) {
 }
 
 /**
- * Warnings about arguments that are sent beside a pair of the URL that a receiver could read as the same parameter. Both
- * are sent, because arguments outside the template always are (specification 4.3.3), and some APIs take the last one as
- * meant; others take the first, or both as a list.
+ * Returns warnings about arguments that a receiver could read as the same parameter as a URL query pair. Both are sent,
+ * because arguments outside the template always are (specification 4.3.3). Some APIs use the last one as intended;
+ * others use the first, or both as a list.
  */
 function besideUrl(tool: Tool, at: string): Warning[] {
   if (!tool.url.includes('?')) return [];
@@ -219,17 +225,20 @@ function besideUrl(tool: Tool, at: string): Warning[] {
     const place = beside.alike(index).find((other) => other >= inQuery.length);
     const pair = place === undefined ? undefined : names[place - inQuery.length];
     if (pair === undefined) return [];
-    const message = `the URL has ${shown(pair)} too, so both are sent and the API decides which one counts; write :${name} as its value there, or give the argument a "default" and take the pair out of the URL`;
+    const message = `the URL already has ${shown(pair)}, so both are sent and the API decides which one counts; use :${name} as its value in the URL, or give the argument a "default" and remove the pair from the URL`;
     return [{ path: `${at}.input_schema.${name}`, message }];
   });
 }
 
 const mostPairs = 100;
 
-/** Warnings about arguments that a view does not send, because they could take the place of one that it fixes. */
+/**
+ * Returns warnings about arguments that a view does not send, because a receiver could read them as an argument that
+ * the view fixes.
+ */
 export function besideFixed(config: ServerConfig): Warning[] {
   const { byName } = indexTools(config.tools);
-  // Up to 20 views may fix arguments of the same tool, whose names are compared once.
+  // Up to 20 views may fix arguments of the same tool, whose names are compared only once.
   const resolve = toolResolver(config);
   const compared = new Map<string, ReturnType<typeof comparedNames>>();
   return Object.entries(config.views ?? {}).flatMap(([view, { tools = [] }]) =>
@@ -261,7 +270,7 @@ function ofFixed(
     const wireName = wireNames.get(name);
     const others = wireName === undefined ? undefined : lost.get(wireName);
     if (wireName === undefined || !others) return [];
-    const message = `${listed(others.map((one) => shown(one.wireName)))} could be read as ${shown(wireName)}, and so is not sent in this view; fix it as well, or take it out of the tool`;
+    const message = `${listed(others.map((one) => shown(one.wireName)))} could be read as ${shown(wireName)}, so it is not sent in this view; fix it as well, or remove it from the tool`;
     return [{ path: `${at}.${name}`, message }];
   });
 }
@@ -273,7 +282,7 @@ function listed(names: readonly string[]): string {
   return names.slice(0, mostListed).join(', ') + (rest > 0 ? ` and ${rest} more` : '');
 }
 
-/** `written` is the tool as it is stored; its warnings are about `tool`, which has the fields of the server too. */
+/** Returns warnings about `tool`, which includes the fields of its server. `written` is the tool as it is stored. */
 export function toolWarnings(written: Tool, at: string, tool: Tool): Warning[] {
   const warnings: Warning[] = [];
   const warn = (field: string, message: string) => warnings.push({ path: `${at}.${field}`, message });
@@ -283,26 +292,26 @@ export function toolWarnings(written: Tool, at: string, tool: Tool): Warning[] {
     tool.url.includes('/rest/v1/') &&
     !headerOf(tool.headers, 'prefer')?.includes('return=representation')
   ) {
-    warn('headers', 'without "Prefer: return=representation" such an upstream answers with an empty 204');
+    warn('headers', 'without "Prefer: return=representation", such an upstream responds with an empty 204');
   }
   if ((tool.method === 'GET' || tool.method === 'DELETE') && hasOwnContentType(written) && !mayHaveBody(tool)) {
     warn('headers.Content-Type', `a ${tool.method} request normally has no body`);
   }
   if (tool.description.length < 20)
-    warn('description', 'is under 20 characters; models choose tools by their description');
+    warn('description', 'is shorter than 20 characters; models choose tools by their description');
   if (hiddenCharacters.test(tool.description.replaceAll(/[\n\t]/g, '')))
     warn('description', 'has invisible characters');
   if (hasTokenInParentheses(tool)) {
     warn(
       'url',
-      'a :token inside parentheses of a query value can be escaped from by , and ) in upstreams with their own filter language; prefer eq.:id',
+      'a :token inside parentheses of a query value can be escaped with , and ) in upstreams with their own filter language; prefer eq.:id',
     );
   }
   warnings.push(...filterWarnings(tool, at), ...besideUrl(tool, at), ...clearCredentials(written, `${at}.headers`));
   return warnings;
 }
 
-/** Whether a tool whose method has no usual body says that it has one. */
+/** Returns true if a tool declares a body although its method usually has none. */
 function mayHaveBody(tool: Tool): boolean {
   return (
     bodyKindOf(tool) === 'argument' ||
@@ -326,7 +335,7 @@ export function clearCredentials(
     )
     .map(([name]) => ({
       path: `${at}.${name}`,
-      message: 'looks like a credential in clear text; store it as a secret and write {{NAME}}',
+      message: 'looks like a plaintext credential; store it as a secret and use {{NAME}}',
     }));
 }
 

@@ -31,25 +31,27 @@ import {
   toolWarnings,
 } from './tool-warnings.ts';
 
-/** A warning about a configuration that is valid but will probably not work as intended. */
+/** A warning about a configuration that is valid but probably does not work as intended. */
 export type Warning = { path: string; message: string };
 
 const manyTools = 40;
 const manyTokens = 10_000;
 const limitsOfClients = knownClients
   .filter(({ maxTools }) => maxTools !== undefined)
-  .map(({ name, maxTools }) => `${name} takes ${maxTools}`)
+  .map(({ name, maxTools }) => `${name} allows ${maxTools}`)
   .join(', ');
 
-/** Cost of the list of tools for an agent: current models take about four characters of JSON as a token. */
+/**
+ * Estimates the tokens of the tool list for an agent. Current models use about one token per four characters of JSON.
+ */
 export function estimatedTokens(config: ServerConfig): number {
   return tokensOfLength(lengthOf(toolList(config)));
 }
 
-/** Tools whose definitions are written in one turn of the event loop. */
+/** Number of tool definitions serialized before yielding to the event loop. */
 const toolsOfTurn = 100;
 
-/** The same in several turns of the event loop where there are many tools. */
+/** Estimates the tokens of the tool list, and yields to the event loop if there are many tools. */
 export async function estimatedTokensInTurns(config: ServerConfig): Promise<number> {
   if (config.tools.length <= toolsOfTurn) return estimatedTokens(config);
   const listed = listedTools(config);
@@ -65,7 +67,7 @@ export async function estimatedTokensInTurns(config: ServerConfig): Promise<numb
   return tokensOfLength(length);
 }
 
-/** Cost of the definition of each tool, in the order of the tools. */
+/** Estimates the tokens of each tool definition, in tool order. */
 export async function estimatedTokensOfTools(config: ServerConfig): Promise<number[]> {
   const tokens: number[] = [];
   for (const tool of config.tools) {
@@ -79,7 +81,7 @@ function lengthOf(list: readonly ToolDefinition[]): number {
   return JSON.stringify(list.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))).length;
 }
 
-/** Lints a configuration. `storedSecrets` are the names of the secrets that have a value. */
+/** Returns the warnings of a configuration. `storedSecrets` are the names of the secrets that have a value. */
 export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
   const listed = new Set(listedTools(config));
   const guesses = newGuesses();
@@ -109,7 +111,7 @@ export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<stri
   return warnings;
 }
 
-/** Warnings about the list of tools as a whole. `tokens` are those of `estimatedTokens`. */
+/** Returns warnings about the tool list as a whole. `tokens` is the result of `estimatedTokens`. */
 export function warningsOfList(config: ServerConfig, tokens = estimatedTokens(config)): Warning[] {
   const warnings: Warning[] = [];
   const count = enabledTools(config).length;
@@ -118,19 +120,19 @@ export function warningsOfList(config: ServerConfig, tokens = estimatedTokens(co
   if (listed > manyTools) {
     warnings.push({
       path: 'tools',
-      message: `${listed} tools: some clients cut off above ${manyTools} (${limitsOfClients}, over all their servers); consider several servers, or tool_mode search`,
+      message: `has ${listed} tools, but some clients drop tools above ${manyTools} (${limitsOfClients}, across all their servers); use several servers, or set tool_mode to search`,
     });
   }
   if (tokens > manyTokens) {
     warnings.push({
       path: 'tools',
-      message: `the list of tools costs about ${tokens} tokens in every conversation; shorten descriptions, split, or set tool_mode to search`,
+      message: `the tool list uses about ${tokens} tokens in every conversation; shorten descriptions, split the server, or set tool_mode to search`,
     });
   }
   return warnings;
 }
 
-/** The warning about a server without any enabled tool. */
+/** Returns the warning about a server without enabled tools. */
 export function noTools(config: Pick<ServerConfig, 'tools'>): string {
   return config.tools.length === 0
     ? 'the server has no tools yet'
@@ -157,17 +159,17 @@ function variableWarnings({ variables = {}, ...rest }: ServerConfig, storedSecre
   return names.flatMap((name) => {
     const path = `variables.${name}`;
     if (storedSecrets.has(name))
-      return [{ path, message: `is also the name of a stored secret, which {{${name}}} then no longer sends` }];
+      return [{ path, message: `is also the name of a stored secret, which {{${name}}} no longer sends` }];
     return used.has(name) ? [] : [{ path, message: `no {{${name}}} refers to it` }];
   });
 }
 
-/** Warnings about tools that a view names and does not have, and about a view that has none. */
+/** Returns warnings about tools that a view names but does not include, and about a view without enabled tools. */
 export function viewWarnings({ tools, views = {} }: Pick<ServerConfig, 'tools' | 'views'>): Warning[] {
   const index = indexTools(tools);
   return Object.entries(views).flatMap(([name, view]) => {
     const isEmpty = toolsOfView(view, index).every(({ tool }) => tool.disabled === true);
-    const empty = { path: `views.${name}`, message: 'every tool of the view is disabled; agents see none there' };
+    const empty = { path: `views.${name}`, message: 'every tool of the view is disabled, so agents see none' };
     return [...namedInVain(view, `views.${name}`, index.byName), ...(isEmpty ? [empty] : [])];
   });
 }
@@ -182,12 +184,12 @@ function namedInVain(view: View, at: string, byName: ReadonlyMap<string, Tool>):
 }
 
 function whyLeftOut(tool: Tool, { read_only }: View): string | undefined {
-  if (tool.disabled) return `the tool "${tool.name}" is disabled, so the view does not have it`;
+  if (tool.disabled) return `the tool "${tool.name}" is disabled, so the view does not include it`;
   if (!read_only || isReadOnly(tool)) return undefined;
-  return `the tool "${tool.name}" may change data, so read_only leaves it out; leave its name out too, or set its annotation readOnlyHint`;
+  return `the tool "${tool.name}" may change data, so read_only omits it; remove its name, or set its annotation readOnlyHint`;
 }
 
-/** Warnings for settings of `oauth` and of credentials that are valid but will probably not work. */
+/** Returns warnings about `oauth` and credential settings that are valid but probably do not work. */
 function loginWarnings(config: ServerConfig): Warning[] {
   const { oauth, authentication } = config;
   const warnings = everyCredential(config).flatMap(({ one, path }) =>
@@ -199,20 +201,23 @@ function loginWarnings(config: ServerConfig): Warning[] {
   if (!authentication) {
     warn(
       'authentication',
-      'is missing, so the token of a login is never sent to the upstream; say how it is sent, for example {"type": "Bearer"}',
+      'is missing, so the login token is never sent to the upstream; set how it is sent, for example {"type": "Bearer"}',
     );
   }
   if (oauth.authorization_url === oauth.token_url) {
-    warn('oauth.token_url', 'is the same address as authorization_url; a provider has one for people and one for us');
+    warn(
+      'oauth.token_url',
+      'is the same URL as authorization_url; a provider has one for people and one for this service',
+    );
   } else if (hostOf(oauth.authorization_url) !== hostOf(oauth.token_url)) {
     warn(
       'oauth.token_url',
-      'is on another host than authorization_url; make sure that both are yours or of one provider',
+      'is on a different host than authorization_url; make sure that both belong to you or to the same provider',
     );
   }
   for (const field of ['client_id', 'client_secret'] as const) {
     if (oauth[field] !== oauth[field]?.trim())
-      warn(`oauth.${field}`, 'begins or ends with white space; is it part of it?');
+      warn(`oauth.${field}`, 'begins or ends with white space; remove it if it is not part of the value');
   }
   return warnings;
 }
@@ -220,17 +225,17 @@ function loginWarnings(config: ServerConfig): Warning[] {
 function unusedCredentials({ credentials = {}, tools }: ServerConfig): Warning[] {
   const used = new Set(tools.map(({ credential }) => credential));
   const unused = Object.keys(credentials).filter((name) => !used.has(name));
-  return unused.map((name) => ({ path: `credentials.${name}`, message: 'no tool names it in credential' }));
+  return unused.map((name) => ({ path: `credentials.${name}`, message: 'no tool refers to it in credential' }));
 }
 
 function credentialWarnings({ type, token }: Authentication): Warning[] {
   const isPrefixed =
     (type === 'Bearer' || type === 'Basic') && token?.toLowerCase().startsWith(`${type.toLowerCase()} `);
   if (!isPrefixed) return [];
-  return [{ path: 'token', message: `begins with "${type} ", which the type ${type} adds already` }];
+  return [{ path: 'token', message: `begins with "${type} ", which the type ${type} already adds` }];
 }
 
-/** Arguments that the credential in the query replaces. */
+/** Returns warnings about arguments that the query credential replaces. */
 function replacedArguments(tool: Tool, at: string, authentication: Authentications | undefined): Warning[] {
   const credential = credentialQueryNames(authentication);
   const kind = bodyKindOf(tool);
@@ -239,7 +244,7 @@ function replacedArguments(tool: Tool, at: string, authentication: Authenticatio
     .filter(({ name, wire }) => isReadAs(wire.wire_name ?? name, credential))
     .map(({ name }) => ({
       path: `${at}.input_schema.${name}`,
-      message: `could be taken for the credential in the query, so it is sent ${inBody ? 'only where it is part of a JSON body' : 'nowhere'}`,
+      message: `could be read as the credential in the query, so it is sent ${inBody ? 'only where it is part of a JSON body' : 'nowhere'}`,
     }));
 }
 

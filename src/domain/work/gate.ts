@@ -3,43 +3,45 @@ import { tenantOf } from '../ids.ts';
 import { afterRunning, runningNow } from './running-time.ts';
 
 type GateOptions = {
-  /** The rule that a refusal explains. */
+  /** Rule that a refusal explains. */
   rule: string;
   atOnce: number;
-  /** Maximum of a tenant that run, besides half of what the others leave. */
+  /** Maximum number of running requests per tenant. The limit of half of what the others leave also applies. */
   ofTenant?: number;
-  /** How many may wait, and how many bytes their inputs may have together. */
+  /** Maximum number of queued requests, and maximum size of their inputs together, in bytes. */
   waiting?: number;
   waitingBytes?: number;
   patienceMs?: number;
-  /** Part of the time in which a tenant may run, from 0 to 1; all of it when absent. */
+  /** Fraction of the time in which a tenant's requests may run, from 0 to 1; all of it if absent. */
   share?: () => number;
   onRefused?: () => void;
 };
 
-/** A piece of work: whose it is, and the bytes of its input. */
+/** A request: its owner, and the size of its input in bytes. */
 type Asked = { tenant: string; actorId: string; bytes: number; start: () => void };
 
-/** How many wait, and for how long, where a gate does not say. */
+/** Default queue length and queue timeout. */
 export const usualWaiting = 200;
 export const usualPatienceMs = 20_000;
-/** Time that a tenant with a share may save up. */
+/** Running time that a tenant with a CPU share may save up. */
 const savedMs = 2000;
 const mostRemembered = 1000;
 const retryAfterS = 2;
 
-/** Nobody gets more than half of what the others leave, but one where anything is left. */
+/**
+ * Returns half of the capacity that the others leave, which is the maximum for one tenant or actor; 1 if any is left.
+ */
 const halfOf = (all: number, ofOthers: number) => Math.ceil((all - ofOthers) / 2);
 
 /**
- * What stands before work that takes long: some of it runs, some waits in the order in which it came, and the rest is
- * refused. Where tenants have a share of the time, the one that owes least begins first.
+ * Limits the concurrency of long-running work: some of it runs, some is queued in order of arrival, and the remainder
+ * is refused. Where tenants have a CPU share, the one that owes the least starts first.
  */
 export class Gate {
   readonly #options: GateOptions;
   readonly #running = new Set<Asked>();
   readonly #waiting = new Set<Asked>();
-  /** Until when tenants with a share pay for the time that they took. */
+  /** Time until which each tenant with a CPU share pays for the time that it used. */
   readonly #paysUntil = new Map<string, number>();
   #refused = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -52,7 +54,10 @@ export class Gate {
     return { running: this.#running.size, waiting: this.#waiting.size, refused: this.#refused };
   }
 
-  /** @throws AppError tooMany when too many wait or this one has waited for too long, and any error of `work` */
+  /**
+   * Runs work, queued if necessary.
+   * @throws AppError tooMany if the queue is full or the request was queued for too long, and any error of `work`
+   */
   async run<Output>(
     actor: { workspaceId: string; id: string },
     work: () => Promise<Output>,
@@ -62,7 +67,8 @@ export class Gate {
     const asked = { tenant: tenantOf(actor.workspaceId), actorId: actor.id, bytes, start };
     if (this.#mayRun(asked)) this.#running.add(asked);
     else await this.#wait(asked, started);
-    // A long turn of this very work looks like a stop of the process, and must not be free.
+    // A long chunk of this work looks like a stop of the process and must not be free, so this does not use the running
+    // time.
     const startedAt = performance.now();
     try {
       return await work();
@@ -90,17 +96,18 @@ export class Gate {
 
   async #wait(asked: Asked, started: Promise<void>): Promise<void> {
     const { patienceMs = usualPatienceMs } = this.#options;
-    if (!this.#mayWait(asked)) throw this.#refusal(asked, 'as many wait already as may');
+    if (!this.#mayWait(asked)) throw this.#refusal(asked, 'Too many requests are queued');
     this.#waiting.add(asked);
     this.#startWaiting();
     const { promise: isLate, reject } = Promise.withResolvers<never>();
     const cancel = afterRunning(patienceMs, () => {
-      if (this.#waiting.delete(asked)) reject(this.#refusal(asked, `this was not begun within ${patienceMs / 1000} s`));
+      if (this.#waiting.delete(asked))
+        reject(this.#refusal(asked, `The request did not start within ${patienceMs / 1000} s`));
     });
     await Promise.race([started, isLate]).finally(cancel);
   }
 
-  /** Starts what may run now, and looks again when a tenant has paid. */
+  /** Starts the requests that may run now, and checks again once a tenant has paid. */
   #startWaiting(): void {
     clearTimeout(this.#timer);
     let soonest = Number.POSITIVE_INFINITY;
@@ -136,13 +143,13 @@ export class Gate {
     const afterS = Math.max(retryAfterS, Math.ceil(this.#paysForMs(asked) / 1000));
     return new AppError(
       'tooMany',
-      `${found}; ${this.#options.rule}; nothing was done, try again in ${afterS} s, with fewer at a time`,
+      `${found} (${this.#options.rule}). Nothing was changed; retry in ${afterS} s with fewer parallel requests.`,
       { retryAfterS: afterS },
     );
   }
 }
 
-/** Numbers and bytes: of all, of the tenant, and of the actor. */
+/** Returns counts and bytes: in total, of the tenant, and of the actor. */
 function countOf(all: ReadonlySet<Asked>, { tenant, actorId }: Asked) {
   const count = { all: all.size, own: 0, ofActor: 0, bytes: 0, ownBytes: 0 };
   for (const one of all) {

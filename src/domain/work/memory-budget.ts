@@ -1,16 +1,16 @@
 import { AppError } from '../../errors.ts';
 import { tenantOf } from '../ids.ts';
 
-/** Shorter bodies, answers and arguments, in bytes, are not counted: a connection itself takes as much. */
+/** Bodies, responses, and arguments up to this size, in bytes, are not counted: a connection itself takes as much. */
 export const uncountedBytes = 16 * 1024;
 
 const retryAfterS = 5;
 
 /**
- * The bytes of the process that work and slow clients may fill: bodies, arguments, answers, inputs of jobs,
- * configurations. They count for a party: a tenant, or the network of a stranger, because anybody can bring a token to
- * any server. Nobody gets more than half of what others leave, and strangers together no more than half of all. What
- * finds no room is refused at once.
+ * Limits the memory of the process that work and slow clients may fill: bodies, arguments, responses, job inputs,
+ * configurations. Bytes are charged to a tenant or, because anyone can send a token to any server, to the network of an
+ * unverified caller. One of them may use at most half of what the others leave free, and unverified callers together at
+ * most half of the budget. A reservation that does not fit is refused immediately.
  */
 export class MemoryBudget {
   readonly #most: number;
@@ -28,17 +28,17 @@ export class MemoryBudget {
     return this.#all;
   }
 
-  /** What one piece of work takes at most: the largest configuration runs also where the budget is small. */
+  /** Maximum size of one reservation. Even with a small budget, the largest configuration must fit. */
   get mostOfOne(): number {
     return this.#most / 2;
   }
 
-  /** A hold of nothing yet, which costs an object. `network` is that of a stranger. */
+  /** Opens an empty reservation, which costs one object. `network` is that of an unverified caller. */
   hold(workspaceId: string, network?: string): Held {
     return new Held(this, workspaceId, network);
   }
 
-  /** Counts bytes of a party. False, and not counted, when there is no room. */
+  /** Charges bytes. Returns false, without charging them, if they do not fit. */
   take(workspaceId: string, network: string | undefined, bytes: number): boolean {
     this.count(workspaceId, network, bytes);
     if (!this.isOver(workspaceId, network)) return true;
@@ -47,14 +47,14 @@ export class MemoryBudget {
     return false;
   }
 
-  /** Whether a party holds more than it may. */
+  /** Returns true if the tenant or network uses more than its share. */
   isOver(workspaceId: string, network: string | undefined): boolean {
     const own = this.#parties.get(network ?? tenantOf(workspaceId)) ?? 0;
     const isStranger = network !== undefined;
     return own * 2 > this.#most - (this.#all - own) || (isStranger && this.#ofStrangers * 2 > this.#most);
   }
 
-  /** Counts bytes that are held or given back, whether there is room or not. */
+  /** Charges or returns bytes without checking whether they fit. */
   count(workspaceId: string, network: string | undefined, bytes: number): void {
     const party = network ?? tenantOf(workspaceId);
     const own = (this.#parties.get(party) ?? 0) + bytes;
@@ -65,7 +65,7 @@ export class MemoryBudget {
   }
 }
 
-/** What one piece of work holds of the memory, until it ends. */
+/** A memory reservation for one unit of work, until that work ends. */
 export class Held {
   readonly #budget: MemoryBudget;
   readonly #workspaceId: string;
@@ -79,7 +79,7 @@ export class Held {
     this.bytes = 0;
   }
 
-  /** False when there is no room for them; the work must end then. */
+  /** Reserves more bytes. Returns false if they do not fit; the work must then end. */
   add(bytes: number): boolean {
     if (!this.#budget.take(this.#workspaceId, this.#network, bytes)) return false;
     this.bytes += bytes;
@@ -90,19 +90,23 @@ export class Held {
     return this.#budget.isOver(this.#workspaceId, this.#network);
   }
 
-  /** Makes sure that so many bytes are counted. What has some already is not refused: its work would be wasted. @throws AppError tooMany */
+  /**
+   * Ensures that at least this many bytes are reserved. Work that already has a reservation is not refused, because its
+   * work so far would be wasted.
+   * @throws AppError tooMany
+   */
   takeUpTo(bytes: number): void {
     const more = Math.min(bytes, this.#budget.mostOfOne) - this.bytes;
     if (this.bytes > 0) this.keep(more);
     else if (more > 0 && !this.add(more))
       throw new AppError(
         'tooMany',
-        `this needs memory that is in use; nothing was done, try again in ${retryAfterS} s, with fewer large requests at a time`,
+        `Not enough memory is free for this request. Nothing was changed; retry in ${retryAfterS} s with fewer large requests in parallel.`,
         { retryAfterS },
       );
   }
 
-  /** Counts bytes that its work has and keeps, whether there is room for them or not. */
+  /** Reserves bytes that the work already uses, without checking whether they fit. */
   keep(bytes: number): void {
     if (bytes <= 0) return;
     this.#budget.count(this.#workspaceId, this.#network, bytes);
@@ -115,8 +119,8 @@ export class Held {
   }
 }
 
-/** What is ended or refused so that others have room, or because its client is too slow. */
+/** Kinds of work that is ended or refused to free capacity for others, or because its client is too slow. */
 export const givenUpKinds = ['connection', 'unread_answer', 'memory', 'operation'] as const;
 
-/** Is told of each one. */
+/** Called for each unit of work that is shed. */
 export type OnGivenUp = (what: (typeof givenUpKinds)[number]) => void;

@@ -1,12 +1,15 @@
-/** A value that is nearly always known at once, and sometimes must be fetched: a promise costs the hot path time. */
+/**
+ * A value that is almost always available synchronously and sometimes must be fetched. A promise would slow the hot
+ * path.
+ */
 export type MaybePromise<T> = T | Promise<T>;
 
-/** Those who wait, first come, first served. */
+/** Callers that are waiting for the event loop, in order of arrival. */
 const waiting: (() => void)[] = [];
 
 /**
- * Lets other work have the event loop between two pieces of long work. Node runs all immediates in one turn of the event
- * loop, so those who wait are given a turn each. Not on the way of an ordinary call, which would wait without need.
+ * Yields to the event loop between two chunks of long work. Node runs all immediates in one event loop iteration, so
+ * each waiting caller is resumed in its own. Do not use it in ordinary calls, which would wait without need.
  */
 export function nextTurn(): Promise<void> {
   if (waiting.length === 0) setImmediate(giveTurn);
@@ -18,18 +21,18 @@ function giveTurn(): void {
   if (waiting.length > 0) setImmediate(giveTurn);
 }
 
-/** Reading, writing or storing a text of this length takes some milliseconds. */
+/** Length, in characters, from which reading, writing, or storing a text takes some milliseconds. */
 const longText = 500_000;
 
-/** Lets other work have the event loop after work on a text, when it is long. */
+/** Yields to the event loop after work on a text, if the text is long. */
 export async function turnAfter(text: string): Promise<void> {
   if (text.length > longText) await nextTurn();
 }
 
-/** Longest time, in ms, that rows of the database hold the event loop. */
+/** Maximum time, in ms, that processing database rows may block the event loop. */
 const maxRowsMs = 5;
 
-/** Returns a function that is called after each row, and returns a promise to await when it is time to yield. */
+/** Returns a function to call after each row. It returns a promise to await when it is time to yield. */
 export function yieldBetweenRows(): () => Promise<void> | undefined {
   let since = performance.now();
   return () => {
@@ -40,7 +43,7 @@ export function yieldBetweenRows(): () => Promise<void> | undefined {
   };
 }
 
-/** A part of the program that is loaded when it is first needed. Where that fails, the next request tries it again. */
+/** Loads a module when it is first needed. If that fails, the next request retries. */
 export function loadedOnce<Part>(load: () => Promise<Part>): () => Promise<Part> {
   let loaded: Promise<Part> | undefined;
   return () => {
@@ -52,7 +55,10 @@ export function loadedOnce<Part>(load: () => Promise<Part>): () => Promise<Part>
   };
 }
 
-/** Loads modules one after the other, because calls are served meanwhile and loading them together would take long. */
+/**
+ * Loads modules one after the other. Calls are served in the meantime, and loading all modules together would block
+ * them.
+ */
 export async function loadInTurns(modules: readonly (() => Promise<unknown>)[]): Promise<void> {
   for (const load of modules) {
     await load();

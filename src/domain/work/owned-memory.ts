@@ -2,39 +2,46 @@ import { LRUCache } from 'lru-cache';
 import { tenantOf } from '../ids.ts';
 
 export type OwnedMemoryOptions<Value> = {
-  /** Above it the least recently used value is dropped. */
+  /** Maximum number of values. Beyond it the least recently used value is evicted. */
   max: number;
-  /** Largest total size of the values, in the unit of `sizeOf`. */
+  /** Maximum total size of the values, in the unit of `sizeOf`. */
   maxSize?: number;
   sizeOf?: (value: Value) => number;
-  /** Ids by which `keysOf` finds the keys of values. */
+  /** Returns ids by which `keysOf` finds the keys of values. */
   idsOf?: (value: Value) => readonly string[];
   /**
-   * Who can cause values like this one: a workspace, which counts for its tenant, or an address of strangers. In a memory
-   * that is nearly full, a new value displaces those of the owner that has more than half of it, whoever reads it.
+   * Returns the owner who is charged for a value: a workspace, which counts toward its tenant, or the address of an
+   * unverified caller. In a nearly full cache, a new value evicts values of the owner that uses more than half of it,
+   * regardless of who reads them.
    */
   ownerOf: (value: Value) => string;
-  /** A part of the owner, such as an address. The one with more than half of what an owner has loses first. */
+  /**
+   * Returns a subdivision of the owner, such as an address. One that uses more than half of its owner's values loses
+   * values first.
+   */
   partyOf?: (value: Value) => string;
 };
 
-/** What a process remembers of many owners, in a limited space that no owner can take from the others. */
+/** Cache for many owners with limited space, in which no owner can crowd out the others. */
 export type OwnedMemory<Value> = {
-  /** The value, which counts as used now. */
+  /** Returns a value and marks it as used. */
   get(key: string): Value | undefined;
   peek(key: string): Value | undefined;
-  /** A value that is larger than the whole memory is not kept. After `lifeMs` it is dropped; never when absent. */
+  /**
+   * Stores a value. A value that is larger than the whole cache is not stored. It expires after `lifeMs`; never if
+   * absent.
+   */
   set(key: string, value: Value, lifeMs?: number): void;
   delete(key: string): void;
   clear(): void;
   size(): number;
-  /** All keys, that of the least recently used value first. */
+  /** Returns all keys, least recently used first. */
   keys(): Iterable<string>;
-  /** The keys of the values with this id, owner or party, in the order in which they were set. */
+  /** Returns the keys of the values with this id, owner, or subdivision, in insertion order. */
   keysOf(id: string): ReadonlySet<string>;
 };
 
-/** From this part of its limits on, a memory is nearly full. */
+/** Fraction of its limits from which on a cache is nearly full. */
 const nearlyFull = 0.75;
 const none: ReadonlySet<string> = new Set();
 
@@ -43,14 +50,14 @@ export function createOwnedMemory<Value extends object>(options: OwnedMemoryOpti
   const keysById = new Map<string, Set<string>>();
   const sizes = new Map<string, number>();
   /**
-   * Owners that had more than half when they got a value, with the party that had more than half of theirs, if any. At
-   * most two still have it: by number, and by size.
+   * Owners that used more than half when they got a value, each with the subdivision that used more than half of
+   * theirs, if any. At most two still exceed half: one by number and one by size.
    */
   const large = new Map<string, string | undefined>();
   const sizeAt = (value: Value) => 1 + (sizeOf?.(value) ?? 0);
   const idsAt = (value: Value) =>
     [...(idsOf?.(value) ?? []), tenantOf(ownerOf(value)), partyOf?.(value)].filter((id) => id !== undefined);
-  // The library reserves room for `max` values at once when it knows that number, so it only knows the size.
+  // The library allocates space for all `max` values up front if it knows that number, so it gets only the size.
   const entries = new LRUCache<string, Value>({
     maxSize,
     sizeCalculation: sizeAt,
@@ -71,8 +78,8 @@ export function createOwnedMemory<Value extends object>(options: OwnedMemoryOpti
   }
 
   /**
-   * Makes room for a value of this size, whoever its owner is: while the memory would be nearly full, an owner of more
-   * than half of it loses the values that were set first. Otherwise what was not used for longest is dropped.
+   * Makes room for a value of this size, regardless of its owner. While the cache would be nearly full, an owner of
+   * more than half of it loses its oldest values. Otherwise the least recently used value is evicted.
    */
   function makeRoom(size: number): void {
     const isNearlyFull = () =>

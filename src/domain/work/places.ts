@@ -2,26 +2,27 @@ import { AppError } from '../../errors.ts';
 import { tenantOf } from '../ids.ts';
 
 /**
- * Whom work is done for within a tenant. Strangers may be one person under many names: credentials that nothing
- * proves, and logins.
+ * Identifies who is charged for work within a tenant. Unverified callers may be one person under many names: with
+ * credentials that nothing verifies, and with logins.
  */
 export type WorkParty = { readonly name: string; readonly isStranger: boolean };
 
-/** How much work may be under way at once for one tenant, and for all together. */
+/** Maximum number of units of work that may run concurrently, for one tenant and in total. */
 type WorkLimits = { ofTenant: number; ofAll: number };
 
 /**
- * Whether a tenant that does `own` pieces of work may begin another one when `free` more are possible in all. Work of
- * clients may take as long as they like, so it gets no more than half of what is left: a few tenants that keep all
- * they can get leave some to the others.
+ * Returns true if a tenant that runs `own` units of work may start another one when `free` more are possible in total.
+ * Clients decide how long their work takes, so a tenant gets at most half of the remaining capacity. Even if a few
+ * tenants take all they can get, some is left for others.
  */
 function hasRoom({ ofTenant }: WorkLimits, own: number, free: number): boolean {
   return free > 0 && own < ofTenant && own * 2 <= free;
 }
 
 /**
- * Makes a function that runs work for a tenant where there is room, and otherwise refuses at once with this message.
- * @throws AppError tooMany, and what the work throws
+ * Returns a function that runs work for a tenant if there is capacity, and otherwise refuses it immediately with this
+ * message.
+ * @throws AppError tooMany, and any error of the work
  */
 export function createBoundedWork(most: WorkLimits, refusal: string) {
   const running = new Map<string, number>();
@@ -44,38 +45,38 @@ export function createBoundedWork(most: WorkLimits, refusal: string) {
 
 export type PlacesOptions = {
   most: WorkLimits;
-  /** How long slow work keeps its place in any case, in ms. */
+  /** Minimum time that slow work keeps its slot, in ms. */
   firmMs: number;
-  /** Monotonic ms in which this process ran. */
+  /** Returns the monotonic ms during which this process ran. */
   clock: () => number;
-  /** What is said to work for which there is no room, and to work that lost its place. */
+  /** Error messages for work that gets no slot, and for work that lost its slot. */
   noRoom: string;
   lost: string;
 };
 
 /**
- * A place for work. It may be taken away while somebody outside decides how long the work takes, within `slowly`, and then
- * `gone` is aborted.
+ * A preemptible slot. While an outside party decides how long the work takes, within `slowly`, the slot may be taken
+ * away; `gone` is then aborted.
  */
 export type Place = { gone: AbortSignal; slowly<Result>(work: () => Promise<Result>): Promise<Result> };
 
-/** `party`: undefined for work of the tenant itself. */
+/** Owner of a slot; `party` is undefined for work of the tenant itself. */
 type Owner = { tenant: string; party: WorkParty | undefined };
 type Taken = Owner & { slowSince: number | undefined; gone: AbortController };
 
 /**
- * Makes a function that gives work a place where there is room, and otherwise refuses at once. Hosts and clients may be as
- * slow as they like: when all places are taken, a tenant that has none gets the one that has been slow for longest,
- * first of a tenant with several. Within a tenant, so does a party that has none; a stranger gets no more than half
- * of the places that are left to the tenant, and never that of a caller who is known.
- * @throws AppError tooMany, and what the work throws
+ * Returns a function that gives work a slot if one is free, and otherwise refuses it immediately. Hosts and clients may
+ * be arbitrarily slow. If all slots are taken, a tenant without one gets the slot that has been slow the longest,
+ * preferably from a tenant with several. Callers within a tenant without a slot are treated the same way; an unverified
+ * caller gets at most half of the tenant's remaining slots, and never that of a verified caller.
+ * @throws AppError tooMany, and any error of the work
  */
 export function createPlaces({ most, firmMs, clock, noRoom, lost }: PlacesOptions) {
   const taken = new Set<Taken>();
   const placesOf = (id: string) => [...taken].filter(({ tenant }) => tenant === id);
   const isSlow = ({ slowSince: since }: Taken) => since !== undefined && clock() - since >= firmMs;
 
-  /** Ends slow work if that is what a tenant or a party without a place needs. Returns whether there is room now. */
+  /** Evicts slow work if a tenant or caller without a slot needs it. Returns true if a slot is free now. */
   function makeRoom({ tenant, party }: Owner): boolean {
     const places = placesOf(tenant);
     const own = places.length;
@@ -89,7 +90,7 @@ export function createPlaces({ most, firmMs, clock, noRoom, lost }: PlacesOption
     return end(candidates, (other) => other.party !== undefined && ofParty(places, other.party) > 1);
   }
 
-  /** Ends the first of these whose owner has several, or the first of all. */
+  /** Evicts the first of these whose owner has several slots, or the first one. */
   function end(slow: Taken[], hasSeveral: (one: Taken) => boolean): boolean {
     const one = slow.find(hasSeveral) ?? slow[0];
     if (!one) return false;

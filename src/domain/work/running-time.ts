@@ -1,9 +1,12 @@
 import { performance } from 'node:perf_hooks';
 
 const lookMs = 250;
-/** Two looks that are further apart, in ms, show a stop. */
+/** A longer interval between two checks, in ms, means that the process was stopped. */
 const mostBetweenLooksMs = 750;
-/** Stops that are remembered; each is at least half a second long, so these cover far more than any limit. */
+/**
+ * Maximum number of stops that are remembered. Each lasts at least half a second, so these cover far more than any
+ * limit.
+ */
 const mostStops = 1000;
 
 let timer: NodeJS.Timeout | undefined;
@@ -12,8 +15,8 @@ let stoppedMs = 0;
 const stops: { endedAt: number; ms: number }[] = [];
 
 /**
- * Adds a stop since the last look. The usual time between two looks counts as running, so that the clock goes on where
- * one stop follows the other. Returns the monotonic time in ms.
+ * Records a stop since the last check. The regular interval between two checks counts as running time, so the clock
+ * advances even if one stop follows another. Returns the monotonic time in ms.
  */
 function look(): number {
   const now = performance.now();
@@ -28,21 +31,23 @@ function look(): number {
   return now;
 }
 
-/** Stops are noticed from the first call of this or another function of this file on. */
+/** Starts to detect stops. Any other function in this file does the same on its first call. */
 export function noticeStops(): void {
   look();
 }
 
 /**
- * Monotonic ms in which this process ran. Stops do not count (SIGSTOP, no processor time, a long garbage collection): what
- * others sent or read meanwhile could not be seen. Whatever waits in this process waits by this clock. It does not tell
- * how old something is.
+ * Returns the monotonic ms during which this process ran. Stops do not count (SIGSTOP, no processor time, a long
+ * garbage collection): during a stop the process could not see what others sent or read. All timeouts in this process
+ * use this clock. It does not measure age.
  */
 export function runningNow(): number {
   return look() - stoppedMs;
 }
 
-/** Ms of the stops that ended within the last `ms`. A limit of others that is longer by so much is fair to them. */
+/**
+ * Returns the ms of all stops that ended within the last `ms`. Limits on others are extended by this much to be fair.
+ */
 export function stoppedWithin(ms: number): number {
   const since = look() - ms;
   let sum = 0;
@@ -54,7 +59,10 @@ export function stoppedWithin(ms: number): number {
   return sum;
 }
 
-/** Runs `expire` when this process has run for `ms`. Returns a function that cancels it. The timer keeps no process alive. */
+/**
+ * Calls `expire` once this process has run for `ms`. Returns a function that cancels it. The timer does not keep the
+ * process alive.
+ */
 export function afterRunning(ms: number, expire: () => void): () => void {
   const until = runningNow() + ms;
   let waiting = setTimeout(wait, ms).unref();

@@ -1,4 +1,4 @@
-/** Thrown when a piece of work needs more steps than it may take. */
+/** Thrown when work needs more steps than its budget allows. */
 export class TooMuchWork extends Error {
   constructor() {
     super('takes more steps than allowed');
@@ -7,7 +7,7 @@ export class TooMuchWork extends Error {
 }
 
 /**
- * A budget of work. Code whose time grows with untrusted input takes a step for each thing that it reads, about 25 to
+ * A budget of steps. Code whose time grows with untrusted input takes one step for each item that it reads, about 25 to
  * 50 ns, so its cost is known while it runs, for any input.
  */
 export class Steps {
@@ -24,10 +24,12 @@ export class Steps {
   }
 }
 
-/** Number of steps for reading every character of a text. */
+/** Returns the number of steps for reading every character of a text. */
 export function stepsOfText(text: string): number {
   return text.length >> 5;
 }
 
-/** Steps that a piece of work may take on the event loop, a millisecond or two. One that needs more is done by a thread. */
+/**
+ * Number of steps that work may take on the event loop, one or two milliseconds. Work that needs more runs on a thread.
+ */
 export const stepsOnLoop = 50_000;

@@ -4,21 +4,21 @@ import type { ContentBlock, JsonText } from '../../domain/mcp.ts';
 import { plainFailure } from '../../errors.ts';
 import { fileNameIn, isJson, isText, textOfBody } from './answer-head.ts';
 
-/** A file of an answer that is too large for the result, and gets an address. */
+/** A file of a response that is too large for the result and gets its own URL. */
 export type AnswerFile = {
-  /** Undefined when the upstream names none. */
+  /** Undefined if the upstream specifies none. */
   name: string | undefined;
   mediaType: string;
   bytes: Uint8Array;
 };
 
-/** Stands in the content of a result for the file with this index, until the file has an address. */
+/** Placeholder in the content of a result for the file with this index, until the file has a URL. */
 type AttachedBlock = { type: 'attached_file'; file: number };
 
 /**
- * Decides which files of one answer stay in its result: those of the first 256 KiB. `mostCharacters` is the limit of the
- * answer's text. It counts for files that are neither images nor sounds too, because clients that do not know what to do
- * with them give the model their Base64 as text.
+ * Decides which files of one response stay in its result: those of the first 256 KiB. `mostCharacters` is the limit of
+ * the result's text. It also applies to files other than images and audio, because clients that cannot handle them pass
+ * their base64 to the model as text.
  */
 export class AttachedFiles {
   readonly list: AnswerFile[] = [];
@@ -29,7 +29,7 @@ export class AttachedFiles {
     this.#mostCharacters = mostCharacters ?? Number.POSITIVE_INFINITY;
   }
 
-  /** The block for a file that does not stay in the result; undefined for one that stays. */
+  /** Returns the placeholder for a file that is moved out of the result. Returns undefined for a file that stays. */
   take(file: AnswerFile): AttachedBlock | undefined {
     const { length } = file.bytes;
     const isMedia = isModelImage(file.mediaType) || file.mediaType.startsWith('audio/');
@@ -44,8 +44,8 @@ export class AttachedFiles {
 }
 
 /**
- * The content of a result, which is JSON text, with other blocks in place of those that stand for its files. A text
- * cannot pose as such a block, because its quotation marks are escaped.
+ * Replaces the file placeholders in the content of a result, which is JSON text, with other blocks. A text cannot pose
+ * as a placeholder, because its quotation marks are escaped.
  */
 export function withBlocks(content: JsonText, blocks: readonly ContentBlock[][]): Buffer {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content;
@@ -60,13 +60,14 @@ export function withBlocks(content: JsonText, blocks: readonly ContentBlock[][])
   return Buffer.concat([...pieces, bytes.subarray(from)]);
 }
 
-/** A block of the content of an answer, before its large files have addresses. */
+/** A content block of a result, before its large files have URLs. */
 export type AnswerBlock = ContentBlock | AttachedBlock;
 
 /**
- * Blocks for bytes that are not text: an image, a sound, or an embedded resource for everything else. The name of a file
- * ends the URI of its resource, and is in its metadata. A text comes first, because some clients read only the first
- * block, and others only texts. A large file is attached to the result, with a text that has its address.
+ * Returns blocks for bytes that are not text: an image, audio, or an embedded resource for everything else. The file
+ * name ends the resource's URI and is repeated in its metadata. A text block comes first, because some clients read
+ * only the first block, and others only text. A large file is attached to the result, with a text that contains its
+ * URL.
  */
 export function fileBlocks(
   declaredType: string,
@@ -93,7 +94,7 @@ function fileBlock(mimeType: string, data: string, fileName: string | undefined)
   return { type: 'resource', resource: { uri: uriOf(fileName), mimeType, blob: data, ...meta } };
 }
 
-/** Images that models read, by the bytes that they begin with (WHATWG MIME Sniffing, 6.1). */
+/** Images that models accept, by their first bytes (WHATWG MIME Sniffing, 6.1). */
 const imageTypes: readonly (readonly [mimeType: string, start: RegExp])[] = [
   ['image/png', /^\x89PNG\r\n/],
   ['image/jpeg', /^\xff\xd8\xff/],
@@ -108,8 +109,8 @@ function isModelImage(mimeType: string): boolean {
 }
 
 /**
- * The media type of a file. The bytes decide about images that models read: a wrong label makes every later turn of a
- * conversation fail.
+ * Returns the media type of a file. For images that models accept, the bytes decide, because a wrong label makes all
+ * later turns of a conversation fail.
  */
 function fileTypeOf(declared: string, body: Buffer): string {
   const start = body.toString('latin1', 0, 16);
@@ -133,25 +134,22 @@ function metaOf(fileName: string | undefined): { _meta?: { 'toolhost/file_name':
 const maxParts = 50;
 
 /**
- * The parts of a multipart answer (RFC 2046, 5.1), each as the blocks of its own media type.
+ * Returns the parts of a multipart response (RFC 2046, 5.1), each as the blocks of its own media type.
  * @throws ToolFailure malformed
  */
 export function multipartBlocks(body: Buffer, contentType: string, attached: AttachedFiles): AnswerBlock[] {
   const boundary = /;\s*boundary=(?:"([^"]{1,70})"|([^\s;]{1,70}))/i.exec(contentType);
   const name = boundary?.[1] ?? boundary?.[2];
-  if (!name) throw plainFailure('malformed', 'the upstream answered with a multipart body without a boundary');
+  if (!name) throw plainFailure('malformed', 'the upstream returned a multipart body without a boundary');
   const parts = split(body, `--${name}`);
   if (parts.length === 0 || parts.length > maxParts) {
     const found = parts.length === 0 ? 'no parts' : `more than ${maxParts} parts`;
-    throw plainFailure(
-      'malformed',
-      `the upstream answered with a multipart body of ${found}; allowed: 1 to ${maxParts}`,
-    );
+    throw plainFailure('malformed', `the upstream returned a multipart body with ${found}; allowed: 1 to ${maxParts}`);
   }
   return parts.flatMap((part) => partBlocks(part, attached));
 }
 
-/** The parts of a body; one more than allowed when there are too many. */
+/** Splits a body into its parts. Returns one more than `maxParts` if there are too many. */
 function split(body: Buffer, delimiter: string): Buffer[] {
   const parts: Buffer[] = [];
   let start = body.indexOf(delimiter);
@@ -185,5 +183,5 @@ function partBlocks(part: Buffer, attached: AttachedFiles): AnswerBlock[] {
   return fileBlocks(mimeType, bytes, fileName, attached);
 }
 
-/** Longest head of a part that is read, in bytes. */
+/** Maximum length of a part's headers that is read, in bytes. */
 const longestHead = 16_384;

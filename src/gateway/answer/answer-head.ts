@@ -7,35 +7,44 @@ import { literalAddress } from '../../outbound/address.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { Reading } from './reading.ts';
 
-/** A header that the agent gets. `value` is undefined when it is too long to be passed on. */
+/** A response header that the agent gets. `value` is undefined if it is too long to be passed on. */
 export type ShownHeader = { name: string; value: string | undefined; length: number };
 
-/** What a result needs of the head of an answer: plain data, because it goes to threads too. */
+/**
+ * The data from a response's headers that its result needs. It is plain data, because it is also transferred to
+ * threads.
+ */
 export type AnswerHead = {
   contentType: string;
-  /** The name of the file that the body is, fit to be shown. */
+  /** Display-safe name of the file in the body. */
   fileName: string | undefined;
   shown: readonly ShownHeader[];
-  /** The credentials of the call, which failures must not show. */
+  /** Credentials of the call, which failures must not show. */
   sensitive: readonly string[];
-  /** Of the client that gets the result. */
+  /** Protocol generation of the client that gets the result. */
   era: Era;
 };
 
-/** Longest value of a header that is passed on, in characters. Half a link is useless, so nothing is cut. */
+/**
+ * Maximum length of a header value that is passed on, in characters. A truncated link is useless, so longer values are
+ * omitted.
+ */
 const longestValue = 4096;
 const none: readonly ShownHeader[] = [];
 
-/** The usual types, which hold nothing that an upstream could have echoed. */
+/** Common media types. They contain no value that an upstream could have echoed. */
 const usualType =
   /^(?:application\/(?:problem\+)?json|(?:application|text)\/(?:xml|html|plain|csv|pdf)|image\/\w{3,4})(?:; ?charset=utf-8)?$/i;
 
 export function contentTypeOf(headers: Answer['headers']): string {
-  // Of several lines the last counts (WHATWG Fetch, 2.2.2).
+  // The last of several lines counts (WHATWG Fetch, 2.2.2).
   return String([headers['content-type']].flat().at(-1) ?? '');
 }
 
-/** The head of a successful answer. `sensitive` are the credentials of the call, which the upstream may have echoed. */
+/**
+ * Returns the header data of a successful response. `sensitive` lists the credentials of the call, which the upstream
+ * may have echoed.
+ */
 export function headOf(
   { headers }: Answer,
   reading: Reading,
@@ -47,7 +56,7 @@ export function headOf(
     return { contentType, fileName: undefined, shown: none, sensitive, era };
   const redact = new Redactor(sensitive);
   return {
-    // It is named in messages and given to files, so there is none where it holds a credential.
+    // Messages and files contain the media type, so it is dropped if it contains a credential.
     contentType: redact.text(contentType) === contentType ? contentType : '',
     fileName: disposition === undefined ? undefined : fileNameIn(String(disposition).slice(0, longestValue), redact),
     shown: shownHeaders(headers, reading, redact),
@@ -56,52 +65,54 @@ export function headOf(
   };
 }
 
-/** The headers that `response_headers` names and the answer has, without credentials, in the order of the configuration. */
+/**
+ * Returns the headers that `response_headers` lists and the response has, without credentials, in configuration order.
+ */
 export function shownHeaders(headers: Answer['headers'], reading: Reading, redact: Redactor): readonly ShownHeader[] {
   return reading.headers.flatMap((name): ShownHeader[] => {
     const key = name.toLowerCase();
     const lines = Object.hasOwn(headers, key) ? headers[key] : undefined;
     if (lines === undefined) return [];
-    // Lines of one name are one list (RFC 9110, 5.3).
+    // Several lines of one name form one list (RFC 9110, 5.3).
     const line = Array.isArray(lines) ? lines.join(', ') : lines;
     const value = line.length > longestValue ? undefined : redact.text(headerText(line));
     return [{ name, value, length: line.length }];
   });
 }
 
-/** The text of a header: bytes beyond ASCII arrive as latin-1, and most upstreams mean UTF-8. */
+/** Decodes a header value. Bytes beyond ASCII arrive as Latin-1, although most upstreams mean UTF-8. */
 export function headerText(value: string): string {
   if (!/[\x80-\xff]/.test(value)) return value;
   const bytes = Buffer.from(value, 'latin1');
   return isUtf8(bytes) ? bytes.toString('utf8') : value;
 }
 
-/** The headers as lines of text. */
+/** Formats headers as lines of text. */
 export function headerLines(shown: readonly ShownHeader[]): string {
   return shown.map(({ name, value, length }) => `${name}: ${value ?? tooLong(length)}`).join('\n');
 }
 
 function tooLong(length: number): string {
-  return `(left out: ${length} characters; at most ${longestValue} are passed on)`;
+  return `(omitted: ${length} characters; allowed: at most ${longestValue})`;
 }
 
-/** The headers as JSON text of an object, by the names of the configuration. */
+/** Formats headers as JSON text of an object, with names as configured. */
 export function headersJson(shown: readonly ShownHeader[]): string {
   return JSON.stringify(
     Object.fromEntries(shown.flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]]))),
   );
 }
 
-/** Longest name of a file that is passed on, in characters, and the longest extension that is kept when it is cut. */
+/** Maximum length of a file name that is passed on, and of an extension that survives truncation, in characters. */
 const longestName = 100;
 const longestExtension = 12;
 
-/** One parameter of a header: `; name=value` or `; name="quoted value"` (RFC 9110, 5.6.6). */
+/** A header parameter: `; name=value` or `; name="quoted value"` (RFC 9110, 5.6.6). */
 const parameter = /\s*;\s*(?:([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;"]*)))?/gy;
 
 /**
- * The name of a file in a Content-Disposition (RFC 6266), as one visible name without a path; undefined without one.
- * `filename*` (RFC 8187) counts before `filename`. Credentials are removed by `redact`.
+ * Returns the file name of a Content-Disposition (RFC 6266), as one visible name without a path, or undefined if there
+ * is none. `filename*` (RFC 8187) takes precedence over `filename`. `redact` removes credentials.
  */
 export function fileNameIn(disposition: string, redact?: Redactor): string | undefined {
   const parameters = disposition.slice(/^[^;]*/.exec(disposition)?.[0].length);
@@ -114,7 +125,7 @@ export function fileNameIn(disposition: string, redact?: Redactor): string | und
   return extended ?? safeName(headerText(found.get('filename') ?? ''), redact);
 }
 
-/** `UTF-8''%e2%82%ac.txt`; empty when it is not of that form (RFC 8187, 3.2.1). */
+/** Decodes a value such as `UTF-8''%e2%82%ac.txt`. Returns an empty string for any other form (RFC 8187, 3.2.1). */
 function decodedValue(text: string): string {
   const [, charset = '', value = ''] = /^([\w-]*)'[\w-]*'(.*)$/s.exec(text) ?? [];
   const bytes = Buffer.from(
@@ -125,10 +136,13 @@ function decodedValue(text: string): string {
   return charset.toLowerCase() === 'iso-8859-1' ? bytes.toString('latin1') : '';
 }
 
-/** A name that is safe to show and to save: no path, no control, bidirectional or invisible characters, bounded. */
+/**
+ * Makes a file name safe to show and to save. Removes paths and control, bidirectional, and invisible characters, and
+ * limits the length.
+ */
 function safeName(text: string, redact: Redactor | undefined): string | undefined {
   const visible = text.toWellFormed().replaceAll(/[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\ufffd]|\p{Variation_Selector}/gu, '');
-  // Before the name is taken apart: a credential may have a slash in it.
+  // Redacts before the path is removed, because a credential may contain a slash.
   const clean = redact ? redact.text(visible) : visible;
   const bare = (clean.split(/[/\\]/).at(-1) ?? '')
     .replaceAll(/[<>:"|?*]/g, '_')
@@ -147,15 +161,15 @@ function shortened(name: string): string {
 }
 
 const longestPath = 200;
-/** A part of a path that is longer than any name is likely to be a token. */
+/** Maximum length of a path segment. A longer segment is likely a token. */
 const longestSegment = 40;
-/** Stands for the host that answered, which need not be named. */
+/** Placeholder for the responding host, which need not be named. */
 const sameHost = 'http://same-host.invalid';
 
 /**
- * Target of a redirect, for a person who corrects a URL: origin and path of a `Location`, or its path if it is relative.
- * No query, no fragment, no user name, no address, no credential and nothing that looks like a token. Undefined without
- * one.
+ * Returns the target of a redirect for someone who corrects a URL: origin and path of a `Location`, or its path if it
+ * is relative. It contains no query, fragment, user name, IP address, or credential, and nothing that looks like a
+ * token. Returns undefined if there is no target.
  */
 export function shownRedirectTarget(location: string, redact: Redactor): string | undefined {
   const target = targetOf(location, redact);
@@ -164,18 +178,21 @@ export function shownRedirectTarget(location: string, redact: Redactor): string 
   const { origin, hostname } = target;
   if (origin === sameHost) return `${path} on the same host`;
   if (redact.text(origin) !== origin) return undefined;
-  return literalAddress(hostname) === undefined ? `${origin}${path}` : `${path} on a host that is given by its address`;
+  return literalAddress(hostname) === undefined
+    ? `${origin}${path}`
+    : `${path} on a host that is specified by its IP address`;
 }
 
-/** The path of a `Location`, without what looks like a token. Undefined without one. */
+/** Returns the path of a `Location`, without segments that look like a token, or undefined if there is none. */
 export function locationPath(location: string, redact: Redactor): string | undefined {
   const target = targetOf(location, redact);
   return target && shownPath(target, redact);
 }
 
 /**
- * A credential is removed before the URL is parsed, which takes segments of dots away, and once more afterwards. Tabs
- * and ends of lines do not belong to a URL (WHATWG URL, 4.4), and may stand between parts of a credential.
+ * Parses a `Location`. Credentials are removed before the URL is parsed, because parsing removes dot segments, and once
+ * more afterwards. Tabs and line ends are not part of a URL (WHATWG URL, 4.4), and may separate the parts of a
+ * credential.
  */
 function targetOf(location: string, redact: Redactor): URL | undefined {
   const clean = redact.text(location.replaceAll(/[\t\n\r]/g, ''));
@@ -183,7 +200,9 @@ function targetOf(location: string, redact: Redactor): URL | undefined {
   return target?.protocol === 'http:' || target?.protocol === 'https:' ? target : undefined;
 }
 
-/** The path, cut only after a credential has been removed, because cutting leaves parts of one. */
+/**
+ * Returns the path for display. It is cut only after credentials are removed, because a cut could leave part of one.
+ */
 function shownPath({ pathname }: URL, redact: Redactor): string {
   return redact
     .text(pathname)
@@ -195,12 +214,12 @@ function shownPath({ pathname }: URL, redact: Redactor): string {
 
 const amazonJson = /^application\/x-amz-json-\d\.\d$/;
 
-/** Media types of JSON, whose content is read and passed on as JSON. */
+/** Returns true for JSON media types, whose content is parsed and passed on as JSON. */
 export function isJson(type: string): boolean {
   return type === 'application/json' || type.endsWith('+json') || type === 'text/json' || amazonJson.test(type);
 }
 
-/** Types below `application/`, `image/` and so on that are texts, by the end of their name. */
+/** Suffixes of text types outside `text/`. */
 const textSuffix = /[+](xml|yaml|json-seq|toml|csv|jwt|sql|txt)$/;
 
 const textTypes = new Set(
@@ -232,7 +251,7 @@ const textTypes = new Set(
     .map((name) => `application/${name}`),
 );
 
-/** Further types that are texts. */
+/** More text types. */
 const others = new Set([
   'audio/x-mpegurl',
   'audio/mpegurl',
@@ -241,7 +260,9 @@ const others = new Set([
   'message/delivery-status',
 ]);
 
-/** True for a text by its media type or its bytes: many servers send a text with the type of another file. */
+/**
+ * Returns true for text, by its media type or its bytes, because many servers send text with the type of another file.
+ */
 export function isText(type: string, contentType: string, body: Buffer): boolean {
   if (type.startsWith('text/') || textSuffix.test(type) || textTypes.has(type) || others.has(type)) return true;
   return !type.startsWith('multipart/') && hasTextBytes(body, contentType);
@@ -259,7 +280,9 @@ function hasTextBytes(body: Buffer, contentType: string): boolean {
   return isTextStart(text) && (!isUnicode || decoder !== undefined || !body.includes(0));
 }
 
-/** False for characters that no text has (WHATWG MIME Sniffing, 3), and for a PDF, which may be written without them. */
+/**
+ * Returns false for characters that text never contains (WHATWG MIME Sniffing, 3), and for a PDF, which may lack them.
+ */
 function isTextStart(text: string): boolean {
   const isBinary = (character: string) =>
     character === '\ufffd' || (character < ' ' && !'\t\n\f\r\x1b'.includes(character));
@@ -277,16 +300,17 @@ const marks: readonly (readonly [mark: readonly number[], charset: string])[] = 
 ];
 
 /**
- * The text of a body: in the character set of its byte order mark, or that which its type or the document declares, or
- * UTF-8. Bytes that are none of these are read as windows-1252, which every browser does, so that no letter is lost.
+ * Decodes a body, using the character set of its byte order mark, of its media type, or of the document itself, or else
+ * UTF-8. Bytes that fit none of these are decoded as windows-1252, as all browsers do, so that no letter is lost.
  */
 export function textOfBody(body: Buffer, contentType: string): string {
   return decoderOf(body, contentType)?.decode(body) ?? body.toString('utf8');
 }
 
 /**
- * The beginning of a body that is text by its bytes, for a search for credentials; undefined for any other. ASCII in
- * UTF-16 is valid UTF-8 in which NULs separate the characters of a credential, so many NULs are removed.
+ * Returns the start of a body that is text by its bytes, for a credential search, or undefined for other bodies. ASCII
+ * in UTF-16 is valid UTF-8 in which NULs separate the characters of a credential, so NULs are removed if there are
+ * many.
  */
 export function searchableText({ headers, body }: Pick<Answer, 'headers' | 'body'>, most: number): string | undefined {
   const start = body.subarray(0, most);
@@ -295,17 +319,19 @@ export function searchableText({ headers, body }: Pick<Answer, 'headers' | 'body
     const dense = text.replaceAll('\0', '');
     return dense.length < 0.75 * text.length ? dense : text;
   }
-  // A character at the cut is left out; any other that cannot be decoded shows that this is no text.
+  // A character at the cut is dropped. Any other character that cannot be decoded shows that the body is not text.
   const text = decoderOf(body, contentTypeOf(headers))?.decode(start, { stream: true });
   return text !== undefined && isTextStart(text) ? text : undefined;
 }
 
-/** The decoder of a body; undefined for UTF-8. */
+/** Returns the decoder of a body, or undefined for UTF-8. */
 function decoderOf(body: Buffer, contentType: string): TextDecoder | undefined {
   return declaredDecoder(body, contentType) ?? (isUtf8(body) ? undefined : new TextDecoder('windows-1252'));
 }
 
-/** Undefined without a declaration, and for one of UTF-8, which the bytes show. */
+/**
+ * Returns the declared decoder. Returns undefined if none is declared, and for UTF-8, which the bytes show themselves.
+ */
 function declaredDecoder(body: Buffer, contentType: string): TextDecoder | undefined {
   const mark = marks.find(([bytes]) => bytes.every((byte, index) => body[index] === byte))?.[1];
   if (mark !== undefined) return new TextDecoder(mark);
@@ -313,8 +339,8 @@ function declaredDecoder(body: Buffer, contentType: string): TextDecoder | undef
 }
 
 /**
- * The character set that an XML or HTML document names at its beginning (WHATWG HTML, 13.2.3.2). A name that can be read
- * so is not in UTF-16.
+ * Returns the character set that an XML or HTML document declares at its start (WHATWG HTML, 13.2.3.2). A readable
+ * declaration of UTF-16 is wrong, because the document is then not in UTF-16.
  */
 function declaredInside(body: Buffer): string | undefined {
   if (body[0] !== 0x3c && !/^\s*</.test(body.toString('latin1', 0, 100))) return undefined;
@@ -325,7 +351,7 @@ function declaredInside(body: Buffer): string | undefined {
   return /^utf-?16/i.test(found?.[1] ?? '') ? undefined : found?.[1];
 }
 
-/** Undefined for UTF-8, which is the default, and for a character set that is not known. */
+/** Returns undefined for UTF-8, which is the default, and for an unknown character set. */
 function namedDecoder(charset: string | undefined): TextDecoder | undefined {
   if (charset === undefined) return undefined;
   try {
@@ -338,8 +364,8 @@ function namedDecoder(charset: string | undefined): TextDecoder | undefined {
 }
 
 /**
- * JSON in UTF-8 (RFC 8259, 8.1). Where an upstream uses another character set, it is translated: that which it declares,
- * and with `mayGuess` windows-1252.
+ * Converts JSON to UTF-8 (RFC 8259, 8.1) from the character set that the upstream declares or, with `mayGuess`, from
+ * windows-1252.
  */
 export function jsonInUtf8(body: Buffer, contentType: string, mayGuess: boolean): Buffer {
   const isFirstPlain = (body[0] as number) < 0x80;

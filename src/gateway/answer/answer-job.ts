@@ -9,7 +9,7 @@ import { type AnswerRest, type CutResult, fitResult } from './fit-answer.ts';
 import { readContent } from './read-answer.ts';
 import { compileReading, type ReadingSource } from './reading.ts';
 
-/** Reads the body of a successful answer. `reading` is the JSON text of a ReadingSource. */
+/** Job that processes the body of a successful response. `reading` is the JSON text of a ReadingSource. */
 export type AnswerJob = {
   input: { body: Uint8Array; head: AnswerHead; reading: string };
   output: ReadAnswer | { failure: FailureData };
@@ -23,7 +23,7 @@ type ReadAnswer = {
   files?: readonly AnswerFile[];
 };
 
-/** About one second. */
+/** Maximum number of steps, about one second. */
 const mostSteps = 30_000_000;
 
 const compiled = compiledTexts((source) => compileReading(source as ReadingSource));
@@ -57,10 +57,10 @@ export function readAnswerBody({ body, head, reading }: AnswerJob['input']): {
 
 const tooMuch = plainFailure(
   'transform',
-  `the answer holds too many values to check against output_schema, which takes more than ${mostSteps} steps: about one for each value and each part of the schema that it meets, and more for a text that a pattern reads; ask for less with filters or paging, or simplify output_schema`,
+  `The response has too many values. Checking them against output_schema takes more than ${mostSteps} steps: about one for each value and each schema keyword that applies to it, and more for a text that a pattern matches. Request less data with filters or paging, or simplify output_schema`,
 );
 
-/** Bytes in their own memory, which can be transferred. */
+/** Returns bytes with their own memory, which can be transferred. */
 function ownBytes(text: JsonText): Uint8Array<ArrayBuffer> {
   const bytes = typeof text === 'string' ? Buffer.from(text) : text;
   const isOwn = bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength;

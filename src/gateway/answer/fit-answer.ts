@@ -6,29 +6,32 @@ import { noteLength } from '../../domain/pieces/read-more.ts';
 import type { AnswerFile } from './answer-files.ts';
 import { tokensOfContent } from './json-answer.ts';
 
-/** The rest of a result that was cut. */
+/** The remainder of a truncated result. */
 export type AnswerRest = {
-  /** A phrase about the part that is given at once. */
+  /** Phrase that describes the part in the result itself. */
   about: string;
-  /** Characters of that part. */
+  /** Length of that part, in characters. */
   characters: number;
-  /** Estimated tokens of the whole. */
+  /** Estimated number of tokens of the complete result. */
   tokens: number;
-  /** Number of the other pieces, and the pieces. */
+  /** Number of the remaining chunks, and the segments that contain them. */
   pieces: number;
   segments: Segment[];
 };
 
-/** A result, the rest of it where it was cut, and the large files for which blocks in its content stand. */
+/** A result, its remainder if it was truncated, and the large files that placeholders in its content stand for. */
 export type CutResult = ToolResult & { rest?: AnswerRest; files?: readonly AnswerFile[] };
 
-/** Usual length of the text that gives the address of a large file, and the shortest piece that is left beside it. */
+/**
+ * Maximum length of the text that contains the URL of a large file, and minimum size of a chunk next to it, in
+ * characters.
+ */
 const fileTextLength = 300;
 const shortestPiece = 100;
 
 /**
- * Cuts the text of a result to `most` characters, with space for a note. The time is proportional to the text. A cut
- * result has no structured content, because a client may show that instead of the text and the note.
+ * Truncates the text of a result to `most` characters, leaving space for a note. Takes time proportional to the text. A
+ * truncated result has no structured content, because a client may show that instead of the text and the note.
  */
 export function fitResult(result: CutResult, most: number): CutResult {
   const ofFiles = (result.files?.length ?? 0) * fileTextLength;
@@ -55,9 +58,9 @@ function charactersOf(blocks: readonly ContentBlock[]): number {
 }
 
 type Split = {
-  /** The blocks that stay whole: files, and the texts before the first one that does not fit. */
+  /** Blocks that stay complete: files, and the texts before the first one that is too long. */
   kept: ContentBlock[];
-  /** The piece of a text that is given with them; undefined when there is too little space for it. */
+  /** Chunk of a text that follows these blocks. Undefined if there is too little space for it. */
   first: Piece | undefined;
   others: Piece[];
 };
@@ -82,7 +85,7 @@ function split(blocks: readonly ContentBlock[], most: number): Split {
   return found;
 }
 
-/** True for the description of a file, which stays with the block behind it. */
+/** Returns true for the description of a file, which stays with the block after it. */
 function isFileText(blocks: readonly ContentBlock[], index: number): boolean {
   const block = blocks[index];
   const next = blocks[index + 1];

@@ -16,8 +16,9 @@ import { carriedOut, headersProperty, type Reading } from './reading.ts';
 const maxDepth = 1000;
 
 /**
- * JSON is checked and cut, but never parsed and written again, so it is passed on unchanged, except for what parsers of
- * clients refuse. A text: why it cannot be read.
+ * Creates a result from a JSON body. JSON is validated and cut, but never parsed and serialized again, so it is passed
+ * on unchanged except for sequences that client parsers reject. Returns a string with the reason if the body is not
+ * acceptable JSON.
  */
 export function resultOfJson(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult | string {
   if (!isUtf8(body)) return 'it is not valid UTF-8';
@@ -36,21 +37,21 @@ export function resultOfJson(body: Buffer, head: AnswerHead, reading: Reading, m
   return { ...result, structured: structuredForEarlier(chosen, head.era) };
 }
 
-/** Compact JSON: the part named by `response_transform`, with only the fields to keep. */
+/** Returns compact JSON: the part that `response_transform` selects, with only the configured fields. */
 function chosenPart(bytes: Buffer, { transform, fields }: Reading): Buffer {
   const { from, end } = transform.length === 0 ? { from: 0, end: bytes.length } : findPart(bytes, transform);
   const part = bytes.subarray(from, end);
   return fields ? keepFields(part, fields) : compactJson(part);
 }
 
-/** Bytes of an answer that a failure shows. */
+/** Maximum number of bytes of a response in a failure message. */
 const shownBytes = 1000;
 
 function checkOutput(json: Buffer, { sensitive }: AnswerHead, output: OutputCheck, mostSteps: number): void {
   const value: unknown = JSON.parse(json.toString('utf8'));
   if (output.fits(value, mostSteps)) return;
   const start = redactedStart(json, shownBytes, new Redactor(sensitive));
-  const sentence = 'the answer does not fit output_schema';
+  const sentence = 'the response does not match output_schema';
   throw new ToolFailure(
     'transform',
     `${sentence}; ${carriedOut}: ${start}`,
@@ -59,7 +60,10 @@ function checkOutput(json: Buffer, { sensitive }: AnswerHead, output: OutputChec
   );
 }
 
-/** Finding the fault may take part of the steps that the verdict may take. @throws TooMuchWork when a thread does that again */
+/**
+ * Describes the mismatch, with a quarter of the steps that validation may take. @throws TooMuchWork if a thread can try
+ * again
+ */
 function misfitOf(value: unknown, output: OutputCheck, mostSteps: number): string {
   try {
     return `: ${output.misfit(value, mostSteps / 4)}`;
@@ -69,7 +73,7 @@ function misfitOf(value: unknown, output: OutputCheck, mostSteps: number): strin
   }
 }
 
-/** A result of JSON that is compact. */
+/** Creates a result from compact JSON. */
 function resultOf(json: Buffer): ToolResult {
   const block = new JsonTextBlock(json);
   scanJson(json, maxDepth, block);
@@ -78,7 +82,7 @@ function resultOf(json: Buffer): ToolResult {
 
 const firstOfMark = 0xef;
 
-/** Without the byte order mark. */
+/** Removes the byte order mark. */
 export function withoutMark(body: Buffer): Buffer {
   return body[0] === firstOfMark && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }
@@ -86,8 +90,8 @@ export function withoutMark(body: Buffer): Buffer {
 const closeObject = 0x7d;
 
 /**
- * Structured content with the headers of the answer as the property `response_headers`, where that fits its shape: an
- * object without such a property. Otherwise the same JSON.
+ * Adds the response headers to structured content as the property `response_headers`, if it is an object without such a
+ * property. Otherwise returns the JSON unchanged.
  */
 function withHeaderSlot(json: Buffer, { shown }: AnswerHead, { hasHeaderSlot }: Reading): Buffer {
   if (!hasHeaderSlot || json[0] !== openObject || hasPart(json, [headersProperty])) return json;
@@ -95,7 +99,7 @@ function withHeaderSlot(json: Buffer, { shown }: AnswerHead, { hasHeaderSlot }: 
   return Buffer.concat([Buffer.from(`{"${headersProperty}":${headersJson(shown)}${rest}`), json.subarray(1)]);
 }
 
-/** A result with the headers of the answer as a text block before its others. */
+/** Adds the response headers to a result, as a text block before the other blocks. */
 export function withHeaders(result: ToolResult, { shown }: AnswerHead): ToolResult {
   if (shown.length === 0) return result;
   const text = headerLines(shown);
@@ -110,32 +114,29 @@ function withFirst(block: object, content: JsonText): JsonText {
     : Buffer.concat([Buffer.from(start), content.subarray(1)]);
 }
 
-/**
- * From this length in bytes on, decoding bytes into text costs more than writing them separately from the rest of the
- * answer.
- */
+/** Minimum length of bytes that are sent as a separate chunk. Decoding more than that into a string costs more. */
 const longBytes = 4096;
-/** JSON as a text when it is short, otherwise as its bytes. */
+/** Returns short JSON as a string, otherwise its bytes. */
 function shortAsText(json: Buffer): JsonText {
   return json.length < longBytes ? json.toString('utf8') : json;
 }
 
-/** The beginning of content that begins with a text. */
+/** Start of content whose first block is a text. */
 export const textStart = '[{"type":"text","text":"';
-/** The end of content that is one text. */
+/** End of content that is a single text. */
 const textEnd = '"}]';
 const startBytes = Buffer.from(textStart);
 const endBytes = Buffer.from(textEnd);
 
 /**
- * The content of a result whose text is JSON, made of the escaped text that the scan of the JSON writes: `JSON.stringify`
- * would go over the same text once more, which takes ten times as long.
+ * The content of a result whose text is JSON. It is built from the escaped text that the scan of the JSON writes,
+ * because `JSON.stringify` would process the same text once more and take ten times as long.
  */
 class JsonTextBlock implements EscapedPieces {
   readonly #length: number;
   readonly #isShort: boolean;
   #text: string;
-  /** Of a long text. The first piece begins with the start of the content and has room for its end. */
+  /** Chunks of a long text. The first one begins with the start of the content and has space for its end. */
   readonly #pieces: Buffer[];
 
   constructor(json: Buffer) {
@@ -146,7 +147,7 @@ class JsonTextBlock implements EscapedPieces {
   }
 
   add(bytes: Buffer, length: number): void {
-    // A short text is one piece, so no character is divided.
+    // A short text is a single chunk, so no character is split.
     if (this.#isShort) this.#text = bytes.toString('utf8', 0, length);
     else if (this.#pieces.length > 0) this.#pieces.push(copyOf(bytes, length, 0, 0));
     else {
@@ -156,7 +157,7 @@ class JsonTextBlock implements EscapedPieces {
     }
   }
 
-  /** The result. Only for JSON that the scan found to be compact. */
+  /** Returns the result. Valid only for JSON that the scan found to be compact. */
   result(): ToolResult {
     const content = this.#isShort ? textStart + this.#text + textEnd : this.#longContent();
     return { content, structured: undefined, isError: false, tokens: tokensOfLength(this.#length) };
@@ -164,7 +165,7 @@ class JsonTextBlock implements EscapedPieces {
 
   #longContent(): Buffer {
     const [first, ...others] = this.#pieces as [Buffer, ...Buffer[]];
-    // Most long texts are one piece, which is then the content and not copied again.
+    // Most long texts are a single chunk, which becomes the content without another copy.
     if (others.length === 0) {
       first.set(endBytes, first.length - endBytes.length);
       return first;
@@ -173,24 +174,24 @@ class JsonTextBlock implements EscapedPieces {
   }
 }
 
-/** The first `length` bytes, with room before and behind them. */
+/** Copies the first `length` bytes, with space before and after them. */
 function copyOf(bytes: Buffer, length: number, before: number, behind: number): Buffer {
   const copy = Buffer.allocUnsafe(before + length + behind);
   bytes.copy(copy, before, 0, length);
   return copy;
 }
 
-/** Longest content with files that is parsed for its texts. */
+/** Maximum length of content with files that is parsed to find its texts. */
 const mostParsed = 64 * 1024;
 
-/** Estimated tokens of the text of a result, by the length of its JSON, without parsing it. Files do not count. */
+/** Estimates the tokens of a result's text from the length of its JSON, without parsing it. Files do not count. */
 export function tokensOfResult({ content }: ToolResult): number {
   const start = typeof content === 'string' ? content : content.toString('latin1', 0, textStart.length);
   if (start.startsWith(textStart)) return tokensOfLength(content.length - textStart.length - textEnd.length);
   return content.length > mostParsed ? 0 : tokensOfContent(JSON.parse(String(content)) as ContentBlock[]);
 }
 
-/** Estimated tokens of a result's text for a model, at four characters each. Images and files are not counted. */
+/** Estimates the tokens of a result's text for a model, at four characters each. Images and files do not count. */
 export function tokensOfContent(content: readonly ContentBlock[]): number {
   const characters = content.reduce((sum, block) => {
     if (block.type === 'text') return sum + block.text.length;
@@ -200,21 +201,24 @@ export function tokensOfContent(content: readonly ContentBlock[]): number {
 }
 
 /**
- * Structured content that no output schema asks for. Clients of revisions before 2026-07-28 take only an object, and
- * Gemini CLI makes it of the first text of a result that has none: it refuses the result where that text is JSON and no
- * object. So those clients get `{"result": …}`. Where a parser would change a number, the JSON in it is a text, because
- * some clients show nothing else to their model.
+ * Structured content without an output schema. Clients of revisions before 2026-07-28 accept only an object, and Gemini
+ * CLI creates it from the first text of a result that has none, rejecting the result if that text is JSON but not an
+ * object. These clients therefore get `{"result": …}`. If a parser would change a number, the JSON is included as a
+ * string, because some clients show their model nothing else.
  */
 
 const openObject = 0x7b;
 const bareStart = /^\s*(?:["[\d-]|(?:true|false|null)\s*$)/;
 
-/** For an answer that is JSON. */
+/** Returns structured content for a JSON response. */
 function structuredForEarlier(json: Buffer, era: Era): JsonText | undefined {
   return era === 'modern' || json[0] === openObject ? undefined : `{"result":${exactly(json.toString('utf8'))}}`;
 }
 
-/** For texts, of which the first may be JSON. `more` are the others, such as the note that an answer was cut. */
+/**
+ * Returns structured content for text blocks, the first of which may be JSON. `more` lists the others, such as the note
+ * that a result was truncated.
+ */
 export function structuredOfTexts(
   blocks: readonly (ContentBlock | { type: 'attached_file' })[],
   era: Era,
@@ -225,7 +229,7 @@ export function structuredOfTexts(
   return `{"result":${exactly(wellFormedJsonText(first))}${more.length > 0 ? `,"more":${JSON.stringify(more)}` : ''}}`;
 }
 
-/** Whether a text is JSON, and no object. */
+/** Returns true if a text is JSON, but not an object. */
 function isBareJson(text: string): boolean {
   return bareStart.test(text) && scanJson(Buffer.from(text), maxDepth) !== undefined;
 }

@@ -28,15 +28,15 @@ import { carriedOut, headersProperty, type Reading } from './reading.ts';
 import { refusalLines } from './refusal-lines.ts';
 
 const maxErrorBytes = 8 * 1024;
-/** It says that nothing has changed, and leads nowhere (RFC 9110, 15.4.5). */
+/** Not a redirect: the resource has not changed (RFC 9110, 15.4.5). */
 const notModified = 304;
 
-/** Longest body that is read on the event loop. */
+/** Maximum size of a body that is always processed on the event loop, in bytes. */
 const shortBytes = 64 * 1024;
 
 /**
- * Turns an upstream's answer into the tool result (behaviour: "The tool result"). Undefined where that would hold the
- * event loop too long. `client` has the credentials of the call, which the upstream may have echoed.
+ * Converts an upstream's response into the tool result (behaviour: "The tool result"). Returns undefined if that would
+ * block the event loop too long. `client` contains the credentials of the call, which the upstream may have echoed.
  * @throws ToolFailure upstream_status, redirect, malformed, transform
  */
 export function readAnswer(
@@ -57,7 +57,7 @@ export function readAnswer(
   }
 }
 
-/** Whether there is something to read in a long body: of one file only the bytes are passed on. */
+/** Returns true if a long body needs processing. The bytes of a single file are passed on without it. */
 function isLong({ headers, body }: Answer, { jsonField }: Reading): boolean {
   const contentType = contentTypeOf(headers);
   const type = mediaTypeOf(contentType);
@@ -88,12 +88,12 @@ function statusText({ status, statusText }: Answer, redact: Redactor): string {
   return `HTTP ${status}${reason ? ` ${reason}` : ''}`;
 }
 
-/** The first 100 bytes of a text that the upstream chose. It is cut last, so that no part of a credential is left. */
+/** Returns the first 100 bytes of a text from the upstream. Truncated last, so that no part of a credential remains. */
 function shortStart(text: string, redact: Redactor): string {
   return cut(redact.text(text), 100);
 }
 
-/** The first 8 KiB of an error's body, if it is text. */
+/** Returns the first 8 KiB of an error body, if it is text. */
 function errorBody(answer: Answer, redact: Redactor): string {
   const text = searchableText(answer, 4 * (maxErrorBytes + redact.longest));
   if (text === undefined) return '';
@@ -102,7 +102,7 @@ function errorBody(answer: Answer, redact: Redactor): string {
   return length > maxErrorBytes ? `${start}\n… (${length} bytes in all)` : start;
 }
 
-/** The result of an answer without a body: its status, and the headers that the tool asks for. */
+/** Creates the result of a response without a body: its status, and the headers that the tool requests. */
 function emptyResult(answer: Answer, head: AnswerHead, reading: Reading): ToolResult {
   const redact = new Redactor(head.sensitive);
   const status = statusText(answer, redact);
@@ -119,40 +119,49 @@ function emptyResult(answer: Answer, head: AnswerHead, reading: Reading): ToolRe
   if (field !== undefined) {
     throw new ToolFailure(
       'transform',
-      `${field} needs a JSON answer; ${status} came without a body; ${carriedOut}${more}`,
+      `${field} requires a JSON response, but ${status} has no body; ${carriedOut}${more}`,
       [],
-      `${field} needs a JSON answer; HTTP ${answer.status} came without a body`,
+      `${field} requires a JSON response, but HTTP ${answer.status} has no body`,
     );
   }
   const { content } = textResult(`${status.slice(5)}${reading.isHead ? headHint(reading) : noBody}${more}`, false);
   return { content, structured: reading.isAnnounced ? structured : undefined, isError: false };
 }
 
-const noBody = ': the upstream answered without a body';
+const noBody = ': the response has no body';
 
 function headHint({ headers }: Reading): string {
-  return headers.length > 0 ? '' : ': an answer to HEAD has no body, and response_headers names the headers to show';
+  return headers.length > 0 ? '' : ': a response to HEAD has no body; set response_headers to show its headers';
 }
 
-/** The status and the headers as structured content, of a tool that asks for headers or sends HEAD, where its schema asks for it. */
+/**
+ * Returns the status and the headers as structured content, if the tool requests headers or sends HEAD and its schema
+ * allows that.
+ */
 function structuredStatus({ status }: Answer, { shown }: AnswerHead, reading: Reading): string | undefined {
   if (!reading.output || (!reading.isHead && reading.headers.length === 0)) return undefined;
   const json = `{"status":${status},"${headersProperty}":${headersJson(shown)}}`;
   return reading.output.fits(JSON.parse(json), stepsOnLoop) ? json : undefined;
 }
 
-/** No hint after 202: the row was not written yet, so the upstream could not return it (RFC 9110, 15.3.3). */
+/**
+ * Returns a hint about `Prefer`. After a 202 there is none, because the row was not written yet and could not be
+ * returned (RFC 9110, 15.3.3).
+ */
 function preferHint({ status }: Answer, { hintPrefer }: Reading): string {
   if (!hintPrefer || status === 202) return '';
-  return ' (the header "Prefer: return=representation" asks some upstreams for the written row)';
+  return ' (with the header "Prefer: return=representation", some upstreams return the written row)';
 }
 
-/** With types such as application/vnd.github.raw+json an API sends a file as it is, which is seldom JSON. */
+/**
+ * Suffix of types such as application/vnd.github.raw+json, with which an API sends a file unchanged. The file is rarely
+ * JSON.
+ */
 const rawSuffix = '.raw+json';
 
 /**
- * Turns the body of a successful answer into a result. Time is proportional to the body, except for the check of
- * structured content, which may take `mostSteps`.
+ * Converts the body of a successful response into a result. Takes time proportional to the body, except for the check
+ * of structured content, which may take `mostSteps`.
  * @throws ToolFailure malformed, transform
  * @throws TooMuchWork
  */
@@ -164,16 +173,19 @@ export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mo
   }
 }
 
-/** A failure may name what the upstream wrote. The request had its effect, whatever became of the answer. */
+/**
+ * Redacts a failure, which may quote the upstream, and adds that the request was carried out even though its response
+ * could not be processed.
+ */
 function toldFailure({ outcome, message, problems, forRecord }: ToolFailure, { sensitive }: AnswerHead) {
   const told = message.includes(carriedOut) ? message : `${message}; ${carriedOut}`;
   return new ToolFailure(outcome, redact(told, sensitive), problems, forRecord);
 }
 
 /**
- * Where a transform, fields or a schema need JSON, the bytes decide whether an answer is JSON, and one that is not is an
- * error: nothing is passed on unfiltered. Otherwise its media type decides, and what is called JSON and is not goes out as
- * text.
+ * Creates the content of a result. If a transform, fields, or a schema require JSON, the bytes decide if a response is
+ * JSON, and any other response is an error, so that nothing is passed on unfiltered. Otherwise the media type decides,
+ * and invalid JSON is passed on as text.
  */
 function contentOf(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): CutResult {
   const { contentType, fileName } = head;
@@ -195,7 +207,7 @@ function contentOf(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: 
   return filesResult(content, files.list, head);
 }
 
-/** What some APIs write before JSON, so that a page cannot run it as a script. */
+/** Prefix that some APIs write before JSON, so that a page cannot run it as a script. */
 const guard = /^(?:\)\]\}'?,?|while\s?\(1\);?|for\s?\(;;\);?|throw 1;[^\r\n]{0,60}|&&&START&&&|\{\}\s?&&)\s*/;
 
 function withoutGuard(body: Buffer): Buffer {
@@ -204,23 +216,23 @@ function withoutGuard(body: Buffer): Buffer {
   return found ? bytes.subarray(found[0].length) : bytes;
 }
 
-/** `why` an answer cannot be read as JSON, which its media type may say already. */
+/** Creates the failure for a response that is not JSON. `why` is the reason, which the media type may state already. */
 function notJson(field: string, why: string, contentType: string): ToolFailure {
   const type = mediaTypeOf(contentType);
   const more = isJson(type) || type === '' ? `, and ${why}` : '';
-  const sentence = (named: string) => `${field} needs a JSON answer; the upstream answered with ${named}${more}`;
+  const sentence = (named: string) => `${field} requires a JSON response, but the upstream returned ${named}${more}`;
   return new ToolFailure('transform', sentence(type || 'no media type'), [], sentence(knownMediaType(contentType)));
 }
 
-/** A blank block would look like a fault of the client. */
+/** Describes a blank text, because an empty block would look like a client error. */
 function blankText({ length }: string): string {
-  return `The response has no text, only ${length} characters of white space.`;
+  return `The response contains only ${length} whitespace characters.`;
 }
 
-/** `whyNot`: why an answer that is called JSON could not be read as such. */
+/** Creates a text result. `whyNot` is the reason why a response with a JSON media type is not valid JSON. */
 function asText(text: string, whyNot: string | undefined, head: AnswerHead): ToolResult {
   if (!/\S/.test(text)) return blocks([{ type: 'text', text: blankText(text) }], head);
-  const note = `The request was carried out. Its answer is passed on as text, because ${whyNot}.`;
+  const note = `The request was carried out. Its response is passed on as text, because ${whyNot}.`;
   return blocks(
     [{ type: 'text', text }, ...(whyNot === undefined ? [] : [{ type: 'text' as const, text: note }])],
     head,

@@ -6,28 +6,28 @@ import { charactersOfToken } from '../../domain/pieces/tokens.ts';
 import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
 import { compileOutputCheck, type OutputCheck } from '../arguments/validate-arguments.ts';
 
-/** Configuration of a tool for reading its answers. */
+/** Configuration of how a tool's responses are processed. */
 export type ReadingSource = {
   transform: string;
   fields: readonly string[] | undefined;
-  /** Whether the tool sends a body without `Prefer`, which explains an empty answer. */
+  /** True if the tool sends a body without `Prefer`, which may explain an empty response. */
   hintPrefer: boolean;
   outputSchema: JsonSchema | undefined;
-  /** Names of the headers that the agent gets. */
+  /** Names of the response headers that the agent gets. */
   headers: readonly string[];
-  /** Whether the answers have no body (HEAD). */
+  /** True if responses have no body (HEAD). */
   isHead: boolean;
-  /** Whether redirects could be followed, and are not. */
+  /** True if redirects could be followed, but are not enabled. */
   mayFollow: boolean;
-  /** Most characters of text that the agent gets at once. */
+  /** Maximum length of the text that one result contains, in characters. */
   mostCharacters: number | undefined;
 };
 
-/** Rules for reading the answers of a tool; compiled from its configuration. */
+/** Compiled rules for processing a tool's responses. */
 export type Reading = {
-  /** The field of the configuration that an answer without a body cannot satisfy; undefined where any answer will do. */
+  /** Configuration field that a response without a body cannot satisfy. Undefined if any response will do. */
   wholeField: 'response_transform' | 'output_schema' | undefined;
-  /** The field by which an answer is read as JSON, whatever its media type says; undefined without one. */
+  /** Configuration field that requires JSON, whatever the media type of the response. Undefined if there is none. */
   jsonField: 'response_transform' | 'response_fields' | 'output_schema' | undefined;
   transform: DotPath;
   fields: FieldTree | undefined;
@@ -38,13 +38,13 @@ export type Reading = {
   isHead: boolean;
   mayFollow: boolean;
   mostCharacters: number | undefined;
-  /** Whether `tools/list` shows the output schema, which asks for structured content. */
+  /** True if `tools/list` contains the output schema, which requires structured content. */
   isAnnounced: boolean;
-  /** Whether structured content says the headers: where the output schema declares them. */
+  /** True if structured content contains the headers, because the output schema declares them. */
   hasHeaderSlot: boolean;
 };
 
-/** The property of structured content that holds the headers of the answer. */
+/** Property of structured content that contains the response headers. */
 export const headersProperty = 'response_headers';
 
 export function compileReading(source: ReadingSource): Reading {
@@ -68,10 +68,10 @@ export function compileReading(source: ReadingSource): Reading {
   };
 }
 
-/** An agent must not repeat a change because its answer could not be read. */
+/** Tells the agent not to repeat a change because its response could not be processed. */
 export const carriedOut = 'the request itself was carried out';
 
-/** `mostTokens` is the limit of the server for all its tools. */
+/** Returns the response configuration of a tool. `mostTokens` is the server's limit for all of its tools. */
 export function readingSource(tool: Tool, mostTokens: number | undefined): ReadingSource {
   const most = tool.max_answer_tokens ?? mostTokens;
   const writes = tool.method === 'POST' || tool.method === 'PATCH';

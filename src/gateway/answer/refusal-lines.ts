@@ -3,16 +3,19 @@ import type { Answer } from '../../outbound/exchange.ts';
 import { headerText, type ShownHeader } from './answer-head.ts';
 
 const refusedStatuses: ReadonlySet<number> = new Set([401, 403, 429]);
-/** Headers of the time at which a rate limit resets, by GitHub and many others, X, and the IETF draft of RateLimit. */
+/**
+ * Headers with the time at which a rate limit resets, as sent by GitHub and many others, by X, and by the IETF
+ * RateLimit draft.
+ */
 const resetHeaders = ['X-RateLimit-Reset', 'X-Rate-Limit-Reset', 'RateLimit-Reset'];
 
-/** Maximum length of a challenge that is read, and of its reason that is shown, in characters. */
+/** Maximum length of a challenge that is parsed, and of its reason that is shown, in characters. */
 const maxChallengeLength = 2048;
 const maxReasonLength = 300;
 
 /**
- * Lines for the agent about a call that the upstream refused with 401, 403, or 429: the reason in `WWW-Authenticate`, and
- * when the rate limit resets. Headers in `shown` have lines already.
+ * Returns lines for the agent about a call that the upstream refused with 401, 403, or 429: the reason in
+ * `WWW-Authenticate`, and the time at which the rate limit resets. Headers in `shown` are already included elsewhere.
  */
 export function refusalLines({ status, headers }: Answer, shown: readonly ShownHeader[], redact: Redactor): string[] {
   if (!refusedStatuses.has(status)) return [];
@@ -22,7 +25,7 @@ export function refusalLines({ status, headers }: Answer, shown: readonly ShownH
     return lines === undefined || !isNew(name) ? undefined : headerText([lines].flat().join(', '));
   };
   const reason = challengeReason(lineOf('WWW-Authenticate') ?? '', redact);
-  // A limit that is not used up is not why the call was refused.
+  // A limit that is not exhausted did not cause the refusal.
   const isUsedUp = (name: string) =>
     status === 429 || /^0*$/.test(String(headers[name.toLowerCase().replace('reset', 'remaining')] ?? ''));
   const resets = resetHeaders.flatMap((name) => {
@@ -34,14 +37,14 @@ export function refusalLines({ status, headers }: Answer, shown: readonly ShownH
 
 const errorParameter = /(?:^|[\s,])(error|error_description)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/gi;
 
-/** The error of a challenge and its description (RFC 6750, 3), or the challenge where it has neither. */
+/** Returns the error code and description of a challenge (RFC 6750, 3), or the complete challenge if it has neither. */
 function challengeReason(challenge: string, redact: Redactor): string {
   if (challenge.length > maxChallengeLength) return '';
   const found = new Map<string, string>();
   for (const [, name = '', quoted, plain = ''] of challenge.matchAll(errorParameter))
     found.set(name.toLowerCase(), quoted?.replaceAll(/\\(.)/g, '$1') ?? plain);
   const reason = [found.get('error'), found.get('error_description')].filter(Boolean).join(': ');
-  // It is cut last, so that no part of a credential is left.
+  // Truncated last, so that no part of a credential remains.
   return redact
     .text(reason || challenge)
     .slice(0, maxReasonLength)
@@ -49,11 +52,14 @@ function challengeReason(challenge: string, redact: Redactor): string {
     .trim();
 }
 
-/** The first moment, in seconds since the epoch, that no API can mean as a duration: September 2001. */
+/** The earliest epoch time in seconds, September 2001. APIs use smaller numbers only for durations. */
 const leastEpoch = 1_000_000_000;
 const httpDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
-/** A time as ISO text, of seconds or milliseconds since the epoch or an HTTP date, or a duration in seconds. */
+/**
+ * Formats a reset time as ISO text, from seconds or milliseconds since the epoch or an HTTP date. A duration in seconds
+ * becomes "in … s".
+ */
 function resetTime(value: string): string | undefined {
   const text = value.trim();
   if (httpDate.test(text)) return isoTime(Date.parse(text));

@@ -3,8 +3,8 @@ import { isRawNumber } from '../../domain/json/json.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 
 /**
- * Lines for a result about what was given and not sent: arguments that the tool does not declare, and values that are null
- * although the schema does not allow null.
+ * Returns lines for a result about values that were passed and not sent: arguments that the tool does not declare, and
+ * null values that the schema does not allow.
  */
 export function leftOutLines(given: Arguments, sent: Arguments): string[] {
   const missing = missingValues(given, sent, '');
@@ -17,7 +17,7 @@ export function leftOutLines(given: Arguments, sent: Arguments): string[] {
 
 type Missing = { path: string; isNull: boolean };
 
-/** Compares by identity first: values that were not changed are the same object. */
+/** Collects missing values. Compares by identity first, because unchanged values are the same object. */
 function missingValues(given: unknown, sent: unknown, path: string): Missing[] {
   if (given === sent || !hasValues(given) || !hasValues(sent)) return [];
   return Object.entries(given).flatMap(([name, value]) => {

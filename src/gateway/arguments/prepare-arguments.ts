@@ -11,24 +11,24 @@ import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.t
 
 /** Rules for a tool's arguments. */
 export type ArgumentRules = Pick<ArgumentCheck, 'check'> & {
-  /** Whether arguments certainly fit; false when only `check` can decide. Costs next to nothing. */
+  /** Returns true if arguments are certainly valid, and false if only `check` can decide. Takes almost no time. */
   fitsPlainly: (args: Arguments) => boolean;
   /** Adds the defaults of absent arguments. */
   filled: (given: Arguments) => Arguments;
-  /** Does the same, but counts an argument as absent if it is null and its schema does not allow null. */
+  /** Adds defaults, and treats a null argument as absent if its schema does not allow null. */
   present: (given: Arguments) => Arguments;
-  /** Coerces arguments that do not fit; see `coerceValue`. */
+  /** Coerces invalid arguments; see `coerceValue`. */
   coerced: (given: Arguments) => Arguments;
-  /** Removes undeclared arguments that may be left out; see `addedArguments`. */
+  /** Removes undeclared arguments that may be omitted; see `addedArguments`. */
   withoutAdded: (given: Arguments) => Arguments;
 };
 
-/** `isReadOnly` says that no call writes, so that an undeclared argument may be left out. */
+/** Compiles the rules of a tool. `isReadOnly` means that no call writes, so an undeclared argument may be omitted. */
 export function compileArguments(input: InputSchema, schema: JsonSchema, isReadOnly: boolean): ArgumentRules {
   const { check, notNull } = compileArgumentCheck(schema);
   const required = new Set((schema.required ?? []) as string[]);
   const accepted = Object.keys((schema.properties ?? {}) as object);
-  // Constants are not arguments to a caller.
+  // Constants are not arguments from a caller's view.
   const declared = argumentsOf(input).filter(({ wire }) => wire.value === undefined);
   const isNothing = (name: string, value: unknown) => value === null && notNull.has(name);
   const fallbacks = declared
@@ -45,7 +45,7 @@ export function compileArguments(input: InputSchema, schema: JsonSchema, isReadO
   };
 }
 
-/** The rules where a view fixes some arguments, which callers then do not give. */
+/** Returns the rules of a view that fixes some arguments, which callers then may not pass. */
 export function withoutFixed(rules: ArgumentRules, names: readonly string[]): ArgumentRules {
   const given = (args: Arguments) => names.filter((name) => Object.hasOwn(args, name));
   return {
@@ -55,11 +55,11 @@ export function withoutFixed(rules: ArgumentRules, names: readonly string[]): Ar
     check(args, mostSteps) {
       const [name] = given(args);
       if (name === undefined) return rules.check(args, mostSteps);
-      const message = 'is fixed in this view of the server; leave it out';
+      const message = 'is fixed in this view; omit it';
       const problems = given(args).map((path) => ({ path, message }));
       throw new ToolFailure(
         'invalid_arguments',
-        `The arguments do not fit: ${name}: ${message}`,
+        `The arguments are invalid: ${name}: ${message}`,
         problems,
         `${name}: ${message}`,
       );
@@ -68,9 +68,9 @@ export function withoutFixed(rules: ArgumentRules, names: readonly string[]): Ar
 }
 
 /**
- * The arguments from which a call's request is built: checked, with defaults filled in, without those that say null for
- * "nothing" or that clients add, and coerced where they do not fit otherwise. `checkLong` checks those that take long. All
- * are long when `isLong`.
+ * Prepares the arguments from which a call's request is built. They are checked and completed with defaults. Nulls that
+ * mean "nothing" and arguments that clients add are removed. Invalid arguments are coerced. `checkLong` checks
+ * arguments that take long; `isLong` treats all of them so.
  * @throws ToolFailure invalid_arguments, synchronously or by rejecting
  */
 export function prepareArguments(
@@ -103,7 +103,7 @@ async function checkedArguments(
   }
 }
 
-/** False where the check takes too many steps for the event loop. @throws ToolFailure */
+/** Returns false if the check takes too many steps for the event loop. @throws ToolFailure */
 function fitsWithinSteps(rules: ArgumentRules, args: Arguments): boolean {
   try {
     rules.check(args, stepsOnLoop);
@@ -119,7 +119,9 @@ function withFallbacks(given: Arguments, fallbacks: readonly [name: string, valu
   return missing.length === 0 ? given : { ...given, ...Object.fromEntries(missing) };
 }
 
-/** Drops arguments that are null although their schema does not allow null: they mean "nothing". */
+/**
+ * Removes arguments that are null although their schema does not allow null, because clients use that for "nothing".
+ */
 function withoutNulls(given: Arguments, names: readonly string[]): Arguments {
   return withoutNames(
     given,
@@ -134,8 +136,8 @@ function withoutNames(given: Arguments, names: readonly string[]): Arguments {
 }
 
 /**
- * Integers that were written as `2.0` or `1e2` as `2` and `100`, which is what URLs and strict readers take for integers.
- * Only what the schema declares is looked at, and a value without such integers is given back itself.
+ * Rewrites integers such as `2.0` or `1e2` to `2` and `100`, which URLs and strict parsers accept as integers. Only
+ * declared values are examined. A value without such integers is returned unchanged.
  */
 function wholeNumbers(value: unknown, schema: unknown): unknown {
   if (typeof value !== 'object' || value === null || !isSchemaObject(schema)) return value;
@@ -157,7 +159,10 @@ function wholeNumbers(value: unknown, schema: unknown): unknown {
   );
 }
 
-/** The same number without fraction and exponent; one that is not whole or too large stays as it is. */
+/**
+ * Removes the fraction and the exponent from a number. A number that is not an integer or too large is returned
+ * unchanged.
+ */
 function wholeNumber(text: string): unknown {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(text) ?? [];
@@ -180,8 +185,9 @@ const annotations = ['title', 'description', 'format', 'default', 'examples', 'x
 const valueKeywords = new Set(['type', 'enum', 'minimum', 'maximum', 'minLength', 'maxLength', ...annotations]);
 
 /**
- * A quick test for the usual schema, a flat map of text, numbers and flags. Returns true only for arguments that fit.
- * Returns false when in doubt; the validator then decides and explains. Undefined for any other schema.
+ * Creates a quick test for common schemas: a flat object of strings, numbers, and booleans. The test returns true only
+ * for valid arguments, and false when in doubt, so that the validator decides and explains. Returns undefined for any
+ * other schema.
  */
 function plainCheck(schema: JsonSchema): ((args: Arguments) => boolean) | undefined {
   if (Object.keys(schema).some((keyword) => !objectKeywords.has(keyword))) return undefined;
@@ -222,7 +228,7 @@ function typeTest(property: JsonSchema): ValueTest | undefined {
     case 'number':
       return (value) => Number.isFinite(value) && isNumber(value);
     case 'string':
-      // A schema counts characters. There are at most as many as code units, and at least half as many.
+      // A schema counts characters. Their number is at most the number of code units, and at least half of it.
       return (value) =>
         typeof value === 'string' &&
         value.length <= maxLength &&

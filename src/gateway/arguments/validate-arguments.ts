@@ -21,17 +21,20 @@ import { type FailureData, failureData } from '../failure-data.ts';
 
 const maxProblems = 10;
 
-/** With more values than this, only the first problem is searched for: nobody reads a longer list. */
+/**
+ * Maximum number of values for which all problems are listed. For more values only the first problem is reported,
+ * because no one reads a longer list.
+ */
 const maxListed = 1000;
 
 export type ArgumentCheck = {
   /**
    * Checks arguments in at most `mostSteps` steps.
-   * @throws ToolFailure invalid_arguments that names each argument at fault
+   * @throws ToolFailure invalid_arguments that names each invalid argument
    * @throws TooMuchWork
    */
   check: (args: Arguments, mostSteps: number) => void;
-  /** The arguments for which null is no valid value; it means absent there. */
+  /** Arguments that do not allow null. For them, null means absent. */
   notNull: ReadonlySet<string>;
 };
 
@@ -41,7 +44,7 @@ export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
   const properties = (schema.properties ?? {}) as Record<string, JsonSchema>;
   const declared = Object.keys(properties);
   const known = new Set(declared);
-  // What is not a text in a default is sent as the configuration wants it.
+  // An object in a default is sent as configured, so it is not checked.
   const isDefault = (name: string, value: unknown) => typeof value === 'object' && value === properties[name]?.default;
   return {
     notNull: compiled.notNull,
@@ -49,7 +52,7 @@ export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
       const steps = new Steps(mostSteps);
       const given = Object.entries(args).filter(([name, value]) => !isDefault(name, value));
       const values = checkCarriage(Object.fromEntries(given), undefined, steps);
-      // A JSON Schema may allow properties that it does not name, but a request has no slot for them.
+      // A JSON Schema may allow properties that it does not declare, but a request has no place for them.
       const unknown = Object.keys(args).filter((name) => !known.has(name));
       if (unknown.length === 0 && compiled.fits(args, steps)) return;
       const wanted = values > maxListed ? 'first fault' : 'faults';
@@ -76,7 +79,7 @@ function misfit(compiled: CompiledSchema, args: Arguments, found: Found, steps: 
   const texts = [...new Set([...shownUnknown, ...faults.map((fault) => faultText(fault, guesses))])];
   const more = texts.length - shownUnknown.length + unknown.length - maxProblems;
   const shown = texts.slice(0, maxProblems);
-  const message = `The arguments do not fit: ${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
+  const message = `The arguments are invalid: ${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
   const ofUnknown = unknown.map(
     (name): Fault => ({ keyword: 'unknown', limit: false, path: [name], found: undefined, names: declared }),
   );
@@ -92,9 +95,9 @@ function problemOf(text: string): Problem {
 
 /** Checks structured content against an output schema. */
 export type OutputCheck = {
-  /** @throws TooMuchWork */
+  /** Returns true if a value is valid. @throws TooMuchWork */
   fits(value: unknown, mostSteps: number): boolean;
-  /** Where a value does not fit, without anything of the value. @throws TooMuchWork */
+  /** Describes the first location that is invalid, without any part of the value. @throws TooMuchWork */
   misfit(value: unknown, mostSteps: number): string;
 };
 
@@ -113,7 +116,7 @@ export function compileOutputCheck(schema: JsonSchema): OutputCheck {
 type Location = { outer: Location | undefined; name: string };
 
 /**
- * Refuses values that JSON can write but no request can carry: numbers beyond the range of a double, and lone
+ * Rejects values that JSON can represent but no request can carry: numbers beyond the range of a double, and lone
  * surrogates. Returns the number of values. @throws ToolFailure invalid_arguments @throws TooMuchWork
  */
 function checkCarriage(value: unknown, at: Location | undefined, steps: Steps): number {
@@ -146,7 +149,7 @@ function unusable(at: Location | undefined, what: string): ToolFailure {
   const where = dotted(path.reverse());
   return new ToolFailure(
     'invalid_arguments',
-    `The arguments do not fit: ${where}: ${what}`,
+    `The arguments are invalid: ${where}: ${what}`,
     [{ path: where, message: what }],
     `an argument: ${what}`,
   );
@@ -155,8 +158,8 @@ function unusable(at: Location | undefined, what: string): ToolFailure {
 const mostReasons = 3;
 
 /**
- * Why a value does not fit its schema, for a record: which declared property, and what is allowed. `*` stands for every
- * index and name that the schema does not declare, as those are a part of the value.
+ * Describes for a record why a value is invalid: the declared property, and the allowed values. `*` stands for every
+ * index and undeclared name, because those are part of the value.
  */
 function faultReasons(faults: readonly Fault[], declared: ReadonlySet<string>): string {
   const texts = [...new Set(faults.map((fault) => faultReason(fault, declared)))];
@@ -187,13 +190,13 @@ function faultReason({ keyword, limit, path, found, names = [] }: Fault, declare
   }
 }
 
-/** Checks the arguments of a call by the JSON Schema of its tool; both are JSON text. */
+/** Checks the arguments of a call against the tool's JSON Schema. Both are JSON text. */
 export type ArgumentJob = {
   input: { schema: string; args: string };
   output: { failure: FailureData | undefined };
 };
 
-/** About half a second. */
+/** Maximum number of steps, about half a second. */
 const mostSteps = 15_000_000;
 
 const compiled = compiledTexts((schema) => compileArgumentCheck(schema as JsonSchema));
@@ -211,5 +214,5 @@ export function checkArguments({ schema, args }: ArgumentJob['input']): { output
 
 const tooMuch = plainFailure(
   'invalid_arguments',
-  `The arguments hold too many values to check against input_schema, which takes more than ${mostSteps} steps: about one for each value and each part of the schema that it meets, and more for a text that a pattern reads. Send fewer or shorter values in one call.`,
+  `The arguments have too many values. Checking them against input_schema takes more than ${mostSteps} steps: about one for each value and each schema keyword that applies to it, and more for a text that a pattern matches. Send fewer or shorter values in one call.`,
 );

@@ -14,7 +14,10 @@ import { StoreFault } from '../../store/engine/faults.ts';
 import { contentTypeOf } from '../answer/answer-head.ts';
 import type { Call } from './call.ts';
 
-/** The outcome of a call that failed with an error. A call whose credential or server ended before is cancelled. */
+/**
+ * Returns the outcome of a call that failed with an error. If its credential or server was removed before the request
+ * was sent, the call counts as canceled.
+ */
 export function outcomeOfError(error: unknown, isSent: boolean): Outcome {
   if (error instanceof ToolFailure) return error.outcome;
   if (error instanceof StoreFault) return 'unavailable';
@@ -23,7 +26,10 @@ export function outcomeOfError(error: unknown, isSent: boolean): Outcome {
   return 'internal';
 }
 
-/** The error to report for a call that failed after its request was built; its message is for the model or client. */
+/**
+ * Returns the error to report for a call that failed after its request was built. Its message is meant for the model or
+ * client.
+ */
 export function failureOf(
   error: unknown,
   { host, asked: { requestId } }: Call,
@@ -31,13 +37,13 @@ export function failureOf(
 ): unknown {
   if (error instanceof OutboundError) return toToolFailure(error, host);
   const isKnown = error instanceof ToolFailure || error instanceof Unauthenticated || isUnavailable(error);
-  // Before a request is sent once more, the call is admitted again.
+  // A request that is sent again is authorized again, which can throw an AppError.
   if (isKnown || error instanceof AppError) return error;
   onUnexpected(error, requestId);
-  return plainFailure('internal', `the call failed inside the service; request ${requestId}`);
+  return plainFailure('internal', `the call failed with an internal error; request ${requestId}`);
 }
 
-/** Outcome of a call whose request failed. */
+/** Maps the reason of a failed request to the outcome of its call. */
 export const outcomeOf: Record<OutboundReason, Outcome> = {
   blocked: 'blocked',
   dns: 'unreachable',
@@ -60,20 +66,20 @@ export const outcomeOf: Record<OutboundReason, Outcome> = {
 function toToolFailure(error: OutboundError, host: string | undefined): ToolFailure {
   const hint =
     error.reason === 'oversize'
-      ? '; ask for less with filters or paging, or let the server keep fewer fields with response_fields'
+      ? '. Request less data with filters or paging, or have the server return fewer fields with response_fields'
       : '';
   return new ToolFailure(outcomeOf[error.reason], `${error.message}${hint}`, [], outboundReason(error, host));
 }
 
-/** The part of a call that a reason tells of. */
+/** The fields of a call that a failure reason mentions. */
 type Told = Partial<Pick<Call, 'answer' | 'host'>>;
 
-/** Longest reason that a record keeps, in characters. */
+/** Maximum length of a reason in a record, in characters. */
 const longestReason = 300;
 
 /**
- * Why a call failed, as its record keeps it: no value of an argument, a query, a path or a body, and no text that the
- * upstream chose.
+ * Returns the reason of a failure for the call record. It contains no value of an argument, query, path, or body, and
+ * no text from the upstream.
  */
 export function recordedReason(error: unknown, call: Told): string {
   const text = textOf(error, call)
@@ -85,12 +91,13 @@ export function recordedReason(error: unknown, call: Told): string {
 function textOf(error: unknown, call: Told): string {
   if (error instanceof ToolFailure) return error.forRecord ?? usualText(error.outcome, call);
   if (error instanceof OutboundError) return outboundReason(error, call.host);
-  if (error instanceof Unauthenticated) return call.answer ? answerText(call) : 'the login has ended; log in again';
+  if (error instanceof Unauthenticated)
+    return call.answer ? answerText(call) : 'the login has expired or was revoked; log in again';
   if (error instanceof StoreFault || error instanceof AppError) return error.message;
-  return 'the call failed inside the service';
+  return 'the call failed with an internal error';
 }
 
-/** What kept a request from its answer, with the host that the configuration names. */
+/** Returns the reason why a request got no response, with the host from the configuration. */
 function outboundReason({ forRecord }: OutboundError, host: string | undefined): string {
   return host === undefined || forRecord.includes(host) ? forRecord : `${host}: ${forRecord}`;
 }
@@ -98,24 +105,27 @@ function outboundReason({ forRecord }: OutboundError, host: string | undefined):
 function usualText(outcome: Outcome, call: Told): string {
   switch (outcome) {
     case 'invalid_arguments':
-      return 'the arguments cannot be sent as the tool says';
+      return 'the arguments cannot be sent as the tool is configured';
     case 'upstream_status':
       return answerText(call);
     case 'redirect':
       return `${answerText(call)}: the redirect was not followed`;
     case 'malformed':
     case 'transform':
-      return `${answerText(call)}: the answer could not be read as the tool says`;
+      return `${answerText(call)}: the response could not be processed as the tool is configured`;
     case 'internal':
-      return 'the call failed inside the service';
+      return 'the call failed with an internal error';
     default:
       return outcome.replaceAll('_', ' ');
   }
 }
 
-/** `HTTP 404 Not Found, application/json`: the registered words for the status, not those of the upstream. */
+/**
+ * Formats a response, such as `HTTP 404 Not Found, application/json`, with the registered status text instead of the
+ * upstream's.
+ */
 function answerText({ answer }: Told): string {
-  if (!answer) return 'no answer';
+  if (!answer) return 'no response';
   const words = STATUS_CODES[answer.status];
   return `HTTP ${answer.status}${words === undefined ? '' : ` ${words}`}, ${knownMediaType(contentTypeOf(answer.headers))}`;
 }

@@ -7,35 +7,45 @@ import type { Db } from '../../store/db.ts';
 import type { CallRow } from '../../store/schema.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 
-/** Writes call records in batches, after the reply; a call never waits for its record. */
+/** Writes call records in batches, after the response. A call never waits for its record. */
 export type CallLog = {
-  /** `capture` is the JSON text of a `Capture`. Of the calls that limits refuse only some are kept. */
+  /** Adds a record. `capture` is the JSON text of a `Capture`. Records of calls that a limit refused are sampled. */
   add(row: CallRow, capture?: string): void;
   /**
-   * Writes what is waiting; called before `listCalls`, so that a caller sees its own calls, and at shutdown. Records
-   * that cannot be written keep waiting, and nothing is thrown: stored calls stay readable when the disk is full.
+   * Writes all waiting records. Called before `listCalls`, so that callers see their own calls, and at shutdown.
+   * Records that cannot be written remain queued and no error is thrown, so stored calls stay readable while the disk
+   * is full.
    */
   flush(): Promise<void>;
-  /** Number of records that are not written yet. */
+  /** Returns the number of records that are not yet written. */
   waiting(): number;
-  /** Writes what is waiting for the last time. Returns the records that could not be written. */
+  /** Writes all waiting records and stops. Returns the records that could not be written. */
   stop(): Promise<CallRow[]>;
 };
 
 const intervalMs = 500;
-/** More waiting records than this mean that the database is down; the tenant with most loses its oldest. */
+/**
+ * Maximum number of waiting records. More of them mean that the database is down, and the tenant with the most records
+ * loses its oldest ones.
+ */
 export const mostWaitingRecords = 20_000;
-/** Captures are large and not essential: above this number the tenant with most loses so many of its oldest. */
+/**
+ * Maximum number of waiting captures, which are large and not essential. Above it, the tenant with the most captures
+ * loses `droppedCaptures` of its oldest ones.
+ */
 const maxWaitingCaptures = 200;
 const droppedCaptures = 20;
-/** Most captures, and characters of them, that one statement writes: everybody else waits for it with SQLite. */
+/**
+ * Maximum number of captures, and of their characters, that one statement writes. With SQLite, all other writes wait
+ * for it.
+ */
 const batchCaptures = { rows: 50, characters: 1024 * 1024 };
 
 export type CallLogOptions = {
   db: Db;
   writeCalls: CallWriter['write'];
   keyring: Keyring;
-  /** Written with the records. */
+  /** Written together with the records. */
   uses: CredentialUses;
   onError: (error: unknown) => void;
   onSuccess: () => void;
@@ -47,13 +57,13 @@ export function createCallLog(options: CallLogOptions): CallLog {
   const captures: CaptureRow[] = [];
   const isKept = createRefusedCalls();
 
-  /** Whether the next write takes everything; otherwise it takes only whole batches. */
+  /** True if the next write takes all records. Otherwise it takes only full batches. */
   let everything = false;
 
   async function writeWaiting(): Promise<void> {
     const takesAll = everything;
     everything = false;
-    // Records that arrive meanwhile wait for the next write: under load there are always some.
+    // Records that arrive in the meantime wait for the next write, because under load there are always some.
     for (let left = waiting.length; left >= (takesAll ? 1 : batchRows); left -= batchRows) {
       const batch = waiting.splice(0, Math.min(left, batchRows));
       try {
@@ -110,7 +120,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
   };
 }
 
-/** How many of the first captures are written at once. */
+/** Returns the number of captures for the next statement. */
 function batchOf(captures: readonly CaptureRow[]): number {
   let characters = 0;
   const first = captures.slice(0, batchCaptures.rows);
@@ -128,20 +138,20 @@ function addCapture(captures: CaptureRow[], row: CallRow, document: string): voi
     takeOfLargest(captures, ({ workspaceId }) => tenantOf(workspaceId), droppedCaptures);
 }
 
-/** Most refused calls of one server that a process records in a minute. */
+/** Maximum number of refused calls that a process records per server and minute. */
 export const mostRefusedRecords = 600;
 const minuteMs = 60_000;
 
 /**
- * Whether the record of a refused call is kept. No limit of calls bounds those that it refuses, and on many servers anybody may
- * have calls refused; the metrics count all of them.
+ * Returns a function that decides if the record of a refused call is stored. No call limit bounds the number of refused
+ * calls, and on many servers anyone can cause them. The metrics count all of them.
  */
 function createRefusedCalls(): (row: CallRow) => boolean {
   let minute = 0;
   const refused = new Map<string, number>();
   return function isKept({ server_id, started_at }) {
     const at = Math.floor(started_at / minuteMs);
-    // A call that waited may have begun in the minute before; a clock that was set back begins anew.
+    // A call that waited may have started in the previous minute. If the clock was set back, counting restarts.
     if (at > minute || at < minute - 1) {
       minute = at;
       refused.clear();
@@ -153,9 +163,9 @@ function createRefusedCalls(): (row: CallRow) => boolean {
 }
 
 /**
- * Takes up to `most` items out of a list: the oldest ones of the owner that has most, and when these are all, those of the
- * owner that has most after it. So one who adds ever more displaces only its own, and a list of many small owners gets
- * room as well. Of owners that have equally many, the one whose oldest item came first gives up.
+ * Removes up to `most` items from a list: the oldest items of the owner with the most items, then those of the owner
+ * with the next most, and so on. An owner that adds ever more items therefore evicts only its own, and a list of many
+ * small owners is shortened too. Among owners with equal numbers, the one with the oldest item loses first.
  */
 function takeOfLargest<Item>(oldestFirst: Item[], ownerOf: (item: Item) => string, most: number): Item[] {
   const largestFirst = [...Map.groupBy(oldestFirst, ownerOf).values()].toSorted((a, b) => b.length - a.length);

@@ -36,27 +36,27 @@ export type CallToolParts = FollowParts & {
   rests: AnswerRests;
   files: KeptFiles;
   fileAddresses: FileAddresses;
-  /** `capture` is the JSON text of a `Capture`, where the server captures. */
+  /** Stores a call record. `capture` is the JSON text of a `Capture`, if the server captures. */
   record: (row: CallRow, capture?: string) => void;
   observe: ObserveCall;
   /** Undefined unless traces are exported. */
   trace?: TraceCall | undefined;
-  /** Epoch milliseconds. */
+  /** Returns epoch ms. */
   now: () => number;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
-/** The arguments of a longer request, in bytes, are checked on a thread. */
+/** Minimum size of a request whose arguments are checked on a thread, in bytes. */
 const longBytes = 64 * 1024;
-/** How many bytes a byte of a request takes while its call runs: many short names take most. */
+/** Memory that a running call takes per byte of its request, in bytes. Many short names take the most. */
 const bytesOfByte = 8;
 
 /**
- * One `tools/call`, from its limits to its record. Failures that the model should read are returned as results.
- * @throws AppError tooMany, or unavailable when the service is overloaded or has no memory left, or when the server was
- * changed while the call waited
- * @throws Unauthenticated when the upstream no longer takes a token that the caller must renew, or when the credential
- * ended while the call waited
+ * Runs one `tools/call`, from its limits to its record. Failures that the model should read are returned as results.
+ * @throws AppError tooMany, or unavailable if the service is overloaded or out of memory, or if the server was changed
+ * while the call waited
+ * @throws Unauthenticated if the upstream no longer accepts a token that the caller must renew, or if the credential
+ * was revoked while the call waited
  */
 export async function callTool(
   server: HostedServer,
@@ -101,12 +101,15 @@ export async function callTool(
 function noMemory(): AppError {
   return new AppError(
     'unavailable',
-    'the service has no memory left for the arguments of this call, and this workspace and the others of its creator use their share of it; this call was not made, try again in 5 s, with fewer large calls at a time',
+    'The service has no memory left for the arguments of this call, because the workspaces of this owner have used their share. The call was not made; retry in 5 s with fewer large calls in parallel.',
     { retryAfterS: 5 },
   );
 }
 
-/** A call within its limits: its arguments, its request, the answer of the upstream, and what the agent gets of it. */
+/**
+ * Runs a call within its limits: checks the arguments, sends the request, and turns the upstream's response into the
+ * result for the agent.
+ */
 async function makeCall(call: Call, parts: CallToolParts): Promise<ToolResult> {
   const { tool, asked, server } = call;
   if (tool.refusal !== undefined) throw unfillable(tool.refusal);
@@ -115,7 +118,7 @@ async function makeCall(call: Call, parts: CallToolParts): Promise<ToolResult> {
   const prepared = prepareArguments(tool, asked.args, checkLong, isLong);
   let args = prepared instanceof Promise ? await prepared : prepared;
   call.args = args;
-  // Arguments that fit without a check are all sent.
+  // Arguments that are valid without coercion are all sent.
   if (prepared instanceof Promise) call.leftOut = leftOutLines(asked.args, args);
   if (isLong) await nextTurn();
   if (tool.clientCredentials.length > 0) call.ownTokens = await getOwnTokens(call, parts.clientTokens);
@@ -139,8 +142,8 @@ async function makeCall(call: Call, parts: CallToolParts): Promise<ToolResult> {
 }
 
 /**
- * Learns from an answer whether the credential of the caller is good.
- * @throws Unauthenticated when the upstream no longer takes a token that the caller must renew
+ * Learns from a response if the caller's credential is valid.
+ * @throws Unauthenticated if the upstream no longer accepts a token that the caller must renew
  */
 function noteAnswer(call: Call, answer: Answer): void {
   const { caller, server } = call;
@@ -151,16 +154,16 @@ function noteAnswer(call: Call, answer: Answer): void {
   }
 }
 
-/** Reads an answer on a thread, because it is long or takes long to check. @throws ToolFailure */
+/** Processes a response on a thread, because it is long or takes long to check. @throws ToolFailure */
 function readLong(call: Call, answer: Answer, threads: ThreadWork): Promise<CutResult> {
   const { tool, sensitive } = call;
-  // The bytes are transferred, so the part that a capture needs is copied first.
+  // The thread takes over the memory of the body, so a capture needs its own copy.
   const body = isCallCaptured(call) ? Buffer.from(answer.body) : answer.body;
   const head = headOf(answer, tool.reading, { sensitive, era: call.asked.era });
   return readOnThread(threads, tool, { body, head }, jobOf(call));
 }
 
-/** Tells metrics, traces and records how a call ended. Returns a promise where it is captured. */
+/** Reports the end of a call to metrics, traces, and records. Returns a promise if the call is captured. */
 function record(
   call: Call,
   result: ToolResult | undefined,

@@ -14,7 +14,9 @@ import type { Caller } from '../callers/caller.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 import type { OwnTokens, Signing } from './credentials-of-call.ts';
 
-/** The request of a call, and a digest of its credentials, which decides which connections may carry it. */
+/**
+ * The request of a call, with a digest of its credentials. The digest decides which connections may carry the request.
+ */
 export type CallRequest = { request: UpstreamRequest; credentialHash: string };
 
 /** One `tools/call` in the gateway: the caller, the tool, the request, and the outcome so far. */
@@ -24,43 +26,46 @@ export type Call = {
   readonly caller: Caller;
   readonly asked: ToolCall;
   /**
-   * Registers a function to run when the client disconnects. Undefined for a legacy client: its disconnecting cancels
+   * Registers a function to run when the client disconnects. Undefined for a stateful client, whose disconnect cancels
    * nothing (MCP 2025-11-25, transports).
    */
   readonly onGone: ToolCall['onGone'] | undefined;
-  /** Epoch ms. */
+  /** Start time, in epoch ms. */
   readonly startedAt: number;
-  /** The same moment in ms of `performance.now()`. */
+  /** Start time, in ms of `performance.now()`. */
   readonly startedClock: number;
   readonly span: CallSpan | undefined;
-  /** The memory of its arguments and of its answer. */
+  /** Memory reservation for its arguments and its response. */
   readonly held: Held;
-  /** Tokens that the service got for itself; undefined for a tool that needs none. */
+  /** Tokens that the service obtained itself. Undefined for a tool that needs none. */
   ownTokens: OwnTokens | undefined;
-  /** The keys that sign the request; undefined unless it is signed. */
+  /** Keys that sign the request. Undefined unless the request is signed. */
   signing: Signing | undefined;
-  /** The token of the caller, and the other credentials that were sent. */
+  /** The caller's token, and all other credentials that were sent. */
   readonly sensitive: string[];
   outcome: Outcome;
-  /** Why the call failed, as its record keeps it; undefined for one that succeeded. */
+  /** Failure reason for the call record. Undefined if the call succeeded. */
   reason: string | undefined;
-  /** The arguments in the request; undefined when they were not valid. */
+  /** Arguments in the request. Undefined if they were invalid. */
   args: Arguments | undefined;
-  /** Lines for its result about arguments that were given and not sent; undefined when they fit without a check. */
+  /**
+   * Lines for the result about arguments that were passed and not sent. Undefined if the arguments were valid without
+   * coercion.
+   */
   leftOut: readonly string[] | undefined;
-  /** The request that was sent last, of those that the tool describes. */
+  /** The last request that was sent, excluding redirects. */
   request: CallRequest | undefined;
-  /** Host and port of the upstream; undefined when no request was built. */
+  /** Host and port of the upstream. Undefined if no request was built. */
   host: string | undefined;
-  /** The last answer of the upstream. */
+  /** The last response of the upstream. */
   answer: Answer | undefined;
-  /** Requests that were sent. */
+  /** Number of requests that were sent. */
   requests: number;
-  /** How long the call waited for its slots, in ms; undefined when it never got them. */
+  /** Time that the call waited for its slots, in ms. Undefined if it never got them. */
   waitMs: number | undefined;
-  /** When its request was sent, in ms of `performance.now()`; undefined when nothing was sent. */
+  /** Time at which its request was sent, in ms of `performance.now()`. Undefined if nothing was sent. */
   sentClock: number | undefined;
-  /** How long the upstream took, in ms; undefined when nothing was sent. */
+  /** Time that the upstream took, in ms. Undefined if nothing was sent. */
   upstreamMs: number | undefined;
 };
 
@@ -95,14 +100,14 @@ export function beginCall({ server, tool, caller, asked, startedAt, span, held }
   };
 }
 
-/** The part of a call that its record is made of. A call that the service answers itself has no upstream. */
+/** The fields of a call that its record needs. A call of a built-in tool has no upstream. */
 export type RecordedCall = Pick<Call, 'server' | 'caller' | 'startedAt' | 'outcome'> &
   Partial<Pick<Call, 'host' | 'upstreamMs' | 'reason' | 'requests'>> & {
     asked: Pick<ToolCall, 'name' | 'requestId' | 'bytesIn'>;
     answer?: Pick<Answer, 'status'> | undefined;
   };
 
-/** The record of a call that has ended after `totalMs`. */
+/** Creates the record of a call that ended after `totalMs`. */
 export function callRecord(call: RecordedCall, result: ToolResult | undefined, totalMs: number): CallRow {
   const { server, caller, asked, upstreamMs, requests = 0 } = call;
   return {
@@ -129,12 +134,12 @@ export function callRecord(call: RecordedCall, result: ToolResult | undefined, t
   };
 }
 
-/** Whether a call is captured: where the owner of its server has turned captures on, and when it is only tried out. */
+/** Returns true if a call is captured: if captures are enabled for its server, or if it is a try-out. */
 export function isCallCaptured({ caller, server, startedAt }: Call): boolean {
   return caller.kind === 'try_out' || startedAt < (server.captureUntil ?? 0);
 }
 
-/** Whether the owner of a server has turned on captures for calls that begin now. */
+/** Returns true if captures are enabled for calls to a server that start at `now`. */
 export function isCapturing(server: HostedServer, now: number): boolean {
   return now < (server.captureUntil ?? 0);
 }

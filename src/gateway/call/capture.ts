@@ -25,20 +25,21 @@ import { findPreview } from './preview-call.ts';
 import type { ThreadWork } from './thread-work.ts';
 
 const maxArgumentsBytes = 32 * 1024;
-/** Most headers, and most fields of a form. */
+/** Maximum number of headers, and of form fields. */
 const maxFields = 100;
 /**
- * Bytes of a body that are searched for credentials: enough for `redactedStart` with a credential as long as a header.
+ * Maximum size of a body that is searched for credentials, in bytes. It is enough for `redactedStart` with a credential
+ * of maximum header length.
  */
 const lookedBytes = maxCapturedBytes + 4 * 3 * 16_384 + 1;
-/** Limits of the work on the event loop: characters times credentials, and characters of credentials. */
+/** Limits for work on the event loop: characters times credentials, and characters of credentials. */
 const most = { work: 100_000, sensitive: 20_000 };
 
 export type CaptureParts = { threads: ThreadWork; onUnexpected: (error: unknown, requestId: string) => void };
 
 /**
- * The JSON text of a `Capture`. Undefined if it could not be made or too many jobs wait for a thread: a capture must
- * not make its call fail.
+ * Returns the JSON text of a `Capture`, or undefined if it could not be created or if too many jobs wait for a thread.
+ * A capture must not make its call fail.
  */
 export async function captureOf(
   call: Call,
@@ -54,8 +55,8 @@ export async function captureOf(
 }
 
 /**
- * Text of a capture. The request is rebuilt with masked credentials, so it contains none. In everything else
- * the credentials of the call and the secrets of the server are redacted.
+ * Returns the text of a capture. The request is rebuilt with masked credentials, so it contains none. All other texts
+ * are searched for the credentials of the call and the server's secrets, which are redacted.
  */
 async function captureText(call: Call, result: ToolResult | undefined, threads: ThreadWork): Promise<string> {
   const { server, tool, asked, answer } = call;
@@ -65,7 +66,7 @@ async function captureText(call: Call, result: ToolResult | undefined, threads: 
   const argumentsBytes = Buffer.byteLength(text);
   const secrets = [...server.secrets.values()].map((secret) => secret.value);
   const sensitive = [...new Set([...call.sensitive, ...secrets])];
-  // Credentials are removed before texts get their final length, or the cut could leave a part of one.
+  // Credentials are removed before texts are cut to their final length, because a cut could leave part of one.
   const margin = 2 * new Redactor(sensitive).longest + 4;
   const raw: RawCapture = {
     arguments: argumentsBytes <= maxArgumentsBytes ? text : undefined,
@@ -124,19 +125,24 @@ function shortenedBody(body: ReadableBody | undefined, margin: number): Readable
   return { fields: body.fields.slice(0, maxFields).map((field) => shortField(field, (text) => cut(text, most))) };
 }
 
-/** Longest answer whose fields are measured, and the longest of which they are on the event loop, in bytes. */
+/** Maximum size of a response whose fields are measured, and of one that is measured on the event loop, in bytes. */
 const mostMeasured = { ofAll: 4 * 1024 * 1024, here: 16 * 1024 };
 
-/** An answer that agents get, whose fields are worth knowing. Nothing is stored of a call that is only tried out. */
+/**
+ * Returns a response whose fields are measured for suggestions. Undefined for failed calls and try-outs, and if it is
+ * too large.
+ */
 function measurable({ server, startedAt, answer, tool }: Call, result: ToolResult | undefined): RawCapture['answer'] {
   if (!answer || !result || result.isError || !isCapturing(server, startedAt)) return undefined;
   const { body } = answer;
   if (body.length === 0 || body.length > mostMeasured.ofAll) return undefined;
-  // A thread gets a copy of the bytes, not of the memory around them.
+  // The thread gets a copy of the bytes only, not of the larger memory that contains them.
   return { body: body.length > mostMeasured.here ? new Uint8Array(body) : body, transform: tool.reading.transform };
 }
 
-/** Whether a body is text: by its bytes, and where it has NUL, as files have, by its media type too. */
+/**
+ * Returns true if a body is text. Its bytes decide, and so does its media type if it contains NUL, as binary files do.
+ */
 function isReadable({ headers, body }: Answer): boolean {
   const contentType = contentTypeOf(headers);
   const type = mediaTypeOf(contentType);
@@ -152,7 +158,7 @@ function captured(answer: Answer, margin: number): NonNullable<RawCapture['respo
   return {
     status: answer.status,
     headers: headers.slice(0, maxFields),
-    // A copy: the memory of the whole body may have been handed over.
+    // Copied, because the memory of the whole body may have been transferred.
     body: isReadable(answer) ? new TextEncoder().encode(searchableText(answer, lookedBytes)) : undefined,
     bodyBytes: answer.body.length,
   };

@@ -16,23 +16,23 @@ import type { Tokens } from '../../domain/request/build-request.ts';
 import { plainFailure } from '../../errors.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 
-/** Access tokens that the service got for itself, by the credential that they are for. */
+/** Access tokens that the service obtained itself, by credential. */
 export type OwnTokens = ReadonlyMap<Authentication, string>;
 
-/** The part of a call that its credentials depend on; `sensitive` collects them. */
+/** The fields of a call that its credentials depend on. `sensitive` collects the credentials. */
 export type CredentialUse = {
   readonly server: HostedServer;
   readonly tool: HostedTool;
   readonly sensitive: string[];
   /** Undefined for a tool that needs none. */
   ownTokens: OwnTokens | undefined;
-  /** Undefined unless the request is to be signed. */
+  /** Undefined unless the request is signed. */
   signing: Signing | undefined;
 };
 
 /**
- * Gets the tokens of client credentials that a call needs. A token goes only where the secret that it was got with may
- * go: to the hosts that the server had when that secret was set.
+ * Gets the client-credentials tokens that a call needs. A token is sent only to the hosts that its secret may be sent
+ * to, which are the hosts that the server had when that secret was set.
  * @throws ToolFailure secret_missing, no_token
  */
 export async function getOwnTokens(call: CredentialUse, tokens: ClientTokens): Promise<OwnTokens> {
@@ -41,7 +41,7 @@ export async function getOwnTokens(call: CredentialUse, tokens: ClientTokens): P
   return found;
 }
 
-/** The tokens after the upstream refused a request; undefined when none of them could be renewed. */
+/** Renews the tokens after the upstream refused a request. Returns undefined if none of them could be renewed. */
 export async function renewOwnTokens(
   call: CredentialUse,
   refused: OwnTokens,
@@ -56,8 +56,10 @@ export async function renewOwnTokens(
   return isNew ? renewed : undefined;
 }
 
-/** The request of a credential, made once per compiled server, because it is also the key of its token.
- * @throws ToolFailure secret_missing where the secret may not be used for this tool
+/**
+ * Returns the token request of a credential. It is created once per compiled server, because it is also the cache key
+ * of its token.
+ * @throws ToolFailure secret_missing if the secret may not be used for this tool
  */
 export function requestFor(call: CredentialUse, one: Authentication): TokenRequest {
   const { server, tool, sensitive } = call;
@@ -106,8 +108,8 @@ function paramsOf(one: Authentication, { config }: HostedServer): Record<string,
 }
 
 /**
- * The text of a field of a credential, with its placeholders filled. `secret` gives the value of a stored secret.
- * @throws ToolFailure invalid_arguments where it becomes longer than a header may be, and what `secret` throws
+ * Renders a field of a credential. `secret` returns the value of a stored secret.
+ * @throws ToolFailure invalid_arguments if the text exceeds the maximum header length, and any error of `secret`
  */
 function storedText(
   { config }: HostedServer,
@@ -119,12 +121,12 @@ function storedText(
   if (text === mask && isSealedField(field)) return secret(`${storedNameOf(config, one)}.${field}`);
   const filled = fillPlaceholders(config.variables ? fillVariables(text, config.variables) : text, secret);
   if (filled.length <= mostHeaderLength) return filled;
-  const message = `${field} of a credential has more than ${mostHeaderLength} characters when filled; it repeats {{NAME}} too often`;
+  const message = `the credential field ${field} has more than ${mostHeaderLength} characters after {{NAME}} is replaced; repeat {{NAME}} less often`;
   throw plainFailure('invalid_arguments', message);
 }
 
 /**
- * The value of a secret for the origin that it is about to be sent to. A secret goes only to the origins that the
+ * Returns the value of a secret that is about to be sent to an origin. A secret is sent only to the origins that the
  * server had when the value was set, so that a later change of a URL cannot expose it.
  * @throws ToolFailure secret_missing; it names the secret, never a value
  */
@@ -140,26 +142,29 @@ export function secretFor(server: HostedServer, name: string, origin: string): s
   return secret.value;
 }
 
-/** Most characters that secrets fill in one request. Each use counts at least as so many, because it takes time of its own. */
+/**
+ * Maximum number of characters that secrets contribute to one request, and the minimum that each use counts for,
+ * because each use takes time.
+ */
 const mostFilled = 1024 * 1024;
 const leastOfUse = 1024;
 
-/** Adds a secret to the characters that are filled already in a request. @throws ToolFailure above the limit */
+/** Adds a secret to the characters that secrets have contributed to a request. @throws ToolFailure above the limit */
 export function countFilled(filled: number, { length }: string): number {
   const sum = filled + Math.max(length, leastOfUse);
   if (sum <= mostFilled) return sum;
   throw plainFailure(
     'invalid_arguments',
-    `the secrets of this tool would fill more than ${mostFilled} characters of its request; its configuration repeats {{NAME}} too often`,
+    `the secrets of this tool would add more than ${mostFilled} characters to its request; repeat {{NAME}} less often in the configuration`,
   );
 }
 
-/** What fills the credentials of a call. `sent` collects what decides which connections may carry the request. */
+/** Sources of a call's credentials. `sent` collects the values that decide which connections may carry the request. */
 type Sources = { token: string | undefined; secret: (name: string) => string; sent: string[] };
 
 const noTokens: Tokens = [];
 
-/** The credential of each entry of `authentication`. @throws ToolFailure secret_missing */
+/** Returns the credential for each entry of `authentication`. @throws ToolFailure secret_missing */
 export function tokensOf(call: CredentialUse, sources: Sources): Tokens {
   const { credentials } = call.tool.request;
   if (credentials.length === 0) return noTokens;
@@ -193,7 +198,7 @@ function tokenOf(call: CredentialUse, one: Authentication, { token, secret }: So
   return pair;
 }
 
-/** Keeps the keys that sign the request; together they identify its connections, as a token does. */
+/** Stores the keys that sign the request. Together they identify its connections, as a token does. */
 function keysOf(call: CredentialUse, one: Authentication, secret: (name: string) => string): string {
   const signing = signingOf(call.server, one, secret);
   const keys = [signing.accessKeyId, signing.secretAccessKey, signing.sessionToken ?? ''].filter((key) => key !== '');
@@ -203,20 +208,23 @@ function keysOf(call: CredentialUse, one: Authentication, secret: (name: string)
 }
 
 const ownInBasic =
-  'the user name or password of authentication holds an API key or a token of this service, which is never sent to an upstream; store a credential of the upstream itself';
+  'the user name or password of the credential contains an API key or token of this service, which is never sent to an upstream; store a credential of the upstream instead';
 
-/** The token of Basic (RFC 7617). @throws ToolFailure invalid_arguments */
+/** Formats the token of the Basic scheme (RFC 7617). @throws ToolFailure invalid_arguments */
 function basicPair(user: string, password: string): string {
   if (user.includes(':')) {
-    throw plainFailure('invalid_arguments', 'the user name of authentication holds a colon, which Basic cannot send');
+    throw plainFailure(
+      'invalid_arguments',
+      'the user name of the credential contains a colon, which Basic authentication does not allow',
+    );
   }
   const pair = `${user}:${password}`;
-  // The search of the finished request does not read Base64.
+  // The search of the rendered request does not decode base64.
   if (holdsPlainCredential(pair)) throw plainFailure('invalid_arguments', ownInBasic);
   return Buffer.from(pair).toString('base64');
 }
 
-/** The keys and the scope of signatures of AWS (Signature Version 4). */
+/** Keys and scope of an AWS signature (Signature Version 4). */
 export type Signing = {
   accessKeyId: string;
   secretAccessKey: string;
@@ -225,7 +233,7 @@ export type Signing = {
   service: string;
 };
 
-/** A request as it is sent; headers are names and values in turn. */
+/** A request to sign. Headers alternate names and values. */
 type Unsigned = {
   method: string;
   origin: string;
@@ -234,7 +242,7 @@ type Unsigned = {
   body: string | Uint8Array | undefined;
 };
 
-/** The keys of a credential, with its placeholders filled. @throws ToolFailure secret_missing */
+/** Returns the rendered keys of a credential. @throws ToolFailure secret_missing */
 function signingOf(server: HostedServer, one: Authentication, secret: (name: string) => string): Signing {
   const filled = (text = '') => fillVariables(text, server.config.variables);
   return {
@@ -246,19 +254,19 @@ function signingOf(server: HostedServer, one: Authentication, secret: (name: str
   };
 }
 
-/** Services that want the hash of the body in a header of its own. */
+/** Services that require the hash of the body in a separate header. */
 const wantsBodyHash = /^(?:s3|aoss$|vpc-lattice)/;
-/** The signer reads no more parameters of a query. */
+/** Maximum number of query parameters that the signer reads. */
 const mostParameters = 1000;
 
 /**
- * The headers that sign a request, names and values in turn. All headers that it has are signed, so none may be changed
- * afterwards. `at` is in epoch ms.
+ * Returns the headers that sign a request, alternating names and values. All existing headers are signed, so none may
+ * be changed afterwards. `at` is in epoch ms.
  * @throws ToolFailure invalid_arguments
  */
 export function signatureOf(request: Unsigned, signing: Signing, at: number, isBodySigned = false): string[] {
   if (request.path.split('&').length > mostParameters) {
-    const message = `the request has more than ${mostParameters} query parameters, which cannot be signed; send less`;
+    const message = `the request has more than ${mostParameters} query parameters, which cannot be signed; send fewer`;
     throw plainFailure('invalid_arguments', message);
   }
   const { accessKeyId, secretAccessKey, sessionToken, region, service } = signing;
@@ -286,12 +294,12 @@ export function signatureOf(request: Unsigned, signing: Signing, at: number, isB
   return [...Object.entries(added).flat(), 'Authorization', String(authorization)];
 }
 
-/** The signer takes a string or a Buffer. */
+/** Converts a body to a string or a Buffer, as the signer requires. */
 function asText(body: string | Uint8Array): string | Buffer {
   return typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
 }
 
-/** Lines of one name are signed as one, joined by commas. */
+/** Joins headers of the same name with commas, because they are signed as one. */
 function joined(headers: readonly string[]): Record<string, string> {
   const all = new Map<string, string>();
   for (let i = 0; i < headers.length; i += 2) {
@@ -310,8 +318,8 @@ function bodyHash(body: string | Uint8Array = ''): string {
 const unsigned = /[^0-9A-Za-z;,/?:@&=+$\-_.!~*'()#%]/g;
 
 /**
- * A path and query in which every character that URLs may hold in more than one form is percent-encoded: the receiver
- * then signs the same text.
+ * Percent-encodes every character of a path and query that URLs may contain in more than one form, so that the receiver
+ * signs the same text.
  */
 export function signablePath(path: string): string {
   return path.replaceAll(unsigned, (character) => encodeURIComponent(character));

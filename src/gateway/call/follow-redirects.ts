@@ -9,21 +9,21 @@ import type { Call, CallRequest } from './call.ts';
 import { type Hop, send } from './send-request.ts';
 
 export const mostRedirects = 3;
-/** Statuses that lead to another URL for the same request (RFC 9110, 15.4). */
+/** Statuses that redirect the same request to another URL (RFC 9110, 15.4). */
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
-/** Headers that another origin gets, too. */
+/** Headers that may also be sent to another origin. */
 const describing = new Set(['accept', 'user-agent']);
 
 export type FollowParts = {
   http: HttpClient;
-  /** Why this deployment may not call a URL; undefined if it may. */
+  /** Returns the reason why this deployment may not call a URL, or undefined if it may. */
   urlProblem: (url: URL) => string | undefined;
 };
 
 /**
- * Follows the redirects of a GET or HEAD, all within the time of the tool. Each target passes the rules of configured URLs
- * and the guarded connector. Once a redirect has left the origin of the tool, no further request has a credential, a
- * header of the tool, or trace context.
+ * Follows the redirects of a GET or HEAD, within the tool's timeout. Each target must satisfy the rules for configured
+ * URLs and the guarded connector. After a redirect has left the tool's origin, no further request carries a credential,
+ * a header of the tool, or trace context.
  * @throws ToolFailure redirect, blocked
  * @throws OutboundError
  */
@@ -35,7 +35,7 @@ export async function followRedirects(call: Call, first: Answer, parts: FollowPa
   try {
     return await lastAnswer(call, first, until, parts);
   } finally {
-    // The time of the redirects is that of the upstream.
+    // The time of the redirects counts as upstream time.
     call.upstreamMs = performance.now() - sentClock;
   }
 }
@@ -48,7 +48,8 @@ async function lastAnswer(
 ): Promise<Answer> {
   const { request, credentialHash } = call.request as CallRequest;
   const path = new Path(call, new URL(request.origin + request.path));
-  if (request.body !== undefined) throw path.refusal(first, 'redirect', 'the request has a body, which is sent once');
+  if (request.body !== undefined)
+    throw path.refusal(first, 'redirect', 'the request has a body, which is sent only once');
   let answer = first;
   while (redirectStatuses.has(answer.status)) {
     const to = path.next(answer, urlProblem);
@@ -68,12 +69,12 @@ async function lastAnswer(
   return answer;
 }
 
-/** The URLs that one call has asked for. */
+/** The URLs that one call has requested. */
 class Path {
   readonly #call: Call;
   readonly #asked: Set<string>;
   #at: URL;
-  /** Whether every URL so far has the origin of the tool. */
+  /** True while every URL so far has the tool's origin. */
   isHome = true;
 
   constructor(call: Call, start: URL) {
@@ -82,28 +83,28 @@ class Path {
     this.#asked = new Set([start.href]);
   }
 
-  /** The target of a redirect that may be followed. @throws ToolFailure redirect, blocked */
+  /** Returns the target of a redirect that may be followed. @throws ToolFailure redirect, blocked */
   next(answer: Answer, urlProblem: FollowParts['urlProblem']): URL {
     const location = headerText(String(answer.headers.location ?? ''));
     const to = location === '' ? undefined : readUrl(location, this.#at);
-    if (!to) throw this.refusal(answer, 'redirect', 'it has no URL that can be read');
+    if (!to) throw this.refusal(answer, 'redirect', 'it has no valid URL');
     to.hash = '';
     const isSame = to.origin === this.#at.origin;
     const refuse = (outcome: 'redirect' | 'blocked', why: string) => this.refusal(answer, outcome, why);
     if (this.#at.protocol === 'https:' && to.protocol === 'http:') {
-      throw refuse('redirect', 'it leads from https to http, where others can read the answer');
+      throw refuse('redirect', 'it leads from https to http, where others can read the response');
     }
-    if (to.username !== '' || to.password !== '') throw refuse('redirect', 'its URL holds a user name or password');
+    if (to.username !== '' || to.password !== '') throw refuse('redirect', 'its URL contains a user name or password');
     if (!isSame && urlProblem(to) !== undefined) {
-      throw refuse('blocked', 'its URL may not be called: only https, web ports and public hosts are allowed');
+      throw refuse('blocked', 'its URL is not allowed; allowed: https, web ports, and public hosts');
     }
     if (to.origin !== this.#call.tool.request.url.origin) this.isHome = false;
     if (!this.isHome && redact(to.href, this.#call.sensitive) !== to.href) {
-      throw refuse('redirect', 'it would carry a credential of this call to another origin');
+      throw refuse('redirect', 'it would send a credential of this call to another origin');
     }
-    if (this.#asked.has(to.href)) throw refuse('redirect', 'it leads to a URL that was asked before, in a circle');
-    if (this.#asked.size > mostRedirects)
-      throw refuse('redirect', `at most ${mostRedirects} redirects of a call are followed`);
+    if (this.#asked.has(to.href))
+      throw refuse('redirect', 'it leads back to a URL that was already requested (a redirect loop)');
+    if (this.#asked.size > mostRedirects) throw refuse('redirect', `a call follows at most ${mostRedirects} redirects`);
     this.#asked.add(to.href);
     this.#at = to;
     return to;
@@ -113,13 +114,16 @@ class Path {
     const location = headerText(String(headers.location ?? ''));
     const target = (location === '' ? undefined : readUrl(location, this.#at))?.href ?? '';
     const shown = shownRedirectTarget(target, new Redactor(this.#call.sensitive)) ?? 'another URL';
-    const count = this.#asked.size === 1 ? '' : ` after ${this.#asked.size - 1} others`;
+    const count = this.#asked.size === 1 ? '' : ` after ${this.#asked.size - 1} other redirects`;
     const said = (of: string) => `HTTP ${status}: the redirect${of}${count} was not followed: ${why}`;
     return new ToolFailure(outcome, said(` to ${shown}`), [], said(''));
   }
 }
 
-/** What every origin may be told: neither static headers nor arguments, and no text with a credential in it. */
+/**
+ * Returns the headers that any origin may receive: neither static headers nor arguments, and no text that contains a
+ * credential.
+ */
 function openHeaders(headers: readonly string[], { sensitive }: Call): string[] {
   const redact = new Redactor(sensitive);
   return headers.flatMap((name, index) => {
@@ -129,7 +133,10 @@ function openHeaders(headers: readonly string[], { sensitive }: Call): string[] 
   });
 }
 
-/** @throws OutboundError about the whole call; its text for the record names no host that the upstream chose */
+/**
+ * Sends a redirected request. @throws OutboundError about the whole call; its text for the record names no host that
+ * the upstream chose
+ */
 async function sendHop(call: Call, sent: Parameters<typeof send>[1], http: HttpClient, hop: Hop): Promise<Answer> {
   try {
     if (hop.timeoutMs < 1) throw new OutboundError('timeout', '');
@@ -139,7 +146,7 @@ async function sendHop(call: Call, sent: Parameters<typeof send>[1], http: HttpC
     const { reason, message } = error;
     const said =
       reason === 'timeout'
-        ? `upstream did not answer within ${call.tool.timeoutMs} ms, its redirects included`
+        ? `the upstream did not respond within ${call.tool.timeoutMs} ms, including redirects`
         : `after a redirect: ${message}`;
     throw new OutboundError(reason, said, said.replaceAll(new URL(sent.request.origin).host, '(its target)'));
   }

@@ -8,8 +8,8 @@ import { type HostedServer, type HostedTool, unfillable } from '../hosted/hosted
 import { type CredentialUse, requestFor, secretFor, tokensOf } from './credentials-of-call.ts';
 
 /**
- * The exact request of a call with every credential masked; nothing is sent. `onSecret` gets the name of each secret that
- * fills it. @throws ToolFailure
+ * Builds the exact request of a call with every credential masked, and sends nothing. `onSecret` receives the name of
+ * each secret that the request contains. @throws ToolFailure
  */
 export function previewRequest(
   tool: HostedTool,
@@ -24,13 +24,13 @@ export function previewRequest(
   };
   const request = buildRequest(tool.request, prepared, { tokens: credentials.map(() => mask), secret });
   const signed = credentials.filter(({ type }) => type === 'AwsSigV4').flatMap((one) => maskedSignature(one, mask));
-  // The mask has characters that a URL encodes.
+  // The mask has characters that are percent-encoded in a URL.
   return { ...request, path: request.path.replaceAll(encodedMask, mask), headers: [...request.headers, ...signed] };
 }
 
 const encodedMask = encode(mask);
 
-/** The same, or undefined for a call that produces no request. */
+/** Builds the masked request of a call. Returns undefined if the call produces no request. */
 export function findPreview(tool: HostedTool, prepared: Arguments | undefined): UpstreamRequest | undefined {
   if (!prepared) return undefined;
   try {
@@ -41,17 +41,17 @@ export function findPreview(tool: HostedTool, prepared: Arguments | undefined): 
   }
 }
 
-/** A preview, and why the call would be refused instead of sent, in the words that the call itself would be answered with. */
+/** A preview, and the error message with which the call would be refused instead of sent. */
 export type Previewed = { request: UpstreamRequest; refused: string | undefined };
 
-/** @throws ToolFailure for arguments that make no request */
+/** Previews a call. @throws ToolFailure if the arguments produce no request */
 export function previewCall(server: HostedServer, tool: HostedTool, prepared: Arguments): Previewed {
   const names = new Set<string>();
   const request = previewRequest(tool, prepared, (name) => names.add(name));
   return { request, refused: secretRefusal(server, tool, names) };
 }
 
-/** Why the secrets that these names and the credentials of a tool refer to may not be sent. */
+/** Returns the reason why the named secrets and the tool's credentials may not be sent, or undefined if they may. */
 function secretRefusal(server: HostedServer, tool: HostedTool, names: ReadonlySet<string>): string | undefined {
   const use: CredentialUse = { server, tool, sensitive: [], ownTokens: undefined, signing: undefined };
   const secret = (name: string) => secretFor(server, name, tool.request.url.origin);

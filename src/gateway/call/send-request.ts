@@ -23,16 +23,16 @@ import {
   tokensOf,
 } from './credentials-of-call.ts';
 
-/** What differs in a request that a redirect leads to. */
+/** Properties of a request that a redirect leads to. */
 export type Hop = {
-  /** Whether it goes to another origin than that of the tool; such a request says nothing of the call. */
+  /** True if it is sent to another origin than the tool's. Such a request reveals nothing about the call. */
   isElsewhere: boolean;
   timeoutMs: number;
 };
 
 /**
- * Builds the request of a call, and records the credentials that it will send. The token is that of the caller, or
- * `renewed` if given.
+ * Builds the request of a call, and records the credentials that it will send. The token is the caller's, or `renewed`
+ * if present.
  * @throws ToolFailure invalid_arguments, secret_missing
  */
 export function requestOf(call: Call, args: Arguments, renewed?: string): CallRequest {
@@ -52,56 +52,61 @@ export function requestOf(call: Call, args: Arguments, renewed?: string): CallRe
   const built = buildRequest(tool.request, args, { tokens, secret });
   const forwarded = call.server.config.forward_headers;
   const request = forwarded ? { ...built, headers: [...built.headers, ...headersOfClient(call, forwarded)] } : built;
-  // The digest of the token exists already, and suffices if nothing else is sent.
+  // The caller's token has a digest already, which is sufficient if no other credential is sent.
   const known = sent.length === 1 && sent[0] === token && renewed === undefined ? call.caller.tokenDigest : undefined;
   call.request = { request, credentialHash: known ?? tool.credentialHash(sent) };
   return call.request;
 }
 
-/** Most characters of a header that is passed on. */
+/** Maximum length of a forwarded header, in characters. */
 const mostForwarded = 4096;
 
 /**
- * The headers of the client's request that the configuration passes on, names and values in turn.
- * @throws ToolFailure invalid_arguments for a value that must not go on
+ * Returns the headers of the client's request that the configuration forwards, alternating names and values.
+ * @throws ToolFailure invalid_arguments for a value that must not be forwarded
  */
 function headersOfClient({ asked }: Call, names: readonly string[]): string[] {
   return names.flatMap((name) => {
     const value = headerValue(asked.headers, name.toLowerCase());
     if (value === undefined) return [];
     if (value.length <= mostForwarded && isHeaderValue(value) && !holdsOurCredential(value)) return [name, value];
-    const message = `the header ${name} of the request cannot be passed on; allowed: one line of latin-1 text of at most ${mostForwarded} characters, without a key or a token of this service`;
+    const message = `the request header ${name} cannot be forwarded; allowed: one line of Latin-1 text of at most ${mostForwarded} characters, without an API key or token of this service`;
     throw plainFailure('invalid_arguments', message);
   });
 }
 
 /**
- * Decides again whether a call may be made, when it has waited: in a queue, for a token, for a file. A call whose request
- * the upstream has taken is finished without this; one that it refused and that is sent again is not.
- * @throws Unauthenticated or AppError when it may not be made any more, and AppError unavailable when the server, and so
- * the request, is another one now
+ * Authorizes a call again after it has waited in a queue, for a token, or for a file. A request that the upstream has
+ * accepted is finished without this check. A request that the upstream refused and that is sent again needs it.
+ * @throws Unauthenticated or AppError if the call is no longer allowed, and AppError unavailable if the server, and
+ * therefore the request, has changed
  */
 export async function admitAgain({ admission }: ToolCall, server: Pick<McpServer, 'source'>): Promise<void> {
   const now = await admission.again();
   if (now.source === server.source) return;
-  throw new AppError('unavailable', 'the server was changed while the call waited, and nothing was sent; call again', {
-    retryAfterS: 1,
-  });
+  throw new AppError(
+    'unavailable',
+    'The server was changed while the call waited. Nothing was sent; call the tool again.',
+    {
+      retryAfterS: 1,
+    },
+  );
 }
 
 export type SendParts = { http: HttpClient; clientTokens: ClientTokens };
 
 /**
- * Renews the token of the login or of the service after a 401, and sends the request once more where the tool's hints allow
- * that: an upstream may refuse a token after it has begun. Without another token, the first answer.
+ * Renews the token of the login or of the service after a 401, and sends the request once more if the tool's hints
+ * allow that, because an upstream may refuse a token after it has started the work. Returns the first response if there
+ * is no new token.
  * @throws OutboundError
- * @throws ToolFailure upstream_status where only the next call may use the new token
- * @throws Unauthenticated, AppError when the call may not be sent any more after the wait for that token
+ * @throws ToolFailure upstream_status if only the next call may use the new token
+ * @throws Unauthenticated, AppError if the call is no longer allowed after the wait for that token
  */
 export async function sendRenewed(call: Call, refused: Answer, args: Arguments, parts: SendParts): Promise<Answer> {
   const { login } = call.caller;
   if (login?.onTaken) {
-    // It was renewed for this call, so another one would be refused too.
+    // The token was renewed for this call, so another new one would be refused too.
     await login.giveUp(login.token);
     return refused;
   }
@@ -121,12 +126,12 @@ export async function sendRenewed(call: Call, refused: Answer, args: Arguments, 
 }
 
 const notRepeated =
-  'HTTP 401 Unauthorized: the API refused the token, which is renewed now. The request was not sent again, because this tool is neither read-only nor idempotent; call it again, and the next call will work with the new token.';
+  'HTTP 401 Unauthorized: the API refused the token, which has now been renewed. The request was not sent again, because this tool is neither read-only nor idempotent. Call the tool again; the next call uses the new token.';
 
 /** The body of a request, and its headers including those that depend on the body. */
 type Content = { body: string | Buffer | undefined; headers: string[] };
 
-/** Sends one request of a call; `hop` is given for one that a redirect leads to. @throws OutboundError */
+/** Sends one request of a call. `hop` is present if a redirect led to the request. @throws OutboundError */
 export function send(
   call: Call,
   { request, credentialHash }: Pick<CallRequest, 'request'> & { credentialHash: string | undefined },
@@ -161,12 +166,12 @@ export function send(
   return span ? traced(sent, span) : sent;
 }
 
-/** W3C trace context. */
+/** Returns the headers of the W3C trace context. */
 function traceHeaders(traceparent: string, tracestate: string | undefined): string[] {
   return ['traceparent', traceparent, ...(tracestate === undefined ? [] : ['tracestate', tracestate])];
 }
 
-/** The same content with a signature, which is made last; the trace context that follows is not signed. */
+/** Signs a request, after all other headers are known. The trace context that is added later is not signed. */
 function signedContent(call: Call, signing: Signing, request: UpstreamRequest, content: Content) {
   const path = signablePath(request.path);
   const at = call.startedAt + performance.now() - call.startedClock;
@@ -190,14 +195,14 @@ const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 const lineEnd = Buffer.from('\r\n');
 
-/** A multipart body (RFC 2046, 5.1), and the headers with its Content-Type, which must name the boundary. */
+/** Builds a multipart body (RFC 2046, 5.1), and the headers with its Content-Type, which must name the boundary. */
 function withMultipartBody(headers: readonly string[], parts: readonly FormPart[]): Content {
   const at = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'content-type');
   const written = at < 0 ? formType : (headers[at + 1] as string);
   const typed = mediaTypeOf(written) === formType ? parts : parts.map(typedPart);
   const heads = headsOf(typed);
   const values = typed.map(bytesOf);
-  // No value can contain the hash of all of them, so the boundary occurs in none.
+  // No value can contain the hash of all values, so the boundary occurs in none of them.
   const digest = createHash('sha256');
   for (const value of values) digest.update(value);
   const boundary = `toolhost-${digest.digest('hex')}`;
@@ -210,12 +215,14 @@ function withMultipartBody(headers: readonly string[], parts: readonly FormPart[
 
 const formType = 'multipart/form-data';
 
-/** Only in a form a part may do without a type. */
+/** Adds a media type to a part. Only form parts may omit it. */
 function typedPart([name, value, of]: FormPart): FormPart {
   return [name, value, { mediaType: 'text/plain; charset=utf-8', ...of }];
 }
 
-/** The written type without a boundary; `multipart/related` names the type of its first part (RFC 2387, 3.1). */
+/**
+ * Returns the written type without a boundary. `multipart/related` names the type of its first part (RFC 2387, 3.1).
+ */
 function multipartType(written: string, [first]: readonly FormPart[]): string {
   const type = written.replaceAll(/\s*;\s*boundary\s*=\s*(?:"[^"]*"|[^;"]*)/gi, '');
   const root = first?.[2]?.mediaType;
@@ -223,7 +230,7 @@ function multipartType(written: string, [first]: readonly FormPart[]): string {
   return isTold ? type : `${type}; type="${mediaTypeOf(root)}"`;
 }
 
-/** The headers of each part. Thousands of plain fields may have one name, which is written once. */
+/** Returns the headers of each part. Thousands of plain fields may share one name, so its headers are built once. */
 function headsOf(parts: readonly FormPart[]): Buffer[] {
   const ofNames = new Map<string, Buffer>();
   return parts.map((part) => {
@@ -233,20 +240,20 @@ function headsOf(parts: readonly FormPart[]): Buffer[] {
   });
 }
 
-/** The headers of a part. */
+/** Builds the headers of a part. */
 function headOf([name, , { fileName, mediaType } = {}]: FormPart): Buffer {
   const file = fileName === undefined ? '' : `; filename="${quotedName(fileName)}"`;
   const type = mediaType === undefined ? '' : `Content-Type: ${mediaType}\r\n`;
   return Buffer.from(`Content-Disposition: form-data; name="${quotedName(name)}"${file}\r\n${type}\r\n`);
 }
 
-/** Only lines of a plain text field are rewritten; a file is sent as it is. */
+/** Returns the bytes of a part. Line ends are rewritten only in plain text fields; a file is sent unchanged. */
 function bytesOf([, value, of]: FormPart): Buffer {
   if (typeof value !== 'string') return value;
   return of?.fileName === undefined ? withLineEnds(Buffer.from(value)) : Buffer.from(value);
 }
 
-/** Lines of a text field end in CRLF. */
+/** Rewrites the line ends of a text field to CRLF. */
 function withLineEnds(bytes: Buffer): Buffer {
   if (!bytes.includes(lineFeed) && !bytes.includes(carriageReturn)) return bytes;
   const written = Buffer.allocUnsafe(2 * bytes.length);

@@ -11,9 +11,15 @@ import { toFailure } from '../failure-data.ts';
 import type { HostedTool } from '../hosted/hosted-server.ts';
 import type { Call } from './call.ts';
 
-/** Whose a job is, the event that cancels it, and the memory that counts its input already, if any does. */
+/**
+ * Context of a job: the tenant that it is charged to, the event that cancels it, and the reservation that already
+ * counts its input, if any.
+ */
 export type JobOf = {
-  /** The workspace, or the address of a stranger: strangers do not keep callers with a key from the threads. */
+  /**
+   * Workspace, or network of a caller without a verified API key, so that such callers cannot occupy the threads of
+   * callers with a key.
+   */
   workspaceId: string;
   onGone: ToolCall['onGone'] | undefined;
   held?: Held;
@@ -26,12 +32,12 @@ export function jobOf({ server, caller, onGone, held }: Call): JobOf {
 /** Work of the gateway that runs on threads. All functions throw JobError. */
 export type ThreadWork = {
   checkArguments(input: ArgumentJob['input'], of: JobOf): Promise<ArgumentJob['output']>;
-  /** Transfers the memory of the body. */
+  /** Processes a response. Transfers the memory of the body. */
   readAnswer(input: AnswerJob['input'], of: JobOf): Promise<AnswerJob['output']>;
   writeCapture(input: CaptureJob['input'], of: JobOf): Promise<CaptureJob['output']>;
 };
 
-/** @throws ToolFailure when the arguments do not fit, or cannot be checked */
+/** Checks arguments on a thread. @throws ToolFailure if the arguments are invalid, or cannot be checked */
 export async function checkOnThread(work: ThreadWork, tool: HostedTool, args: Arguments, of: JobOf): Promise<void> {
   const input = { schema: tool.texts.inputSchema(), args: JSON.stringify(args) };
   const { failure } = await work.checkArguments(input, of).catch((error: unknown) => {
@@ -45,7 +51,7 @@ export async function checkOnThread(work: ThreadWork, tool: HostedTool, args: Ar
   if (failure) throw toFailure(failure);
 }
 
-/** @throws ToolFailure when the answer cannot be read */
+/** Processes a response on a thread. @throws ToolFailure if the response cannot be processed */
 export async function readOnThread(
   work: ThreadWork,
   tool: HostedTool,
@@ -54,12 +60,12 @@ export async function readOnThread(
 ): Promise<CutResult> {
   const { byteLength } = answer.body;
   const output = await work.readAnswer({ ...answer, reading: tool.texts.reading() }, of).catch((error: unknown) => {
-    const what = `The upstream answered with ${byteLength} bytes, which were not read`;
+    const what = `The upstream returned ${byteLength} bytes, which were not processed`;
     throw jobFailure(
       error,
       'oversize',
       what,
-      'ask for less with filters or paging, or simplify how the tool reads its answer',
+      "request less data with filters or paging, or simplify the tool's response settings",
     );
   });
   if ('failure' in output) throw toFailure(output.failure);
@@ -72,12 +78,12 @@ function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** A sentence for the model; any other error than a JobError is returned unchanged. */
+/** Returns a failure with a message for the model. Any error other than a JobError is returned unchanged. */
 function jobFailure(error: unknown, outcome: Outcome, what: string, advice: string): unknown {
   if (!(error instanceof JobError) || error.reason === 'failed') return error;
   const { reason, message } = error;
   if (reason === 'cancelled') return plainFailure('cancelled', message);
   if (reason === 'refused')
-    return plainFailure('limited', `${what}: ${message}; make fewer large calls at once, or ${advice}`);
+    return plainFailure('limited', `${what}: ${message}; make fewer large calls in parallel, or ${advice}`);
   return plainFailure(outcome, `${what}: ${message}; ${advice}`);
 }

@@ -11,8 +11,8 @@ import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
 import { type Caller, type CallerOptions, type KnownCallers, knownMs } from './caller.ts';
 
 /**
- * Identifies the caller. The four kinds of credential have disjoint shapes and never fall back to one another.
- * @throws Unauthenticated 401, or 403 when a valid key may not call this server
+ * Identifies the caller. The four kinds of credential have disjoint formats, and none is a fallback for another.
+ * @throws Unauthenticated 401, or 403 if a valid key may not call this server
  */
 export function resolveCaller(
   server: HostedServer,
@@ -21,7 +21,7 @@ export function resolveCaller(
   look: Lookup,
 ): MaybePromise<Caller> {
   const bearer = presentedCredential(visit.headers, server.credentialHeaders);
-  if (bearer === undefined) throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …"');
+  if (bearer === undefined) throw new Unauthenticated('missing', 'credential missing; send "Authorization: Bearer …"');
   switch (server.access) {
     case 'oauth':
       return loginCaller(server, bearer, options.networkOf(visit), options, look);
@@ -29,7 +29,7 @@ export function resolveCaller(
       return tokenCaller(server, bearer, visit, options, look);
     case 'caller_token':
       if (server.config.authentication) return tokenCaller(server, bearer, visit, options, look);
-      // Nothing is forwarded, so any credential is accepted; only a key identifies its caller.
+      // The server forwards nothing, so any credential is accepted. Only an API key identifies its caller.
       if (!looksLikeOurs(bearer)) return anonymousCaller(options.networkOf(visit));
       break;
     case 'api_key':
@@ -47,7 +47,7 @@ function callerOfKey(server: HostedServer, key: VerifiedKey | undefined): Caller
   return { kind: 'api_key', keyId: id, id, network: undefined, isKnown: true, limits, token: undefined };
 }
 
-/** A key for a server is good for its views too, because they are a part of it. */
+/** Returns true if a key may call a server. A key for a server includes its views, because they are part of it. */
 function mayReach({ servers, views }: VerifiedKey, server: HostedServer): boolean {
   if (!servers || servers.includes(server.slug)) return true;
   return views !== undefined && server.view !== undefined && views.includes(addressOf(server));
@@ -61,15 +61,16 @@ async function loginCaller(
   look: Lookup,
 ): Promise<Caller> {
   const login = await options.findLogin(server, bearer, look);
-  if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
+  if (!login) throw new Unauthenticated('invalid', 'the token is not valid for this server; log in again');
   const { grantId: keyId, token } = login;
   return { kind: 'oauth', keyId, id: keyId, network, isKnown: true, token, login };
 }
 
 /**
- * Admits a caller that brings a token of the upstream. Only the upstream knows whether the token is good, which
- * `createKnownCallers` learns from its answers. The token of a login is sent only to destinations that the person agreed to.
- * @throws Unauthenticated when the bearer holds a credential of ours, or may no longer be sent
+ * Authorizes a caller that brings a token of the upstream. Only the upstream can validate the token;
+ * `createKnownCallers` learns the verdict from its responses. A login token is sent only to destinations that the
+ * person agreed to.
+ * @throws Unauthenticated if the bearer token contains one of our credentials, or may no longer be sent
  * @throws AppError tooMany above the limit of the address
  */
 function tokenCaller(
@@ -79,12 +80,12 @@ function tokenCaller(
   options: CallerOptions,
   look: Lookup,
 ): MaybePromise<Caller> {
-  // A connection that has been closed by the time of the call has no address.
+  // The connection may already be closed, and then it has no address.
   const network = options.networkOf(visit);
   const id = `${server.id} ${hash('sha256', bearer, 'base64url')}`;
   const isKnown = options.known.has(id);
   if (!isKnown) {
-    // Anybody can make one up, and to search it takes time in proportion to its length.
+    // Anyone can make up a token, and searching it takes time proportional to its length.
     const refusal = options.onUnknown(visit, bearer.length);
     if (refusal) throw refusal;
     if (holdsOurCredential(bearer)) throw ownCredential(server, options);
@@ -107,34 +108,40 @@ async function unlessOutdated(caller: Caller, isOutdated: MaybePromise<boolean>)
   if (!(await isOutdated)) return caller;
   throw new Unauthenticated(
     'invalid',
-    'this server has changed where it sends the token since you logged in, so it is not sent; log in again',
+    'the server has changed the destination of the token since you logged in, so the token was not sent; log in again',
   );
 }
 
-/** Admits a caller of a server that forwards nothing; its credential does not identify it. */
+/** Authorizes a caller of a server that forwards nothing. Its credential does not identify it. */
 function anonymousCaller(network: string): Caller {
   return { kind: 'caller_token', keyId: undefined, id: undefined, network, isKnown: false, token: undefined };
 }
 
 function ownCredential(server: HostedServer, options: CallerOptions): Unauthenticated {
   if (server.access === 'passthrough')
-    return new Unauthenticated('invalid', 'this server takes the token of its own provider, not a key of this service');
+    return new Unauthenticated(
+      'invalid',
+      'this server accepts tokens of its own OAuth provider, not API keys of this service; log in with your MCP client',
+    );
   options.onMisdirectedKey(server);
   return new Unauthenticated(
     'invalid',
-    'this server forwards the bearer to its upstream, so send a token of the upstream itself; an API key of this service is never sent there',
+    'this server forwards the bearer token to its upstream, and an API key of this service is never sent there; send a token of the upstream instead',
   );
 }
 
-/** When the upstream last answered a credential with success, in monotonic ms, and whose server and which address asked. */
+/**
+ * Time at which the upstream last accepted a credential, in monotonic ms, with the server's workspace and the caller's
+ * network.
+ */
 type Known = { at: number; readonly workspaceId: string; readonly network: string | undefined };
 
-/** One tenant can fill three fourths of it. */
+/** Maximum number of verified callers. One tenant can use three quarters of it. */
 export const mostKnown = 27_000;
 
 /**
- * Remembers digests of the credentials that callers bring and that an upstream has answered with success. All others are
- * strangers. `clock` is monotonic, in ms.
+ * Remembers digests of the caller credentials that an upstream has accepted. All other callers are unverified. `clock`
+ * returns monotonic ms.
  */
 export function createKnownCallers(clock: () => number): KnownCallers {
   const all = createOwnedMemory<Known>({

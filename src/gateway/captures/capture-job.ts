@@ -12,19 +12,19 @@ import type { CapturedResponse, CapturedResult, MeasuredAnswer } from '../../sto
 import { textStart } from '../answer/json-answer.ts';
 import { type CaptureDraft, fitCapture, shortField } from './fit-capture.ts';
 
-/** A capture before anything is redacted. */
+/** A capture before redaction. */
 export type RawCapture = {
-  /** JSON text; undefined when they are too long to be kept. */
+  /** JSON text of the arguments. Undefined if it is too long to be stored. */
   arguments: string | undefined;
   argumentsBytes: number;
   request: ReadableRequest | undefined;
-  /** `body` is the beginning of the body, where that is text. */
+  /** `body` is the start of the body, if that is text. */
   response: (Omit<CapturedResponse, 'body'> & { body: Uint8Array | undefined }) | undefined;
-  /** `start` is the beginning of the content. */
+  /** `start` is the start of the content. */
   result: (Omit<CapturedResult, 'text'> & { start: Uint8Array }) | undefined;
-  /** The whole answer, where its fields are to be measured, and the path of its `response_transform`. */
+  /** The complete response, if its fields are measured, and the path of its `response_transform`. */
   answer: { body: Uint8Array; transform: DotPath } | undefined;
-  /** Credentials that must not appear in it. */
+  /** Credentials that must not appear in the capture. */
   sensitive: readonly string[];
 };
 
@@ -32,7 +32,7 @@ export type RawCapture = {
 export type CaptureJob = { input: RawCapture; output: { document: string } };
 
 export const maxCapturedBytes = 8 * 1024;
-/** Longest line of a header, and longest text of a form's field, in bytes. */
+/** Maximum length of a header line, and of a form field's text, in bytes. */
 export const maxFieldBytes = 1024;
 
 /** Writes the JSON text of a `Capture` on a thread. */
@@ -40,7 +40,10 @@ export function writeCapture(raw: RawCapture): { output: CaptureJob['output'] } 
   return { output: { document: documentOf(raw, new Redactor(raw.sensitive, 'on a thread')) } };
 }
 
-/** Writes it on the event loop. Undefined where the search for credentials would take too long there. */
+/**
+ * Writes the JSON text of a `Capture` on the event loop. Returns undefined if the search for credentials would take too
+ * long there.
+ */
 export function writeShortCapture(raw: RawCapture): string | undefined {
   const redact = new Redactor(raw.sensitive);
   const document = documentOf(raw, redact);
@@ -49,7 +52,7 @@ export function writeShortCapture(raw: RawCapture): string | undefined {
 
 function documentOf(raw: RawCapture, redact: Redactor): string {
   const fields = raw.answer && measuredAnswer(raw.answer, redact);
-  // Texts are redacted one by one. Numbers here are ours, and none of them may be taken for a credential.
+  // Texts are redacted one by one. The numbers here are our own, and must not be mistaken for a credential.
   const capture: CaptureDraft = {
     argumentsBytes: raw.argumentsBytes,
     ...(raw.request && { request: requestOf(raw.request, redact) }),
@@ -61,7 +64,7 @@ function documentOf(raw: RawCapture, redact: Redactor): string {
   return fitCapture(capture, args);
 }
 
-/** The request without credentials, its texts cut to their final length. */
+/** Returns the request without credentials, with its texts cut to their final length. */
 function requestOf({ origin, path, headers, body, ...request }: ReadableRequest, redact: Redactor): ReadableRequest {
   const short = (text: string) => startOf(text, maxFieldBytes, redact);
   const cutBody = (): ReadableBody | undefined => {
@@ -95,7 +98,7 @@ function resultOf({ start, ...result }: NonNullable<RawCapture['result']>, redac
   return text === undefined ? result : { ...result, text: redactedStart(Buffer.from(text), maxCapturedBytes, redact) };
 }
 
-/** Arguments without credentials; the caller chooses names inside them, too. */
+/** Redacts arguments, including the names inside them, because the caller chooses those too. */
 function argumentsOf(text: string, redact: Redactor): string {
   const change = (name: string) => redact.text(name);
   return JSON.stringify(parseJson(text), (_name, value: unknown) => {
@@ -104,7 +107,7 @@ function argumentsOf(text: string, redact: Redactor): string {
   });
 }
 
-/** A value of an argument without the credentials of its call. It may be a credential, even as a number. */
+/** Redacts an argument value. Even a number may be a credential. */
 function cleaned(value: unknown, redact: Redactor): unknown {
   if (typeof value === 'string') return redact.text(value);
   const digits = typeof value === 'number' ? String(value) : isRawNumber(value) ? value.rawJSON : '';
@@ -112,7 +115,7 @@ function cleaned(value: unknown, redact: Redactor): unknown {
   return clean === digits ? value : clean;
 }
 
-/** The same object, or a copy whose names are changed. */
+/** Renames the properties of an object. Returns the same object if no name changes. */
 function withNames(object: object, change: (name: string) => string): object {
   const entries = Object.entries(object);
   const isChanged = entries.some(([name]) => change(name) !== name);
@@ -121,7 +124,7 @@ function withNames(object: object, change: (name: string) => string): object {
 
 const deepest = 1000;
 
-/** The fields of an answer, without credentials in their names and values; undefined where it is no JSON. */
+/** Measures the fields of a response, and redacts their names and values. Returns undefined if the body is not JSON. */
 function measuredAnswer(
   { body, transform }: { body: Uint8Array; transform: DotPath },
   redact: Redactor,
@@ -147,18 +150,18 @@ function redacted(use: FieldUse, redact: Redactor): FieldUse {
 
 const quote = 0x22;
 const backslash = 0x5c;
-/** Longest content that is parsed for its texts. */
+/** Maximum length of content that is parsed completely. */
 const mostParsed = 64 * 1024;
 
-/** The first bytes of the content of a result, as a copy that may go to a thread. */
+/** Copies the first bytes of a result's content, so that the copy can be transferred to a thread. */
 export function startOfContent(content: JsonText, most: number): Uint8Array {
   const start = typeof content === 'string' ? Buffer.from(content.slice(0, most)) : content.subarray(0, most);
   return new Uint8Array(start);
 }
 
 /**
- * The text of a result, from the first bytes of its content; a file is a line that says its type. Of longer content the
- * texts that it begins with, or undefined when it begins with something else.
+ * Returns the text of a result, from the first bytes of its content. A file becomes a line with its type. For longer
+ * content, returns the texts at its start, or undefined if it starts with something else.
  */
 function textOfStart(start: Uint8Array, isWhole: boolean, most: number): string | undefined {
   const bytes = Buffer.from(start.buffer, start.byteOffset, start.byteLength);
@@ -168,15 +171,15 @@ function textOfStart(start: Uint8Array, isWhole: boolean, most: number): string 
   return texts.length === 0 ? undefined : texts.join('\n');
 }
 
-/** Between two texts of content. */
+/** Separator between two texts of content. */
 const betweenTexts = `"},${textStart.slice(1)}`;
 
-/** The texts that content begins with, of which at least the first `most` characters; nothing else of it is read. */
+/** Returns the texts at the start of content, at least their first `most` characters. Nothing else is parsed. */
 export function textsAtStart(content: Buffer, most: number): string[] {
   const texts: string[] = [];
   let at = textStart.length;
   let isText = content.toString('latin1', 0, at) === textStart;
-  // An escaped character takes six bytes at most, and an unfinished one at the end is left out.
+  // An escaped character takes at most six bytes. An incomplete one at the end is dropped.
   for (let left = 6 * most; isText && left > 0; ) {
     const escaped = content.subarray(at, at + left);
     const end = endOfText(escaped);
@@ -194,7 +197,7 @@ function textOfBlock(block: ContentBlock): string {
   return block.type === 'resource' && 'text' in block.resource ? block.resource.text : `(a file, ${mimeType})`;
 }
 
-/** Index of the end of a text: its closing quote, or behind its last whole character. */
+/** Returns the index of the end of a text: of its closing quote, or after its last complete character. */
 function endOfText(escaped: Buffer): number {
   let end = 0;
   while (end < escaped.length && escaped[end] !== quote) {
@@ -205,7 +208,7 @@ function endOfText(escaped: Buffer): number {
   return end;
 }
 
-/** Number of bytes of the character or the escape that begins here (RFC 8259, 7; RFC 3629). */
+/** Returns the number of bytes of the character or escape at `at` (RFC 8259, 7; RFC 3629). */
 function lengthAt(escaped: Buffer, at: number): number {
   const byte = escaped[at] as number;
   if (byte === backslash) return escaped[at + 1] === 0x75 ? 6 : 2;

@@ -2,17 +2,18 @@ import { boundFields } from '../../domain/answer-fields/field-use.ts';
 import type { ReadablePart } from '../../domain/request/upstream-request.ts';
 import type { Capture, ShortenedPart } from '../../store/calls/captures.ts';
 
-/** Longest JSON text of a capture, in bytes. Escapes count: a control character takes six. */
+/** Maximum length of a capture's JSON text, in bytes, including escapes. A control character takes six. */
 export const longestCapture = 64 * 1024;
-/** Room for the list of what was shortened. */
+/** Space reserved for the list of shortened parts, in bytes. */
 const roomForList = 200;
 
 /** A capture whose arguments are JSON text. */
 export type CaptureDraft = Omit<Capture, 'arguments' | 'shortened'>;
 
 /**
- * The JSON text of a capture. What makes it too long is shortened, first what is elsewhere in it again: of each part at
- * least its beginning stays, and arguments are left out only where all of that was not enough.
+ * Returns the JSON text of a capture. If it is too long, parts are shortened, starting with those whose data also
+ * appears elsewhere in the capture. The start of each part always remains. Arguments are omitted only if all of that
+ * was not enough.
  */
 export function fitCapture(capture: CaptureDraft, args: string | undefined): string {
   const whole = written(capture, args);
@@ -41,9 +42,9 @@ function bytesInJson(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** A part of a capture that can be shortened to a number of bytes; `least` of them stay in any case. */
+/** A part of a capture that can be shortened to a number of bytes. At least `least` of them always remain. */
 type Part = {
-  /** Undefined where the part itself says that it is not whole. */
+  /** Undefined if the part itself shows that it is incomplete. */
   name: ShortenedPart | undefined;
   least: number;
   value(): unknown;
@@ -52,7 +53,10 @@ type Part = {
 
 const kib = 1024;
 
-/** In the order in which they are shortened. Together, the bytes that stay leave room for arguments of 32 KiB. */
+/**
+ * Returns the parts in the order in which they are shortened. The bytes that always remain leave space for arguments of
+ * 32 KiB.
+ */
 function partsOf(capture: CaptureDraft): Part[] {
   const { request, response, result } = capture;
   return [
@@ -113,7 +117,10 @@ function requestBody(request: Request): Part[] {
   return [{ name: 'request.body', least: 4 * kib, value: () => request.body, shorten }];
 }
 
-/** The fields of an object are kept all or not at all, so that those that stay are still worth something. */
+/**
+ * Returns the measured fields. The fields of an object are retained all together or not at all, so that the remaining
+ * ones stay meaningful.
+ */
 function measuredFields({ fields }: CaptureDraft): Part[] {
   if (!fields) return [];
   const shorten = (most: number) => {
@@ -125,7 +132,7 @@ function measuredFields({ fields }: CaptureDraft): Part[] {
 
 type Short = (text: string) => string;
 
-/** A field of a form with each of its texts shortened. */
+/** Shortens each text of a form field. */
 export function shortField([name, text, of]: ReadablePart, short: Short): ReadablePart {
   const field: ReadablePart = [short(name), short(text)];
   if (of)
@@ -136,10 +143,13 @@ export function shortField([name, text, of]: ReadablePart, short: Short): Readab
   return field;
 }
 
-/** Bytes that every text of an entry may have, however many entries there are. */
+/** Minimum number of bytes for each text of an entry, however many entries there are. */
 const leastOfText = 16;
 
-/** The first entries that fit in so many bytes of JSON. Long texts in them are cut, so that more of them do. */
+/**
+ * Returns the first entries that fit in `most` bytes of JSON. Long texts in them are shortened, so that more entries
+ * fit.
+ */
 function firstEntries<Entry>(
   entries: readonly Entry[],
   most: number,
@@ -157,7 +167,7 @@ function firstEntries<Entry>(
   return kept;
 }
 
-/** The longest start of a text, whole characters only, whose JSON has at most so many bytes with its quotes. */
+/** Returns the longest start of a text, in complete characters, whose JSON with quotes has at most `most` bytes. */
 function startInJson(text: string, most: number): string {
   let left = most - 2;
   if (text.length * longestInJson <= left) return text;
@@ -170,12 +180,17 @@ function startInJson(text: string, most: number): string {
   return text;
 }
 
-/** What a character takes at most, as `\u0001`. */
+/** Maximum length of a character in JSON, such as `\u0001`, in bytes. */
 const longestInJson = 6;
-/** Control characters with an escape of two characters: \b, \t, \n, \f and \r. */
+/**
+ * Control characters with an escape of two characters: \b, \t,
+ * , \f, and \r.
+ */
 const shortEscapes: readonly number[] = [0x08, 0x09, 0x0a, 0x0c, 0x0d];
 
-/** Bytes of a character as JSON.stringify writes it; half of a pair is an escape, too. */
+/**
+ * Returns the number of bytes of a character as JSON.stringify writes it. Half of a surrogate pair is an escape, too.
+ */
 function bytesOfCode(code: number): number {
   if (code === 0x22 || code === 0x5c || shortEscapes.includes(code)) return 2;
   if (code < 0x20 || (code >= 0xd800 && code <= 0xdfff)) return longestInJson;

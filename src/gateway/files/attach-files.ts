@@ -11,17 +11,17 @@ import type { FileOwner, Kept, KeptFiles } from './kept-files.ts';
 
 export type AttachParts = { files: KeptFiles; fileAddresses: FileAddresses };
 
-/** A call whose answer has large files. */
+/** A call whose response has large files. */
 export type CallWithFiles = FileOwner & { asked: ToolCall; tool: Pick<HostedTool, 'name'> };
 
-/** Stores the large files of a result, and replaces the blocks that stand for them by links. */
+/** Stores the large files of a result, and replaces their placeholders with links. */
 export async function attachFiles(
   call: CallWithFiles,
   { files = [], ...result }: CutResult,
   parts: AttachParts,
 ): Promise<ToolResult> {
   const blocks: ContentBlock[][] = [];
-  // One after the other, so that a call with many files does not delay the writes of others.
+  // Stores one file after the other, so that a call with many files does not delay the writes of others.
   for (const file of files) blocks.push(await attached(call, file, parts));
   const tokens = (result.tokens ?? 0) + tokensOfContent(blocks.flat());
   return { ...result, tokens, content: withBlocks(result.content, blocks) };
@@ -39,19 +39,24 @@ async function attached(call: CallWithFiles, file: AnswerFile, parts: AttachPart
   return knowsLinks(asked) ? [text, link] : [text];
 }
 
-/** Clients of older revisions would refuse a result with a block of this type. */
+/**
+ * Returns true if the client's revision allows resource links. Clients of older revisions reject a result that contains
+ * one.
+ */
 function knowsLinks({ era, revision = '' }: ToolCall): boolean {
   return era === 'modern' || revision >= firstRevisionWithLinks;
 }
 
-/** Many clients give the model only the texts of a result, so the text has the address too. */
+/**
+ * Describes a stored file. Many clients pass only the texts of a result to the model, so the text contains the URL too.
+ */
 function keptText(head: FileHead, size: number, uri: string): string {
-  return `The response is a file: ${about(head, size)}. Download it from ${uri} within ten minutes; a tool that takes a file as Base64 accepts this address instead.`;
+  return `The response is a file: ${about(head, size)}. Download it from ${uri} within ten minutes. A tool that takes a file as Base64 also accepts this URL instead.`;
 }
 
 const spaces = {
-  workspace: 'the space of this workspace',
-  address: 'the share of the space that callers from this address have without a credential that is known to be good',
+  workspace: 'the file storage of this workspace',
+  address: 'the share of the file storage that unverified callers from this address have',
 };
 
 function notKeptText(head: FileHead, size: number, kept: Exclude<Kept, { outcome: 'kept' }>): string {
@@ -59,24 +64,24 @@ function notKeptText(head: FileHead, size: number, kept: Exclude<Kept, { outcome
     kept.outcome === 'full'
       ? `the files of the last ten minutes fill ${spaces[kept.of]}; call the tool again in ${kept.freeInS} seconds`
       : 'it could not be stored; call the tool again later';
-  return `The response is a file: ${about(head, size)}. It is too large for the result, and it has no address: ${why}, or ask for less.`;
+  return `The response is a file: ${about(head, size)}. It is too large for the result, and it has no URL: ${why}, or request less data.`;
 }
 
 function about({ name, mediaType }: FileHead, size: number): string {
   return `${name} (${mediaType}, ${size} bytes)`;
 }
 
-/** The addresses of files: below the base URL, and on the own host of each server. */
+/** URLs of files: below the base URL, and on each server's own host. */
 export type FileAddresses = {
-  /** `ownOrigin` is the origin of the server's own host, for a request that came to it. */
+  /** Returns the URL of a file. `ownOrigin` is the origin of the server's own host, if the request was sent to it. */
   addressOf(id: string, ownOrigin: string | undefined): string;
-  /** The id in an address of ours; undefined for any other text. */
+  /** Returns the id in one of our file URLs, or undefined for any other text. */
   idIn(text: string): string | undefined;
-  /** Whether a file of this server is served on an own host with this origin. */
+  /** Returns true if a file of this server is served at this origin of a server's own host. */
   isOwnOrigin(origin: string, slug: string): boolean;
 };
 
-/** Longest text that can be such an address. */
+/** Maximum length of a file URL, in characters. */
 const longest = 400;
 
 export function createFileAddresses(baseUrl: string, serverHosts: string | undefined): FileAddresses {
@@ -87,7 +92,7 @@ export function createFileAddresses(baseUrl: string, serverHosts: string | undef
     addressOf: (id, ownOrigin) => (ownOrigin ?? baseUrl) + filePath(id),
     idIn(text) {
       const url = text.length <= longest && /^https?:/.test(text) ? readUrl(text) : undefined;
-      // Only the one plain form: no credentials, query, fragment or encoding.
+      // Only the plain form is accepted: no credentials, query, fragment, or encoding.
       if (!url || url.href !== text || url.origin + url.pathname !== text) return undefined;
       if (url.origin === origin) return fileIdIn(readPath(url.pathname));
       return url.protocol === protocol && hosts?.slugOf(url.host) ? fileIdIn(url.pathname) : undefined;

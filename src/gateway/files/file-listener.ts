@@ -23,39 +23,39 @@ export type FileListenerParts = {
   callers: CallerOptions;
   strangers: Strangers;
   onUnexpected: (error: unknown, requestId: string) => void;
-  /** Called after every answer; 0 when the client left before it. */
+  /** Called after every response with its status. The status is 0 if the client disconnected first. */
   onAnswered: (status: number) => void;
-  /** How long a client may take to read a chunk, in ms. */
+  /** Time that a client may take to read a chunk, in ms. */
   slowReaderMs: number;
-  /** Monotonic ms in which this process ran. */
+  /** Returns monotonic ms, excluding time in which this process was paused. */
   runningClock: () => number;
 };
 
-/** Downloads at once, in a process and of one tenant. Each holds up to two chunks in memory. */
+/** Maximum number of concurrent downloads of a tenant, and of a process. Each keeps up to two chunks in memory. */
 export const mostDownloads = { ofTenant: 20, ofAll: 100 };
 const firmMs = 2000;
 
 /**
- * `GET /files/{id}`: serves a file of an answer. The address suffices, because a browser that opens it has no credential.
- * A request that has one must come from the caller that got the address.
+ * Serves files of responses at `GET /files/{id}`. The URL is sufficient, because a browser that opens it has no
+ * credential. A request that has a credential must come from the caller that received the URL.
  */
 export function createFileListener(parts: FileListenerParts) {
   const inPlace = createPlaces({
     most: mostDownloads,
     firmMs,
     clock: parts.runningClock,
-    noRoom: 'too many files are downloaded at once; try again',
-    lost: 'the client read the file slowly while others waited; download the rest of it',
+    noRoom: 'too many files are being downloaded; retry in a few seconds',
+    lost: 'the client read the file slowly while other downloads were waiting; request the remaining bytes',
   });
   return async function serveFile(incoming: Incoming, id: string): Promise<void> {
     const { request, response } = incoming;
     try {
       if (request.method !== 'GET' && request.method !== 'HEAD')
-        throw new AppError('methodNotAllowed', 'files are read with GET or HEAD');
+        throw new AppError('methodNotAllowed', 'use GET or HEAD to download a file');
       const found = await findFor(incoming, id, parts);
       if (!found) {
         parts.files.count('missing');
-        throw new AppError('notFound', 'there is no file at this address; an address works for ten minutes');
+        throw new AppError('notFound', 'there is no file at this URL; a file URL expires after ten minutes');
       }
       const { file, party } = found;
       await inPlace(file.workspaceId, (place) => serve(incoming, file, place, parts), party);
@@ -67,7 +67,7 @@ export function createFileListener(parts: FileListenerParts) {
   };
 }
 
-/** The file that this request may have, and whose the request is. */
+/** Returns the file that this request may read, and the key that the request is charged to. */
 async function findFor({ request, ownOrigin }: Incoming, id: string, parts: FileListenerParts) {
   const look = parts.strangers.lookFor(request);
   const file = await parts.files.find(id, look);
@@ -82,7 +82,7 @@ async function findFor({ request, ownOrigin }: Incoming, id: string, parts: File
 
 type Reader = { look: Lookup; callers: CallerOptions };
 
-/** Undefined for one who may not read the file. */
+/** Returns the key that the reader is charged to, or undefined if it may not read the file. */
 async function readerOf(
   server: HostedServer,
   file: FileRow,
@@ -99,19 +99,22 @@ async function readerOf(
   }
 }
 
-/** The party whose work and memory a caller's is: its own, or all of its address, who may be one person. */
+/**
+ * Returns the key that a caller's work and memory are charged to: its own, or its network's, because all callers of a
+ * network may be one person.
+ */
 function workPartyOf({ network, id = '' }: Caller): WorkParty {
   return network === undefined ? { name: id, isStranger: false } : partyOfNetwork(network);
 }
 
-/** The party of somebody without a credential. */
+/** Returns the key of a caller without a verified credential. */
 function partyOfNetwork(network: string): WorkParty {
   return { name: network, isStranger: true };
 }
 
 const fixedHeaders = [
   ...['Accept-Ranges', 'bytes'],
-  // The browser saves the file; should it ever show it, then without script and without our origin.
+  // The browser saves the file. If it ever displays the file, it does so without scripts and without our origin.
   ...['Content-Security-Policy', "default-src 'none'; sandbox"],
   ...['Cross-Origin-Resource-Policy', 'same-origin'],
   ...['Referrer-Policy', 'no-referrer'],
@@ -149,11 +152,13 @@ async function serve({ request, response, headers }: Incoming, file: FileRow, pl
   }
 }
 
-/** Answers with a problem document, or a page for a person. Once bytes were sent, only the connection can say so. */
+/**
+ * Sends an error as a problem document, or as a page for browsers. Closes the connection if bytes were already sent.
+ */
 async function refuse(incoming: Incoming, thrown: unknown, parts: FileListenerParts) {
   const { request, response, headers, requestId } = incoming;
   if (response.headersSent) {
-    // A fault of the database is logged where it happens.
+    // Database failures are logged where they occur.
     if (!(thrown instanceof AppError)) parts.onUnexpected(thrown, requestId);
     response.destroy();
     return;
@@ -171,12 +176,13 @@ function endWith(response: ServerResponse, status: number, headers: string[], te
   response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(text))]).end(text);
 }
 
-/** Waits until the client has taken what was written, or all of it. Rejects when the download has to end. */
+/** Waits until the client has read the buffered bytes, or all of them. Rejects if the download has to end. */
 type WaitFor = (event: 'drain' | 'finish') => Promise<boolean>;
 
 /**
- * Sends the bytes of a file, chunk after chunk, each after the client has taken the one before it, and ends the response.
- * Resolves with false when they did not all arrive: the client left or read too slowly, or a chunk was deleted.
+ * Sends the bytes of a file chunk by chunk, each after the client has read the previous one, and ends the response.
+ * Resolves with false if not all bytes arrived, because the client disconnected or read too slowly, or because a chunk
+ * was deleted.
  */
 async function sendBytes(
   response: ServerResponse,
@@ -194,7 +200,7 @@ async function sendBytes(
     }
     response.write(bytes.subarray(at - start, end - start));
     at = start + fileChunkBytes;
-    // Opening a chunk takes up to a millisecond of the event loop.
+    // Decrypting a chunk takes up to a millisecond of the event loop.
     await nextTurn();
     if (response.writableNeedDrain && !(await waitFor('drain'))) return false;
   }
@@ -202,7 +208,10 @@ async function sendBytes(
   return response.writableFinished || waitFor('finish');
 }
 
-/** Resolves with true at this event, and with false when the connection closes before it; it does after `mostMs`. */
+/**
+ * Resolves with true at this event, and with false if the connection closes before it. Closes the connection after
+ * `mostMs`.
+ */
 function happened(response: ServerResponse, event: 'drain' | 'finish', mostMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (did: boolean) => {
@@ -220,14 +229,15 @@ function happened(response: ServerResponse, event: 'drain' | 'finish', mostMs: n
   });
 }
 
-/** The first and the last byte of a part of a body. */
+/** The first and the last byte of a range. */
 type ByteRange = { first: number; last: number };
 
 const oneRange = /^bytes=(\d{0,15})-(\d{0,15})$/;
 
 /**
- * The one range that a `Range` header asks for (RFC 9110, 14.2), of a body of `length` bytes, which is not empty. Undefined
- * for the whole body: without such a header, and for several ranges or another unit, which a server may ignore.
+ * Parses the single range of a `Range` header (RFC 9110, 14.2), for a body of `length` bytes, which is not empty.
+ * Returns undefined for the complete body: without the header, and for several ranges or another unit, which a server
+ * may ignore.
  */
 function byteRange(header: string | undefined, length: number): ByteRange | 'unsatisfiable' | undefined {
   const [, from = '', to = ''] = oneRange.exec(header ?? '') ?? [];

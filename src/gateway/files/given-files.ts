@@ -8,22 +8,22 @@ import { callerDigest } from '../callers/caller.ts';
 import type { AttachParts } from './attach-files.ts';
 import type { FileOwner } from './kept-files.ts';
 
-/** Most bytes of the files, and most files, that one call may give by their addresses. */
+/** Maximum total size in bytes, and maximum number, of the files that one call may pass by URL. */
 export const mostGiven = { bytes: 10 * 1024 * 1024, files: 100 };
 
 const unknownFile =
-  'no file is at this address for you; an address works for ten minutes, in one workspace, for the caller that got it; call the tool that gave it again, or give Base64';
+  'there is no file for you at this URL; a file URL works for ten minutes, in one workspace, for the caller that received it; call the tool that returned it again, or pass Base64';
 
-/** Reads the file of an address, for the argument of this name. @throws ToolFailure invalid_arguments */
+/** Reads the file of a URL, for the argument with this name. @throws ToolFailure invalid_arguments */
 type ReadFile = (id: string, name: string) => Promise<GivenFile>;
 
-/** A call whose arguments may name files. */
+/** A call whose arguments may refer to files. */
 type TakingCall = FileOwner & {
   tool: { fileArguments: readonly string[] };
   args: Arguments | undefined;
 };
 
-/** Puts the files that a caller was given into the arguments of its call. @throws ToolFailure invalid_arguments */
+/** Replaces file URLs in the arguments of a call with the caller's files. @throws ToolFailure invalid_arguments */
 export async function takeGivenFiles(call: TakingCall, args: Arguments, parts: AttachParts): Promise<Arguments> {
   const { idIn } = parts.fileAddresses;
   call.args = await withGivenFiles(call.tool.fileArguments, args, idIn, readOwnFiles(call, parts));
@@ -31,8 +31,8 @@ export async function takeGivenFiles(call: TakingCall, args: Arguments, parts: A
 }
 
 /**
- * The arguments of a call, with the files themselves in place of their addresses. `names` are the arguments that take a
- * file. The files are read from the store; nothing is sent.
+ * Replaces file URLs in arguments with the files themselves. `names` lists the arguments that take a file. The files
+ * are read from the store; nothing is sent.
  * @throws ToolFailure invalid_arguments
  */
 export async function withGivenFiles(
@@ -57,7 +57,7 @@ export async function withGivenFiles(
   return replaced ?? args;
 }
 
-/** Reads the files that a caller was given itself. */
+/** Reads files that were issued to the caller itself. */
 function readOwnFiles({ server, caller }: FileOwner, { files }: AttachParts): ReadFile {
   const digest = callerDigest(caller);
   const take = sizeLimit();
@@ -71,7 +71,7 @@ function readOwnFiles({ server, caller }: FileOwner, { files }: AttachParts): Re
   };
 }
 
-/** Describes the files of a workspace for a preview, which shows their names and sizes and no bytes. */
+/** Describes the files of a workspace for a preview, which shows their names and sizes but no bytes. */
 export function readSizes(workspaceId: string, { files }: AttachParts): ReadFile {
   const take = sizeLimit();
   return async (id, name) => {
@@ -88,11 +88,11 @@ function sizeLimit(): (file: FileRow, name: string) => void {
   return ({ bytes }, name) => {
     left -= bytes;
     if (left >= 0) return;
-    throw refusedArgument({ name }, `the files of this call have more than ${mostGiven.bytes} bytes in all`);
+    throw refusedArgument({ name }, `the files of this call have more than ${mostGiven.bytes} bytes in total`);
   };
 }
 
-/** The bytes of a file, chunk after chunk. @throws ToolFailure */
+/** Reads the bytes of a file, chunk by chunk. @throws ToolFailure */
 async function readWhole(file: FileRow, name: string, files: AttachParts['files']): Promise<Buffer> {
   const whole = Buffer.allocUnsafe(file.bytes);
   for (let at = 0; at < file.bytes; at += fileChunkBytes) {

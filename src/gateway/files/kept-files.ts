@@ -16,22 +16,25 @@ import { type KeptAnswersOptions, strangerOf } from '../kept-answers.ts';
 
 export type FileOwner = { server: HostedServer; caller: Caller };
 
-/** `freeInS` is the time after which a file expires that takes the space of the workspace, or of the address, in seconds. */
+/**
+ * Outcome of storing a file. `freeInS` is the number of seconds until a file expires that uses the storage of the
+ * workspace, or of the address.
+ */
 export type Kept =
   | { outcome: 'kept'; id: string }
   | { outcome: 'full'; of: NoSpace['of']; freeInS: number }
   | { outcome: 'lost' };
 
-/** Large files of answers. They are stored, so every process can give them. */
+/** Stored large files of responses. They are in the database, so every process can serve them. */
 export type KeptFiles = {
-  /** Stores a file. Never rejects: a file that is not stored does not make its call fail. */
+  /** Stores a file. Never rejects, because a file that cannot be stored must not make its call fail. */
   keep(owner: FileOwner, head: FileHead, bytes: Uint8Array, requestId: string): Promise<Kept>;
-  /** The file of an address that works; undefined for any other id. @throws errors of the database */
+  /** Finds the file of a URL that has not expired. Resolves with undefined for any other id. @throws database errors */
   find(id: string, look?: Lookup): Promise<FileRow | undefined>;
-  /** One chunk of its bytes; undefined when it was deleted meanwhile. */
+  /** Reads one chunk of the bytes. Resolves with undefined if it has been deleted in the meantime. */
   chunk(file: FileRow, number: number): Promise<Buffer | undefined>;
   count(event: FileEvent): void;
-  /** Since the start, for metrics. */
+  /** Returns counts since the start, for metrics. */
   counts(): Readonly<Record<FileEvent, number>>;
 };
 
@@ -78,7 +81,7 @@ export function createKeptFiles({ db, records, keyring, random, now, onUnexpecte
   };
 }
 
-/** Only this digest of an id is stored, so the database does not tell any address. */
+/** Returns the digest of an id. Only the digest is stored, so the database does not reveal any URL. */
 function digestOf(id: string): string {
   return hash('sha256', id, 'base64url');
 }

@@ -16,16 +16,16 @@ import { patternAmountProblemOf } from '../../domain/schema/schema-rules.ts';
 import type { Problem } from '../../errors.ts';
 
 /**
- * A tool with everything in it that its server says for all tools. A configuration that was stored before there were
- * limits may exceed them: such a tool has nothing filled but its URL, and each of its calls is refused.
+ * A tool that includes all server-wide configuration. A configuration that was stored before limits existed may exceed
+ * them. Only the URL of such a tool is rendered, and each of its calls is refused.
  */
 export type FilledTool = { tool: Tool; refusal: string | undefined };
 
 export type FilledTools = {
   ofServer(tool: Tool): FilledTool;
-  /** `tool` as a view has it that fixes these arguments. It shares what is filled with the other views. */
+  /** Renders `tool` for a view that fixes these arguments. Rendered text is shared with the other views. */
   ofView(tool: Tool, fixed: Readonly<Record<string, unknown>>): FilledTool;
-  /** What is filled, for the size of the cache. */
+  /** Sizes of the interpolated variables, for the size of the cache. */
   filling: Filling;
 };
 
@@ -67,10 +67,10 @@ export function createFilledTools(config: ServerConfig): FilledTools {
   };
 }
 
-/** Why no tool of a server can be filled. */
+/** Returns the reason why no tool of a server can be rendered, or undefined if they can. */
 function refusalOfServer(config: ServerConfig, ofWhole: string | undefined): string | undefined {
   const { headers, variables } = config;
-  if (ofWhole !== undefined) return `the configuration of the server ${ofWhole}`;
+  if (ofWhole !== undefined) return `the server configuration ${ofWhole}`;
   const ofCredentials = everyCredential(config).flatMap(({ one, path }) =>
     filledCredentialProblems(one, variables).map((problem) => ({ ...problem, path: `${path}.${problem.path}` })),
   );

@@ -39,11 +39,11 @@ import { createCatalogue, type ToolCatalogue } from './tool-catalogue.ts';
 export type OpenSecret = { value: string; origins: readonly string[] };
 
 /**
- * A hosted server, or a view of one, ready to be called; compiled once per version. Views are compiled at their first
- * request, tools at their first call.
+ * A hosted server or one of its views, ready to be called. It is compiled once per version: views at their first
+ * request, and tools at their first call.
  */
 export type HostedServer = {
-  /** What it was made of: one that is read again and has not changed has an equal text. */
+  /** Text of everything that the server was compiled from. It is equal if the stored server has not changed. */
   source: string;
   id: string;
   workspaceId: string;
@@ -52,60 +52,61 @@ export type HostedServer = {
   view: ViewOf | undefined;
   config: ServerConfig;
   access: Access;
-  /** What is filled in its tools. */
+  /** Sizes of the variables that are interpolated in its tools. */
   filling: Filling;
   /**
-   * Headers besides `Authorization` that hold the credential of a caller, in lower case: that of the credential which
-   * callers bring, or of the first one where all are stored, and that of API keys where they are taken (spec 5.4.7).
+   * Lower-case names of headers other than `Authorization` that contain a caller's credential: the header of the
+   * credential that callers bring (or of the first one if all are stored), and the API key header if API keys are
+   * accepted (spec 5.4.7).
    */
   credentialHeaders: readonly string[];
   info: string;
-  /** Of its requests. */
+  /** User agent of its upstream requests. */
   userAgent: string;
   secrets: ReadonlyMap<string, OpenSecret>;
-  /** Requests for tokens with client credentials; filled by the first calls. */
+  /** Token requests for client credentials, created by the first calls. */
   tokenRequests: Map<Authentication, TokenRequest>;
   limits: { server: CallLimits; workspace: CallLimits };
-  /** End of the capture of calls, in epoch ms; undefined when none is on. */
+  /** End of call capturing, in epoch ms. Undefined if captures are disabled. */
   captureUntil: number | undefined;
   toolsJson: () => Buffer;
   toolNames: readonly string[];
-  /** Undefined for disabled tools too. */
+  /** Returns a tool by its name. Undefined for disabled tools too. */
   tool: (name: string) => HostedTool | undefined;
-  /** The mirrored arguments of a tool, or undefined when there is no such tool. */
+  /** Returns the mirrored arguments of a tool, or undefined if there is no such tool. */
   mirrored: (name: string) => readonly MirroredArgument[] | undefined;
-  /** The tools to search, in search mode. */
+  /** The searchable tools, in search mode. */
   catalogue: ToolCatalogue | undefined;
-  /** What agents read first. */
+  /** Instructions that agents read first. */
   instructions: string | undefined;
-  /** Whether answers have a limit, and so the tool `read_more` gives the rest of them. */
+  /** True if results have a size limit, so that the tool `read_more` returns their remainder. */
   hasReadMore: boolean;
-  /** A view of the server by its name; undefined where there is none, and in views. */
+  /** Returns a view of the server by its name. Undefined if there is none, and for views. */
   findView: (name: string) => HostedServer | undefined;
 };
 
-/** The name of a view, and the server that it is a part of. */
+/** The name of a view, and the server that contains it. */
 export type ViewOf = { name: string; server: HostedServer };
 
 export type HostedTool = {
   name: string;
-  /** Why it cannot be called, where it is longer than it may be when it is filled. */
+  /** Reason why the tool cannot be called, if its rendered configuration exceeds a limit. */
   refusal: string | undefined;
   request: RequestTemplate;
-  /** Arguments that take a file: Base64, or the address of one. */
+  /** Arguments that take a file, as Base64 or as a file URL. */
   fileArguments: readonly string[];
   args: ArgumentRules;
-  /** Credentials that the service gets tokens with; empty for most tools. */
+  /** Credentials with which the service obtains tokens. Empty for most tools. */
   clientCredentials: readonly Authentication[];
   reading: Reading;
-  /** JSON texts for threads, written on first use. */
+  /** JSON texts for threads, created on first use. */
   texts: { inputSchema: () => string; reading: () => string };
   /** Digests the credentials of a request. */
   credentialHash: CredentialHash;
   timeoutMs: number;
   limitBytes: number;
   followsRedirects: boolean;
-  /** By its hints, a request that is sent twice does no more than one. */
+  /** Returns true if, according to its hints, repeating a request has no additional effect. */
   isRepeatable: () => boolean;
   mirrored: readonly MirroredArgument[];
 };
@@ -117,7 +118,7 @@ export type ServerSource = {
   version: number;
   config: ServerConfig;
   captureUntil?: number;
-  /** See `HostedServer`; empty where nobody compares. */
+  /** See `HostedServer`. Empty if it is not needed for comparison. */
   source?: string;
 };
 
@@ -170,19 +171,22 @@ function headersOfCallers(authentication: Authentications | undefined, access: A
   return [...(name === undefined || name === 'authorization' ? [] : [name]), ...(takesKeys ? [keyHeader] : [])];
 }
 
-/** The address below `/mcp/`: the slug, or `slug/view`. */
+/** Returns the address below `/mcp/`: the slug, or `slug/view`. */
 export function addressOf({ slug, view }: HostedServer): string {
   return view === undefined ? slug : `${slug}/${view.name}`;
 }
 
-/** The server itself, or its view of this name; undefined where there is none. */
+/** Returns the server itself, or its view with this name. Undefined if there is no such view. */
 export function serverOrView(server: HostedServer | undefined, view: string | undefined): HostedServer | undefined {
   return view === undefined ? server : server?.findView(view);
 }
 
-/** The failure of a call of a tool that could not be filled. */
+/** Creates the failure of a call to a tool that could not be rendered. */
 export function unfillable(refusal: string): ToolFailure {
-  return plainFailure('invalid_arguments', `this tool cannot be called until its configuration is changed: ${refusal}`);
+  return plainFailure(
+    'invalid_arguments',
+    `this tool cannot be called until its configuration is corrected: ${refusal}`,
+  );
 }
 
 type NewView = {
@@ -195,8 +199,8 @@ type NewView = {
 };
 
 /**
- * A view has the access, secrets and limits of its server, and shares its compiled tools; only those with fixed
- * arguments are compiled for the view.
+ * Compiles a view. It has the access, secrets, and limits of its server, and shares the server's compiled tools. Only
+ * tools with fixed arguments are compiled for the view.
  */
 function compileView(server: HostedServer, { name, view, version, userAgent, filled, memory }: NewView): HostedServer {
   const config = viewConfig(server.config, view);
@@ -232,7 +236,7 @@ type CompiledTools = Pick<
   'toolsJson' | 'toolNames' | 'tool' | 'mirrored' | 'catalogue' | 'instructions' | 'hasReadMore'
 >;
 
-/** `kept` are the tools that are compiled already, by name; absent where `compile` keeps them. */
+/** Compiles the tools of a server or view. `kept` caches compiled tools by name; absent if `compile` caches them. */
 function compileTools(
   config: ServerConfig,
   compile: (tool: Tool) => HostedTool,
@@ -262,7 +266,7 @@ function compileTools(
     mirrored: (name) => {
       const found = catalogue?.isListed(name) === false ? undefined : tool(name);
       if (found) return found.mirrored;
-      // Clients mirror only what a listed tool declares.
+      // Clients mirror only arguments that a listed tool declares.
       return ownNames.includes(name) || (catalogue && byName.has(name)) ? [] : undefined;
     },
     catalogue,
@@ -306,7 +310,7 @@ function once(make: () => string): () => string {
   };
 }
 
-/** Arguments with `x-mcp-header`; only `properties` can declare them. */
+/** Returns arguments with `x-mcp-header`, which only `properties` can declare. */
 function mirroredArguments(schema: JsonSchema, path: readonly string[]): MirroredArgument[] {
   return Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>).flatMap(([name, property]) => {
     if (typeof property !== 'object' || property === null) return [];
@@ -319,14 +323,14 @@ function mirroredArguments(schema: JsonSchema, path: readonly string[]): Mirrore
   });
 }
 
-/** A digest of the credentials that a request sends; empty when it sends none. */
+/** Digests the credentials that a request sends. Returns an empty string if it sends none. */
 type CredentialHash = (credentials: readonly string[]) => string;
 
 const credentialHash: CredentialHash = (credentials) =>
-  // A header cannot contain a line break, so different lists of credentials never join to the same text.
+  // A header cannot contain a line break, so different credential lists never join to the same text.
   credentials.length === 0 ? '' : hash('sha256', credentials.join('\n'), 'base64url');
 
-/** A digest for stored credentials, which are the same in every call: remembers its last answer. */
+/** Creates a digest function for stored credentials, which are the same in every call. It caches its last result. */
 function createStoredCredentialHash(): CredentialHash {
   let last: readonly string[] = [];
   let digest = '';
@@ -339,15 +343,16 @@ function createStoredCredentialHash(): CredentialHash {
   };
 }
 
-/** The compiled views of a server, and the tools that are compiled for them. */
+/** Cache of a server's compiled views, and of the tools that are compiled for them. */
 type ViewMemory = {
   view(name: string, view: View, make: () => HostedServer): HostedServer;
   tool(viewName: string, tool: Tool, make: () => HostedTool): HostedTool;
 };
 
 /**
- * Twenty views may fix an argument of the same large tool, so together they keep what the size of the server counts for
- * them. Beyond it, what was not used for longest is compiled again.
+ * Creates the cache of views. Up to twenty views may fix an argument of the same large tool, so they share the space
+ * that the server's size includes for them. Entries that exceed it are evicted, least recently used first, and compiled
+ * again when needed.
  */
 function createViewMemory(config: ServerConfig): ViewMemory {
   const sizes = viewSizes(config);

@@ -18,24 +18,24 @@ import { findWorkspaceLimits } from '../../store/workspaces.ts';
 import { version as programVersion } from '../../version.ts';
 import { compileServer, type HostedServer, type OpenSecret } from './hosted-server.ts';
 
-/** The hosted servers in use, compiled and remembered by slug. */
+/** The hosted servers in use, compiled and cached by slug. */
 export type HostedServers = {
   /**
-   * `look` counts the query for a slug that was not seen before.
-   * @throws errors of the database, when the server is not remembered
-   * @throws AppError unavailable when a newer version has stored something that this one does not know; tooMany when too
-   * many large servers of the workspace are read
+   * Finds a server. `look` charges the query for a slug that is not cached.
+   * @throws database errors, if the server is not cached
+   * @throws AppError unavailable if the configuration contains a field of a newer version; tooMany if too many large
+   * servers of the workspace are being loaded
    */
   find(slug: string, look?: Lookup): MaybePromise<HostedServer | undefined>;
   /**
-   * A server as `make` compiles it otherwise than agents get it. The last one is remembered by its key; making them takes
-   * a workspace a part of the time. @throws AppError tooMany
+   * Returns a variant of a server, as compiled by `make`, that differs from the one that agents get. The last variant
+   * is cached by its key. Each workspace gets a fraction of the time for compiling variants. @throws AppError tooMany
    */
   variant(whole: HostedServer, key: string, make: () => HostedServer): Promise<HostedServer>;
-  /** Drops changed entries: a server by its id or slug, or the servers of a workspace. */
+  /** Invalidates cached entries: a server by its id or slug, or all servers of a workspace. */
   invalidate(id: string): void;
   clear(): void;
-  /** Since the start, for metrics. */
+  /** Returns counts since the start, for metrics. */
   counts(): { entries: number; hits: number; misses: number };
 };
 
@@ -44,29 +44,32 @@ export type HostedServersOptions = {
   keyring: Keyring;
   freshness: Freshness;
   userAgent: string;
-  /** Limits of a server for which none were set. */
+  /** Limits of a server without configured limits. */
   defaultLimits: CallLimits;
 };
 
 export const mostServersRemembered = 2000;
-/** How long an unknown slug is remembered, apart from the servers, because strangers invent many. */
+/**
+ * Time for which an unknown slug is cached, in ms. Unknown slugs are cached separately, because unverified callers
+ * invent many.
+ */
 const absentMs = 1000;
 const maxAbsent = 1000;
 
 /**
- * While the service is upgraded, and after a version was gone back to, a configuration may have a field of a newer version.
- * Without it a tool could send another request than was configured, or show more than it should.
+ * Rejects a configuration that has a field of a newer version, which occurs during an upgrade and after a rollback. If
+ * the field were ignored, a tool could send another request than configured, or reveal more than it should.
  */
 function served({ server, unknownField }: Found): HostedServer {
   if (unknownField === undefined) return server;
   throw new AppError(
     'unavailable',
-    `this server has "${unknownField}" in its configuration, which version ${programVersion} of the service does not know; its operator has to finish the upgrade to the version that stored it`,
+    `the server's configuration contains "${unknownField}", which version ${programVersion} of the service does not support; the operator must finish the upgrade to the version that stored it`,
     { retryAfterS },
   );
 }
 
-/** Time in which another process may answer. */
+/** Time after which another process may be able to respond, in s. */
 const retryAfterS = 5;
 
 export function createHostedServers(options: HostedServersOptions): HostedServers {
@@ -88,7 +91,7 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
     look?.();
     const invalidatedBefore = invalidated;
     const value = await readServer(slug, before);
-    // A server created while the store was read must not be remembered as absent.
+    // A server that is created during the query must not be cached as absent.
     if (!value && invalidated === invalidatedBefore) absent.set(slug, true);
     return value && { value };
   }
@@ -106,7 +109,7 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
       if (known?.key === key) return known.server;
       return makingVariants.run(whole, async () => {
         const server = make();
-        // The list takes as long as the rest.
+        // Creating the list takes as long as everything else.
         server.toolsJson();
         variants.set(whole, { key, server });
         return server;
@@ -126,33 +129,34 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
   };
 }
 
-/** A served server, its size, and the text that it was compiled from. */
+/** A compiled server, its size, and the text that it was compiled from. */
 type Found = { server: HostedServer; source: string; characters: number; unknownField: string | undefined };
 
-/** Total size of compiled servers, in characters of about ten bytes. */
+/** Maximum total size of compiled servers, in characters of about ten bytes. */
 export const mostCompiledCharacters = 30_000_000;
 /**
- * A server that counts more is not kept, because it would displace all others. The check refuses such configurations, so
- * only those have it that were stored before.
+ * Maximum size of a single cached server. A larger one would evict all others. Validation rejects such configurations,
+ * so only those that were stored before it existed are that large.
  */
 const mostOfOne = mostCompiledCharacters / 2;
 /**
- * Large servers are read a few at a time, one of a tenant, and a tenant gets a tenth of the time: one that uses more of
- * them than the cache holds, in turn, would otherwise have them read and compiled all of the time.
+ * Limits for loading large servers. A few are loaded concurrently, one per tenant, and each tenant gets a tenth of the
+ * time. Otherwise a tenant that uses more large servers than fit in the cache could have them loaded and compiled all
+ * the time.
  */
 export const timeOfLarge = {
   atOnce: 4,
   ofTenant: 1,
   share: () => 0.1,
   patienceMs: 5000,
-  rule: 'large servers of one person are read one at a time, and not all of the time; use fewer of them at once, or make them smaller',
+  rule: 'large servers of one account are loaded one at a time and for a tenth of the time; use fewer of them in parallel, or make them smaller',
 };
-/** The same for servers in another mode or version. */
+/** Limits for compiling servers in another mode or version. */
 const timeOfVariants = {
   ...timeOfLarge,
-  rule: 'servers of one person are made ready in another mode or version one at a time, and not all of the time; ask less often',
+  rule: 'servers of one account are compiled in another mode or version one at a time and for a tenth of the time; request them less often',
 };
-/** Secrets as a text for comparison; a list of hosts that several secrets share is in it once. */
+/** Formats secrets as a text for comparison. It contains a host list that several secrets share only once. */
 function secretsText(secrets: ReadonlyMap<string, OpenSecret>): string {
   const shared = [...new Set([...secrets.values()].map(({ origins }) => origins))];
   const indexes = new Map(shared.map((origins, index) => [origins, index]));
@@ -160,7 +164,7 @@ function secretsText(secrets: ReadonlyMap<string, OpenSecret>): string {
   return JSON.stringify([each, shared]);
 }
 
-/** Reads and compiles the server of a slug; one that has not changed since `before` is not compiled again. */
+/** Reads and compiles the server of a slug. Returns `before` if the server has not changed since. */
 type ReadServer = (slug: string, before: Found | undefined) => Promise<Found | undefined>;
 
 function createServerReader(options: HostedServersOptions): ReadServer {
@@ -173,7 +177,7 @@ function createServerReader(options: HostedServersOptions): ReadServer {
     const workspace = await findWorkspaceLimits(db, stored.workspaceId);
     const { id, version, captureUntil } = stored;
     const source = JSON.stringify([id, version, captureUntil, stored.limits, workspace, secretsText(secrets)]);
-    // Compiling is most of the work, and a compiled server also keeps what its first calls added.
+    // Compiling is most of the work, and a compiled server also contains caches that its first calls filled.
     if (before?.source === source) return before;
     const limits = effectiveLimits(options.defaultLimits, { server: stored.limits ?? {}, workspace });
     const compiled = (config: ServerConfig): Found => {
@@ -192,7 +196,7 @@ function createServerReader(options: HostedServersOptions): ReadServer {
       await nextTurn();
       return made;
     });
-    // Another version has been stored meanwhile.
+    // Another version has been stored in the meantime.
     return large ?? readServer(slug, before);
   };
   return readServer;

@@ -8,7 +8,7 @@ import { AppError } from '../../errors.ts';
 import { compileServer, type HostedServer, serverOrView } from './hosted-server.ts';
 import type { HostedServers } from './hosted-servers.ts';
 
-/** @throws AppError notFound */
+/** Finds a server or one of its views, in the requested mode and version. @throws AppError notFound */
 export async function findServed(servers: HostedServers, served: Served): Promise<HostedServer> {
   const whole = await servers.find(served.slug);
   if (!whole) throw new AppError('notFound', 'there is no such server');
@@ -37,10 +37,13 @@ function inMode(config: ServerConfig, view: string | undefined, mode: ToolMode):
   return { ...config, tool_mode: mode, views: { ...views, ...changed } };
 }
 
-/** Longest list of tools that a model is given: more than any model reads. */
+/** Maximum size of a tool list for a model, in bytes. No model accepts more. */
 export const mostOfferedBytes = 1024 * 1024;
 
-/** @throws AppError notFound; tooLarge for more tools than a model reads */
+/**
+ * Returns the tools of a server for a model. @throws AppError notFound; tooLarge if the list is longer than models
+ * accept
+ */
 export async function offeredTools(servers: HostedServers, served: Served): Promise<OfferedTools> {
   const server = await findServed(servers, served);
   const { config, catalogue } = server;
@@ -48,7 +51,7 @@ export async function offeredTools(servers: HostedServers, served: Served): Prom
   if (list.length > mostOfferedBytes)
     throw new AppError(
       'tooLarge',
-      `the list of the tools has ${list.length} bytes, which no model reads; allowed: ${mostOfferedBytes}; choose a view, or a search for tools`,
+      `the tool list has ${list.length} bytes, which is more than models accept; allowed: ${mostOfferedBytes}; choose a view, or use tool mode "search"`,
     );
   await nextTurn();
   return {

@@ -13,16 +13,16 @@ import { nextTurn } from '../../domain/work/next-turn.ts';
 
 /** The tools of a server in search mode. */
 export type ToolCatalogue = {
-  /** The enabled tools, in their order. */
+  /** The enabled tools, in configuration order. */
   tools: readonly Tool[];
   find(name: string): Tool | undefined;
-  /** The definitions of a tool. */
+  /** Returns the definition of a tool. */
   define(tool: Tool): ToolDefinition;
   /** Number of tools by tag. */
   tags: ReadonlyMap<string, number>;
-  /** Whether `tools/list` has this tool. */
+  /** Returns true if `tools/list` contains this tool. */
   isListed(name: string): boolean;
-  /** Made at the first search, in short turns of the event loop. */
+  /** Returns the search index. It is built at the first search, in chunks that yield to the event loop. */
   index(): Promise<ToolIndex>;
 };
 
@@ -44,13 +44,13 @@ export function createCatalogue(config: ToolListSource): ToolCatalogue {
   };
 }
 
-/** The searched parts of a tool. Constants are left out, because callers do not give them. */
+/** Returns the searchable fields of a tool. Constants are omitted, because callers do not pass them. */
 function searchedTool({ name, title, description, method, url, tags = [], input_schema }: Tool): SearchedTool {
   const given = argumentsOf(input_schema).filter(({ wire }) => wire.value === undefined);
   return { name, title, description, method, url, tags, arguments: given.map((argument) => argument.name) };
 }
 
-/** Runs a generator to its end; at each `yield` other work gets its turn. */
+/** Runs a generator to its end, and yields to the event loop at each `yield`. */
 async function inTurns<Result>(work: Generator<void, Result>): Promise<Result> {
   for (;;) {
     const step = work.next();

@@ -4,35 +4,37 @@ import { StoreFault } from '../../store/engine/faults.ts';
 import type { QuotaGrant, QuotaPeriod, QuotaWish } from '../../store/workspaces.ts';
 import type { Lane, LaneOf } from './lanes.ts';
 
-/** The part of one quota that this process holds in one minute or day. */
+/** The part of a quota that this process has reserved in one minute or day. */
 export type Reserve = QuotaPeriod & {
   readonly endsAt: number;
   /** The quota as of the last call. */
   quota: number;
-  /** Calls that were taken from the quota and not made yet. */
+  /** Number of calls that were reserved from the quota and not made yet. */
   held: number;
-  /** How many calls are taken at once; doubles each time, up to a fraction of what is left. */
+  /** Number of calls to reserve next. It doubles each time, up to a fraction of the remaining quota. */
   step: number;
-  /** Whether a call was made since the last settling. */
+  /** True if a call was made since the last settlement. */
   isUsed: boolean;
-  /** Calls to add in the database, or to give back there (below 0). */
+  /** Number of calls to add in the database, or to return to it (negative). */
   owed: number;
-  /** Calls made without asking, because the database did not answer. */
+  /** Number of calls that were made without a reservation, because the database was unavailable. */
   unasked: number;
-  /** Time until which the quota counts as used up, in epoch ms. */
+  /** Time until which the quota counts as exhausted, in epoch ms. */
   usedUpUntil: number;
 };
 
-/** A used-up quota: whose it is, how many calls it allows, and how long until it starts anew. */
+/**
+ * An exhausted quota: its limiter kind, its period, the number of calls that it allows, and the time until it resets.
+ */
 type UsedUp = { of: LaneOf; kind: QuotaPeriod['span']; limit: number; waitMs: number };
 
 export type QuotaCounterOptions = {
-  /** @throws errors of the database */
+  /** Reserves calls. @throws database errors */
   take: (wishes: readonly QuotaWish[]) => Promise<QuotaGrant[]>;
-  /** @throws errors of the database */
+  /** Settles calls. @throws database errors */
   settle: (uses: readonly (QuotaPeriod & { calls: number })[]) => Promise<void>;
   processes: Processes;
-  /** Epoch ms. */
+  /** Returns epoch ms. */
   now: () => number;
   onError: (error: unknown) => void;
   onSuccess: () => void;
@@ -40,30 +42,35 @@ export type QuotaCounterOptions = {
 
 const spans = { minute: 60_000, day: 86_400_000 };
 const settleMs = 5000;
-/** Time after which a used-up quota is asked for again: another process may have given some calls back. */
+/**
+ * Time after which an exhausted quota is requested again, in ms, because another process may have returned some calls.
+ */
 const againMs = 1000;
 const firstStep = 8;
 const mostAtOnce = 500;
 
 /**
- * Quotas of calls per minute and per day (UTC), shared by all processes through the database. A process takes some calls
- * at a time, makes them, and gives back what it did not use within five seconds.
+ * Counts calls in quotas per minute and per day (UTC), which all processes share through the database. A process
+ * reserves several calls at a time, uses them, and returns unused ones within five seconds.
  */
 export class QuotaCounter {
   readonly #options: QuotaCounterOptions;
-  /** Reserves that hold or owe something. */
+  /** Reservations with available or unsettled calls. */
   readonly #kept = new Set<Reserve>();
   readonly #asking = new Set<Reserve>();
   readonly #askSoon = oneAtATime(() => this.#askForAll());
   #timer: NodeJS.Timeout | undefined;
-  /** Whether the last query to the database failed. Calls do not wait for it then. */
+  /** True if the last database query failed. Calls then do not wait for the database. */
   #isDown = false;
 
   constructor(options: QuotaCounterOptions) {
     this.#options = options;
   }
 
-  /** Counts a call in the quotas of its lanes. Returns the one that is used up, if any; the call then counts in none. */
+  /**
+   * Counts a call in the quotas of its limiters. Returns the exhausted quota, if there is one, and counts the call in
+   * none.
+   */
   async take(lanes: readonly Lane[]): Promise<UsedUp | undefined> {
     const { now } = this.#options;
     const counted: { of: LaneOf; reserve: Reserve }[] = [];
@@ -74,7 +81,7 @@ export class QuotaCounter {
     }
     const taken: Reserve[] = [];
     for (const { of, reserve } of counted) {
-      // Other calls may use up what was asked for.
+      // Other calls may use up the reserved calls while this one waits.
       while (reserve.held === 0) {
         const at = now();
         if (at < reserve.usedUpUntil) {
@@ -91,7 +98,7 @@ export class QuotaCounter {
     return undefined;
   }
 
-  /** Takes back the count of a call that was not made after all; it was counted `agoMs` ago. */
+  /** Reverts the count of a call that was not made. It was counted `agoMs` ago. */
   giveBack(lanes: readonly Lane[], agoMs: number): void {
     const takenAt = this.#options.now() - agoMs;
     for (const { minute, day, perMinute, perDay } of lanes) {
@@ -100,7 +107,7 @@ export class QuotaCounter {
     }
   }
 
-  /** Gives everything back. */
+  /** Returns all unused calls. */
   async stop(): Promise<void> {
     if (this.#asking.size > 0) await this.#askSoon();
     clearTimeout(this.#timer);
@@ -128,12 +135,15 @@ export class QuotaCounter {
     return made;
   }
 
-  /** A process takes a fraction of its share of the remainder, which leaves enough for the others. */
+  /**
+   * Limits the step to a fraction of this process's share of the remainder, which leaves enough for the other
+   * processes.
+   */
   #fitStep(reserve: Reserve, left: number): void {
     reserve.step = Math.max(1, Math.min(reserve.step, Math.floor(left / (4 * this.#options.processes.count))));
   }
 
-  /** Takes more calls. Afterwards some are held, or the quota counts as used up for now. Never throws. */
+  /** Reserves more calls. Afterwards some are available, or the quota counts as exhausted for now. Never throws. */
   async #ask(reserve: Reserve): Promise<void> {
     if (this.#isDown) {
       this.#takeUnasked(reserve);
@@ -169,7 +179,7 @@ export class QuotaCounter {
     }
   }
 
-  /** Without the database, this process may make its share of the quota. */
+  /** Takes calls without the database. While it is down, a process may use its own share of the quota. */
   #takeUnasked(reserve: Reserve): void {
     const share = shareOf(reserve.quota, this.#options.processes.count);
     const calls = Math.max(0, Math.min(reserve.step, share - reserve.unasked));
@@ -196,7 +206,7 @@ export class QuotaCounter {
     this.#fitStep(reserve, reserve.quota);
   }
 
-  /** Gives back what was not needed since the last time, and reports to the database what it does not know. */
+  /** Returns calls that were not needed since the last time, and reports calls that the database does not know of. */
   async #settle(): Promise<void> {
     this.#timer = undefined;
     const ended = this.#options.now();
@@ -227,7 +237,7 @@ export class QuotaCounter {
       for (const reserve of reserves) reserve.unasked = 0;
     } catch (error) {
       this.#options.onError(error);
-      // Calls that may have been given back already are not given back again: more calls than the quota would be made.
+      // Calls whose return may have succeeded are not returned again, because the quota would otherwise be exceeded.
       const least = error instanceof StoreFault && error.isOpen ? 0 : Number.NEGATIVE_INFINITY;
       for (const [index, reserve] of reserves.entries()) reserve.owed += Math.max(least, uses[index]?.calls ?? 0);
     }

@@ -5,31 +5,37 @@ import type { Exchange } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 
 /**
- * Spares an upstream that fails, and spares its callers the waiting. When most calls of a workspace to one origin fail,
- * the next ones fail at once, until one that is let through succeeds. Each address of strangers has a
- * circuit of its own, so made-up tokens cannot open that of the others.
+ * Protects a failing upstream, and spares its callers the wait. If most calls of a workspace to an origin fail, further
+ * calls fail immediately, until a single probe call succeeds. Each network of unverified callers has a separate
+ * circuit, so that made-up tokens cannot open the circuit of other callers.
  */
 export type Circuits = {
   /**
-   * An HTTP client that sends nothing while a circuit is open.
+   * Wraps an HTTP client. It sends nothing while a circuit is open.
    * @throws OutboundError circuit_open, and errors of `http`
    */
   around(http: HttpClient): HttpClient;
-  /** That of known callers; where no such one calls, that of the address of strangers that calls most. */
+  /**
+   * Returns the state for verified callers. If none of them call, returns that of the network of unverified callers
+   * with the most calls.
+   */
   stateOf(workspaceId: string, origin: string): CircuitState;
-  /** How many are not closed, for metrics. */
+  /** Returns the number of circuits that are not closed, for metrics. */
   snapshot(): { open: number; halfOpen: number };
 };
 
-/** How the recent calls of one workspace to one origin went, those of one address of strangers or of all others, and whether more of them are sent. */
+/**
+ * Recent calls of one workspace to one origin, either of one network of unverified callers or of all other callers, and
+ * the state of the circuit.
+ */
 type Circuit = {
   workspaceId: string;
   origin: string;
   calls: RecentCount;
   failures: RecentCount;
-  /** Monotonic ms from when one attempt is let through; 0 while closed. */
+  /** Time from which one probe is sent, in monotonic ms; 0 while closed. */
   openUntil: number;
-  /** Whether that attempt is under way. */
+  /** True while the probe is in progress. */
   isTried: boolean;
 };
 
@@ -37,15 +43,18 @@ export const circuitWindowMs = 30_000;
 const slots = 30;
 export const circuitOpenMs = 10_000;
 export const leastFailures = 20;
-/** One tenant can fill three fourths of it. */
+/** Maximum number of circuits. One tenant can use three quarters of it. */
 export const mostCircuits = 13_500;
 
-/** Statuses that say that the upstream cannot be reached or does not answer. */
+/** Statuses that mean that the upstream cannot be reached or does not respond. */
 const faults = new Set([502, 503, 504]);
 
 type Meaning = 'good' | 'failed' | 'unrelated';
 
-/** Whether an ending is the fault of the upstream or the network in between. An answer that was not read is a good sign. */
+/**
+ * Maps each failure to a verdict: "failed" if the upstream or the network in between is at fault, "good" if the
+ * upstream did respond but the response was not read.
+ */
 const meanings: Record<OutboundReason, Meaning> = {
   dns: 'failed',
   unreachable: 'failed',
@@ -65,7 +74,7 @@ const meanings: Record<OutboundReason, Meaning> = {
   cancelled: 'unrelated',
 };
 
-/** `clock` is monotonic, in ms. */
+/** Creates the circuits. `clock` returns monotonic ms. */
 export function createCircuits(clock: () => number): Circuits {
   const circuits = createOwnedMemory<Circuit>({
     max: mostCircuits,
@@ -83,7 +92,7 @@ export function createCircuits(clock: () => number): Circuits {
     return circuit;
   }
 
-  /** One call is let through an open circuit once its time has come: the attempt that decides. */
+  /** Lets one call through an open circuit after the waiting time. This probe decides if the circuit closes. */
   function takeAttempt(circuit: Circuit): OutboundError | undefined {
     const left = circuit.openUntil - clock();
     if (left <= 0 && !circuit.isTried) {
@@ -132,7 +141,7 @@ export function createCircuits(clock: () => number): Circuits {
 
 function note(circuit: Circuit, isAttempt: boolean, meaning: Meaning, now: number): void {
   if (isAttempt) circuit.isTried = false;
-  // Calls that began before the circuit opened no longer count.
+  // Calls that started before the circuit opened no longer count.
   if (meaning === 'unrelated' || (circuit.openUntil !== 0 && !isAttempt)) return;
   const { calls, failures } = circuit;
   if (isAttempt && meaning === 'good') {
@@ -152,7 +161,7 @@ function isMostly(failures: RecentCount, calls: RecentCount, now: number): boole
   return failed >= leastFailures && failed * 2 > recentTotal(calls, now);
 }
 
-/** Undefined for a circuit that no call has begun. */
+/** Returns the state of a circuit, which is undefined if there were no calls. */
 function stateOf(circuit: Circuit | undefined, now: number): CircuitState {
   if (!circuit) return { state: 'closed', calls: 0, failures: 0, retryMs: undefined };
   const counts = { calls: recentTotal(circuit.calls, now), failures: recentTotal(circuit.failures, now) };
@@ -161,24 +170,24 @@ function stateOf(circuit: Circuit | undefined, now: number): CircuitState {
   return { state: retryMs > 0 ? 'open' : 'half_open', ...counts, retryMs };
 }
 
-/** `leftMs` is undefined while an attempt is under way. */
+/** Formats the refusal. `leftMs` is undefined while a probe is in progress. */
 function refusalText(leftMs: number | undefined): string {
   const next =
     leftMs === undefined
-      ? 'one attempt is under way, try again in a few seconds'
-      : `the next attempt is made in ${Math.ceil(leftMs / 1000)} s`;
-  return `the upstream has failed most calls of the last ${circuitWindowMs / 1000} s, so nothing was sent to it; ${next}`;
+      ? 'a probe request is in progress; retry in a few seconds'
+      : `the next request is allowed in ${Math.ceil(leftMs / 1000)} s`;
+  return `most calls to the upstream failed in the last ${circuitWindowMs / 1000} s, so nothing was sent; ${next}`;
 }
 
-/** Counts recent events, one count per time slot; the oldest slot is dropped as time passes. */
+/** A count of recent events, by time slot. The oldest slot is dropped as time passes. */
 export type RecentCount = { slotMs: number; slots: number[]; slot: number; total: number };
 
-/** The window covered is `windowMs` at most, and one slot less at least. */
+/** Creates a count that covers at most `windowMs`, and at least one slot less. */
 export function createRecentCount(windowMs: number, slots: number): RecentCount {
   return { slotMs: windowMs / slots, slots: new Array<number>(slots).fill(0), slot: 0, total: 0 };
 }
 
-/** `now` is monotonic, in ms. */
+/** Counts an event. `now` is in monotonic ms. */
 export function countAt(count: RecentCount, now: number): void {
   dropOld(count, now);
   const at = count.slot % count.slots.length;

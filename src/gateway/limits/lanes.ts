@@ -5,7 +5,7 @@ import { type Caller, knownMs } from '../callers/caller.ts';
 import type { Reserve } from './call-quotas.ts';
 import { type RecentCount, recentTotal } from './circuits.ts';
 
-/** The server that is called, as limits see it. */
+/** The called server, as limits see it. */
 export type Limited = {
   id: string;
   workspaceId: string;
@@ -16,8 +16,8 @@ export type Limited = {
 export type LimitedCaller = Pick<Caller, 'id' | 'keyId' | 'network' | 'isKnown' | 'limits'>;
 
 /**
- * Whose calls a lane holds: those with one credential, those of one address, the strangers at a server or workspace, or
- * all of one.
+ * Scopes of limiters: the calls of one credential, of one address, of all unverified callers of a server or workspace,
+ * or of one server or workspace.
  */
 export const laneKinds = ['key', 'address', 'strangers', 'server', 'workspace'] as const;
 export type LaneOf = (typeof laneKinds)[number];
@@ -27,50 +27,55 @@ export type Lane = {
   of: LaneOf;
   /** Key under which its quotas are counted. */
   id: string;
-  /** Tenant of the workspace; empty in all other lanes. */
+  /** Tenant of the workspace. Empty for all other limiters. */
   tenant: string;
-  /** How many may run at once; 0 is no limit. It may change at any time. */
+  /** Maximum number of concurrent calls; 0 means no limit. It may change at any time. */
   slots: number;
-  /** Calls a second; 0 is no limit. It may change at any time. */
+  /** Maximum number of calls per second; 0 means no limit. It may change at any time. */
   rate: number;
   running: number;
-  /** Calls that run, wait here, or wait elsewhere and will come here. */
+  /** Number of calls that run, wait here, or wait elsewhere and will come here. */
   inside: number;
-  /** What starts those that wait here, first come, first served. */
+  /** Functions that start the waiting calls, first come, first served. */
   waiting: (() => void)[];
   /** Theoretical arrival time of the next call (GCRA), in monotonic ms. */
   dueAt: number;
-  /** Where the last known caller came from, when, and when the last one from elsewhere came, in monotonic ms. */
+  /**
+   * Network of the last verified caller, time of its call, and time of the last call of a verified caller from another
+   * network, in monotonic ms.
+   */
   knownFrom: string | undefined;
   knownAt: number;
   otherAt: number;
-  /** Calls refused in the last minute; undefined before the first. */
+  /** Calls refused in the last minute. Undefined before the first refusal. */
   refused: RecentCount | undefined;
-  /** Calls in a minute and in a day; 0 is no quota. They may change at any time. */
+  /** Maximum number of calls in a minute and in a day; 0 means no quota. They may change at any time. */
   perMinute: number;
   perDay: number;
-  /** The limits that the four were made of, and for how many processes; undefined for a half. */
+  /** The configured limits that were last applied, and for how many processes. Undefined for a derived half limiter. */
   fitted: KeyLimits | undefined;
   processes: number;
-  /** This process's reserves of the quotas; undefined before the first call under a quota. */
+  /** This process's reservations from the quotas. Undefined before the first call under a quota. */
   minute: Reserve | undefined;
   day: Reserve | undefined;
 };
 
 export const queueLength = 50;
-/** Unused lanes are dropped in occasional sweeps above this number, not after each call. */
+/**
+ * Number of limiters above which unused ones are removed. They are removed in occasional sweeps, not after each call.
+ */
 const sweepAbove = 10_000;
 
 export type LaneBookOptions = {
-  /** Calls with one credential at once; 0 is no limit. */
+  /** Maximum number of concurrent calls with one credential; 0 means no limit. */
   concurrentPerKey: number;
-  /** Monotonic milliseconds. */
+  /** Returns monotonic ms. */
   clock: () => number;
-  /** Each takes a share of every limit. One when absent. */
+  /** Number of processes, each of which gets a share of every limit. One if absent. */
   processes?: Processes;
 };
 
-/** The lanes in use, by id. */
+/** The limiters of one kind in use, by id. */
 type Lanes = { of: LaneOf; byId: Map<string, Lane>; most: number };
 
 const lanes = (of: LaneOf): Lanes => ({ of, byId: new Map(), most: sweepAbove });
@@ -78,10 +83,11 @@ const noLimits: KeyLimits = {};
 const noKeys: readonly LimitedKey[] = [];
 
 /**
- * A call takes a slot of its credential, of its server and of its workspace, and counts in the limits of its API key and
- * of each key that this one was made with. Strangers of one address count as one
- * credential. While known callers use a server or workspace, strangers together get half of it, and so do all callers of
- * one address that no key and no login vouches for, while there are known callers from elsewhere.
+ * Finds the limiters of calls. A call takes a slot of its credential, its server, and its workspace, and counts in the
+ * limits of its API key and of each key from which that key was created. All unverified callers of one address count as
+ * one credential. While verified callers use a server or workspace, all unverified callers together get half of it.
+ * While there are verified callers from other addresses, all callers of one address without an API key or login also
+ * get half of it.
  */
 export class LaneBook {
   readonly #options: LaneBookOptions;
@@ -97,7 +103,10 @@ export class LaneBook {
     this.#options = options;
   }
 
-  /** The lanes in the order in which the call takes slots; the last two are those of the server and of the workspace. */
+  /**
+   * Returns the limiters in the order in which the call takes slots. The last two are those of the server and of the
+   * workspace.
+   */
   lanesOf({ id, workspaceId, limits: of }: Limited, caller: LimitedCaller, now: number): Lane[] {
     const { concurrentPerKey, processes: { count } = { count: 1 } } = this.#options;
     const server = laneOf(this.#servers, id, now);
@@ -109,7 +118,7 @@ export class LaneBook {
       fit(workspace, of.workspace, of.workspace.concurrentCalls, count);
     const found: Lane[] = [];
     const { limits: limitedKeys = noKeys, network } = caller;
-    // Where any credential is accepted, a caller has no id.
+    // If any credential is accepted, a caller has no id.
     if (caller.id !== undefined && concurrentPerKey !== 0) {
       const own = caller.isKnown
         ? laneOf(this.#keys, caller.id, now)
@@ -135,7 +144,7 @@ export class LaneBook {
       found.push(halfOf(laneOf(this.#halvesOfAddress, `${whole.id} ${network}`, now), whole));
     if (isKnown || now - whole.knownAt >= knownMs) return;
     const strangers = halfOf(laneOf(this.#halvesOfStrangers, whole.id, now), whole);
-    // An address has no quotas: they are counted in the database, which stores none.
+    // An address has no quotas. They are counted in the database, which stores no addresses.
     strangers.perMinute = half(whole.perMinute);
     strangers.perDay = half(whole.perDay);
     found.push(strangers);
@@ -170,7 +179,7 @@ function isIdle(lane: Lane, now: number): boolean {
   return lane.inside === 0 && lane.dueAt <= now && !(lane.refused && recentTotal(lane.refused, now) > 0);
 }
 
-/** Gives a lane its limits, of which each process has its share. */
+/** Applies limits to a limiter, with a share for this process. */
 function fit(lane: Lane, limits: KeyLimits, concurrentCalls: number, processes: number): void {
   lane.fitted = limits;
   lane.processes = processes;
@@ -187,12 +196,12 @@ function halfOf(lane: Lane, whole: Lane): Lane {
   return lane;
 }
 
-/** Half of a limit; 0 means no limit and stays 0. */
+/** Returns half of a limit; 0 means no limit and stays 0. */
 function half(slots: number): number {
   return slots === 0 ? 0 : Math.max(1, Math.floor(slots / 2));
 }
 
-/** Notes a call of a known caller at its server and its workspace, which are the last two lanes. */
+/** Records a call of a verified caller in the limiters of its server and its workspace, which are the last two. */
 export function noteKnown(lanes: readonly Lane[], { keyId, network }: LimitedCaller, now: number): void {
   const from = keyId === undefined ? network : undefined;
   for (const lane of lanes.slice(-2)) {
@@ -202,7 +211,7 @@ export function noteKnown(lanes: readonly Lane[], { keyId, network }: LimitedCal
   }
 }
 
-/** Whether a call may run at once, without overtaking one that waits. */
+/** Returns true if a call may run immediately, without overtaking a waiting one. */
 export function hasSlot(lane: Lane): boolean {
   return lane.slots === 0 || (lane.running < lane.slots && lane.waiting.length === 0);
 }
@@ -220,8 +229,8 @@ function advance(lane: Lane): void {
 }
 
 /**
- * Waits in the queue of a lane, first come, first served. Resolves with `started` when the slot is taken, with `late`
- * after `forMs` in which this process ran, and with `gone` when the client disconnects.
+ * Waits in the queue of a limiter, first come, first served. Resolves with `started` when the slot is taken, with
+ * `late` after `forMs` (excluding time in which this process was paused), and with `gone` when the client disconnects.
  */
 export function waitForSlot(
   lane: Lane,
@@ -243,7 +252,7 @@ export function waitForSlot(
     const cancel = afterRunning(forMs, () => giveUp('late'));
     lane.waiting.push(start);
     onGone?.(() => giveUp('gone'));
-    // The limit may have been raised since the others began to wait.
+    // The limit may have been raised since the other calls started to wait.
     advance(lane);
   });
 }

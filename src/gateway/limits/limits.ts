@@ -19,26 +19,26 @@ import {
 } from './lanes.ts';
 
 export type LimitOptions = LaneBookOptions & {
-  /** How late the event loop is, in ms. */
+  /** Event loop delay, in ms. */
   lag: { readonly ms: number };
-  /** How long a call waits for all its slots together, in ms in which this process ran. */
+  /** Maximum total time that a call waits for its slots, in ms, excluding time in which this process was paused. */
   queueMs: number;
-  /** Calls that may be in the process at once, including those that wait. */
+  /** Maximum number of calls in the process, including waiting ones. */
   capacity?: number;
   quotas?: QuotaCounter;
 };
 
-/** The slots of one call, one in each of its lanes; released with `leave`. */
+/** The slots of one call, one in each of its limiters. Released with `leave`. */
 export type Slots = readonly Lane[];
 
 export type LimitsSnapshot = {
   running: number;
   waiting: number;
-  /** Refusals since the start, by the limit that refused. */
+  /** Number of refusals since the start, by the limit that refused. */
   refused: Record<RefusedBy, number>;
 };
 
-/** Limits that refuse calls, as metrics name them. */
+/** Limits that refuse calls, as named in metrics. */
 const refusals = [
   ...laneKinds.flatMap((of) => (['rate', 'concurrency', 'quota'] as const).map((kind) => `${of}_${kind}` as const)),
   'fair_share' as const,
@@ -52,15 +52,15 @@ type OnGone = (cancel: () => void) => void;
 export const shedAboveMs = 200;
 export const usualCapacity = 4000;
 const minuteMs = 60_000;
-/** Time whose worth of its rate an idle lane may use at once. */
+/** Time whose rate an idle limiter may use in a burst, in ms. */
 export const burstMs = 1000;
 
-/** Admits calls, lets them wait for a moment, or refuses them. */
+/** Admits calls, queues them briefly, or refuses them. */
 export class Limits {
   readonly #options: LimitOptions;
   readonly #book: LaneBook;
   readonly #refused = Object.fromEntries(refusals.map((by) => [by, 0])) as Record<RefusedBy, number>;
-  /** Calls in the process, by tenant and in all. */
+  /** Number of calls in the process, by tenant and in total. */
   readonly #insideOf = new Map<string, number>();
   #inside = 0;
   #running = 0;
@@ -71,7 +71,7 @@ export class Limits {
   }
 
   /**
-   * Takes the slots of a call; returns a promise if it has to wait. `onGone` ends the waiting early.
+   * Takes the slots of a call. Returns a promise if it has to wait. `onGone` ends the wait early.
    * @throws AppError tooMany or unavailable, with the seconds to wait; ToolFailure cancelled
    */
   enter(server: Limited, caller: LimitedCaller, onGone?: OnGone): Slots | Promise<Slots> {
@@ -94,19 +94,19 @@ export class Limits {
     return lanes;
   }
 
-  /** Why a call is refused at once; it then counts in no rate. */
+  /** Returns the reason why a call is refused immediately. A refused call does not count toward any rate. */
   #refusedNow(lanes: Slots, now: number): Refused | undefined {
     const { lag, capacity = usualCapacity } = this.#options;
     if (lag.ms > shedAboveMs) return { by: 'overload' };
-    // A tenant may use at most as much as is still free, so another tenant always finds capacity.
+    // A tenant may use at most as much capacity as is still free, so other tenants always find some.
     const ofTenant = this.#insideOf.get((lanes.at(-1) as Lane).tenant) ?? 0;
     if (ofTenant >= capacity - this.#inside) return { by: 'fair_share' };
     for (const lane of lanes) {
       const { of, rate: limit, slots } = lane;
-      // How long until the next call is due under the rate (GCRA).
+      // Time until the next call is allowed by the rate (GCRA).
       const waitMs = limit === 0 ? 0 : lane.dueAt - now - burstMs;
       if (waitMs > 0) return { of, kind: 'rate', limit, waitMs };
-      // Strangers wait in queues of many addresses, which are bounded together.
+      // Unverified callers wait in queues of many addresses, which share one bound.
       if (of === 'strangers' && slots !== 0 && lane.inside >= slots + queueLength) return this.#tooManyAtOnce(lane);
     }
     return undefined;
@@ -134,8 +134,8 @@ export class Limits {
   }
 
   /**
-   * Takes the slots lane by lane. A call that waits for its key holds no slot of the server, and one that waits for its
-   * server holds none of the workspace.
+   * Takes the slots one limiter after the other. A call that waits for its key has no slot of the server, and one that
+   * waits for its server has no slot of the workspace.
    */
   async #takeSlots(lanes: Slots, taken: Lane[], onGone: OnGone | undefined): Promise<void> {
     const until = runningNow() + this.#options.queueMs;
@@ -144,7 +144,7 @@ export class Limits {
       else {
         const isFull = lane.waiting.length >= queueLength;
         const how = isFull ? 'late' : await waitForSlot(lane, Math.max(0, until - runningNow()), onGone);
-        if (how === 'gone') throw plainFailure('cancelled', 'the caller went away');
+        if (how === 'gone') throw plainFailure('cancelled', 'the client disconnected');
         if (how === 'late') throw this.#refusal(lanes, this.#tooManyAtOnce(lane));
       }
       taken.push(lane);
@@ -167,7 +167,7 @@ export class Limits {
     }
   }
 
-  /** Takes the slots that are missing behind the first `taken`, and then leaves with all. */
+  /** Takes the slots that are missing after the first `taken`, and then releases all of them. */
   #giveUp(lanes: Slots, taken: number): void {
     for (const lane of lanes.slice(taken)) lane.running++;
     this.#running++;
@@ -178,7 +178,7 @@ export class Limits {
     return { of, kind: 'concurrency', limit: slots, waitMs: this.#options.queueMs };
   }
 
-  /** Counts a refusal for the server and the workspace, which are the last two lanes. */
+  /** Counts a refusal for the server and the workspace, which are the last two limiters. */
   #refusal(lanes: Slots, why: Refused): AppError {
     const { clock, processes } = this.#options;
     this.#refused[refusedBy(why)]++;
@@ -197,7 +197,7 @@ export class Limits {
     return presentUse(this.#book.findWorkspace(id), this.#options.clock);
   }
 
-  /** Counters of the whole process, for metrics. */
+  /** Returns the counters of the whole process, for metrics. */
   snapshot(): LimitsSnapshot {
     return { running: this.#running, waiting: this.#inside - this.#running, refused: { ...this.#refused } };
   }
@@ -209,7 +209,7 @@ function presentUse(lane: Lane | undefined, clock: () => number): LimitUse {
   return { running: lane.running, waiting: lane.inside - lane.running, refused };
 }
 
-/** Why a call is refused: the process is too busy, or a limit of one of its lanes is reached. */
+/** Reason for refusing a call: the process is too busy, or the call has reached a limit. */
 type Refused =
   | { by: 'fair_share' | 'overload' }
   | { of: LaneOf; limit: number; waitMs: number; kind: 'rate' | 'concurrency' | 'minute' | 'day' };
@@ -220,33 +220,33 @@ function refusedBy(refused: Refused): RefusedBy {
   return `${of}_${kind === 'minute' || kind === 'day' ? 'quota' : kind}`;
 }
 
-/** The subject of the sentence about a limit, and the ending of its verb. */
+/** Subject of the sentence about a limit, and the ending of its verb. */
 const subjects: Record<LaneOf, [subject: string, ending: '' | 's']> = {
   server: ['this server', 's'],
-  workspace: ['the servers of this workspace together', ''],
+  workspace: ['all servers of this workspace together', ''],
   key: ['one credential', 's'],
-  address: ['credentials that are not known to be good, sent from one address,', ''],
-  strangers: ['credentials that are not known to be good, beside others that are in use,', ''],
+  address: ['unverified callers from one address', ''],
+  strangers: ['unverified callers, while verified callers use the server,', ''],
 };
 
-/** Only API keys have limits other than that of concurrent calls. */
-const keySubject = ['an API key and the keys made with it together', ''] as const;
+/** Only API keys have limits other than the number of concurrent calls. */
+const keySubject = ['an API key and the keys created with it together', ''] as const;
 
-/** An error that says to an agent which limit it was, that nothing happened, and what to do. */
+/** Creates an error that tells an agent which limit was reached, that nothing happened, and what to do. */
 function refusal(refused: Refused, processes: number): AppError {
   const waitMs = 'by' in refused ? 1000 : refused.waitMs;
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
   const isUsedUp = 'kind' in refused && (refused.kind === 'minute' || refused.kind === 'day');
-  const advice = 'by' in refused || isUsedUp ? '' : ', with fewer calls at a time';
-  const message = `${reasonOf(refused, processes)}; this call was not made, try again in ${seconds} s${advice}`;
+  const advice = 'by' in refused || isUsedUp ? '' : ' with fewer parallel calls';
+  const message = `${reasonOf(refused, processes)}. The call was not made; retry in ${seconds} s${advice}.`;
   return new AppError('by' in refused ? 'unavailable' : 'tooMany', message, { retryAfterS: seconds });
 }
 
 function reasonOf(refused: Refused, processes: number): string {
   if ('by' in refused) {
     return refused.by === 'overload'
-      ? 'the service is overloaded for the moment'
-      : 'the service is busy, and this workspace and the others of its creator have their share of it under way';
+      ? 'The service is overloaded'
+      : 'The service is busy, and the workspaces of this owner have used their share';
   }
   const isLimitOfKey = refused.of === 'key' && refused.kind !== 'concurrency';
   const [subject, ending] = isLimitOfKey ? keySubject : subjects[refused.of];
@@ -255,10 +255,10 @@ function reasonOf(refused: Refused, processes: number): string {
   const limit = `${Math.round(refused.limit * 100) / 100}`;
   switch (refused.kind) {
     case 'concurrency':
-      return `too many calls at once: ${subject} run${ending} ${limit} at a time${each}`;
+      return `Too many parallel calls: ${subject} run${ending} at most ${limit} at a time${each}`;
     case 'rate':
-      return `too many calls: ${subject} take${ending} ${limit} a second${each}`;
+      return `Too many calls: ${subject} get${ending} at most ${limit} per second${each}`;
     default:
-      return `too many calls: ${subject} take${ending} ${limit} a ${refused.kind}, and they are used up`;
+      return `Too many calls: ${subject} get${ending} at most ${limit} per ${refused.kind}, and all of them were used`;
   }
 }

@@ -18,20 +18,23 @@ import { type KeptAnswersOptions, strangerOf } from '../kept-answers.ts';
 type AnswerOwner = { server: HostedServer; caller: Caller };
 export type ReadPiece = { piece: Piece; next: string | undefined };
 
-/** The rests of answers that were cut. They are stored, so every process can give them. */
+/** Remainders of truncated results. They are in the database, so every process can return them. */
 export type AnswerRests = {
-  /** Stores a rest. Returns the cursor of its first piece, or undefined when the database does not take it. */
+  /** Stores a remainder. Resolves with the cursor of its first chunk, or with undefined if it could not be stored. */
   keep(owner: AnswerOwner, rest: AnswerRest, requestId: string): Promise<string | undefined>;
-  /** The piece of a cursor; undefined for a cursor that is not valid, has expired, or was given to somebody else or in another view. */
+  /**
+   * Reads the chunk of a cursor. Resolves with undefined if the cursor is invalid or has expired, or was issued to
+   * another caller or in another view.
+   */
   read(owner: AnswerOwner, cursor: string): Promise<ReadPiece | undefined>;
-  /** Since the start, for metrics. */
+  /** Returns counts since the start, for metrics. */
   counts(): Readonly<Record<RestEvent, number>>;
 };
 
 export const restEvents = ['kept', 'lost', 'read', 'missing'] as const;
 export type RestEvent = (typeof restEvents)[number];
 
-/** The row, and the number of a piece in the answer. */
+/** A cursor: the row id, and the number of a chunk in the result. */
 const cursorPattern = /^(ans_[A-Za-z0-9]{22}\.(\d{1,7}))\.(\d{1,7})$/;
 
 export function createAnswerRests({
@@ -104,13 +107,15 @@ function ownerOf({ server, caller }: AnswerOwner): AnswerOf {
   return { workspaceId: server.workspaceId, serverId: server.id, caller: callerDigest(caller) + view };
 }
 
-/** A call whose tool has a limit. */
+/** A call whose tool limits its results. */
 type LimitedCall = AnswerOwner & {
   asked: { requestId: string; era: Era };
   tool: { reading: { mostCharacters: number | undefined } };
 };
 
-/** Cuts the result of a call to the limit of its tool, keeps the rest, and says at its end how to go on. */
+/**
+ * Truncates the result of a call to the limit of its tool, stores the remainder, and appends a note on how to continue.
+ */
 export async function fitCall(call: LimitedCall, result: CutResult, rests: AnswerRests): Promise<CutResult> {
   const { rest, ...cut } = result.rest
     ? result

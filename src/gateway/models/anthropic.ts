@@ -7,7 +7,7 @@ import type { ModelResponse } from './model-response.ts';
 /** The Messages API of Anthropic, version 2023-06-01. */
 export const anthropic: ModelApi = { createRequest, createReader };
 
-/** The API asks for a limit. Models before Claude 4 write at most so much. */
+/** Maximum number of output tokens, which the API requires. Models before Claude 4 allow less. */
 const maxTokens = { usual: 16_000, ofClaude3: 4096 };
 
 function createRequest({ model, instructions, tools, messages }: ModelQuestion, json: SplicedJson) {
@@ -42,7 +42,7 @@ function toBlock(part: ModelPart, json: SplicedJson): object[] {
   if (part.type === 'call')
     return [{ type: 'tool_use', id: part.id, name: part.tool, input: json.object(part.arguments) }];
   if (part.type === 'text') return part.text === '' ? [] : [{ type: 'text', text: part.text }];
-  // A thought without its signature, as other hosts write them, is refused.
+  // The API rejects a thought without its signature, which other hosts produce.
   if (part.meta === undefined) return [];
   if (part.text === '' && part.meta.startsWith('{"data":'))
     return [{ type: 'redacted_thinking', ...json.members(part.meta) }];
@@ -98,7 +98,7 @@ function readDelta(response: ModelResponse, part: ModelPart, delta: JsonObject):
   else response.appendText(part, toText(part.type === 'text' ? delta.text : delta.thinking));
 }
 
-/** Tokens in count the cached ones too. The later of two counts of an event holds. */
+/** Reads token counts. Input tokens include cached ones. If an event reports a count again, the later value applies. */
 function readUsage({ usage }: ModelResponse, event: JsonObject): void {
   const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens } = toObject(event.usage);
   const input = toCount(input_tokens);

@@ -1,23 +1,26 @@
 import { ModelError } from './model-error.ts';
 
-/** Longest event of a model's host, in characters. A tool call whose arguments come at once is one event. */
+/**
+ * Maximum length of an event from a model host, in characters. A tool call whose arguments arrive together is one
+ * event.
+ */
 export const maxEventLength = 512 * 1024;
 
 /**
- * Splits bytes into server-sent events (HTML Standard, 9.2.6), in time that grows with the number of bytes however they
- * are cut. Only `data` is read: the APIs of models repeat in it what the other fields say.
+ * Splits bytes into server-sent events (HTML Standard, 9.2.6), in time proportional to the number of bytes, however
+ * they are divided. Only `data` is parsed, because model APIs repeat the other fields in it.
  */
 export class EventStream {
   readonly #decoder = new TextDecoder('utf-8', { fatal: true });
   /** Start of a line whose end has not arrived. */
   #line = '';
-  /** Lines of `data` of an event whose end has not arrived, and their characters. */
+  /** `data` lines of an event whose end has not arrived, and their total length in characters. */
   #data: string[] = [];
   #length = 0;
-  /** A CR ended the last line, so a LF that follows belongs to it. */
+  /** True if the last line ended with CR, so that a following LF belongs to it. */
   #endedWithCr = false;
 
-  /** Takes the next bytes and returns the data of the events that they complete. @throws ModelError */
+  /** Processes the next bytes. Returns the data of the events that they complete. @throws ModelError */
   push(bytes: Uint8Array): string[] {
     return this.#split(this.#decode(bytes, true));
   }

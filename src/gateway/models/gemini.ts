@@ -53,7 +53,7 @@ function createReader(response: ModelResponse): (event: JsonObject) => void {
     for (const part of toObjects(toObject(candidate.content).parts)) readPart(response, part);
     if (typeof candidate.finishReason !== 'string') return;
     response.finish = finishes.get(candidate.finishReason) ?? 'other';
-    // A model that calls tools stops as one that has said everything.
+    // A model that calls tools reports the same finish reason as one that has finished its text.
     if (response.finish === 'stop' && response.hasCalls) response.finish = 'tool-calls';
   };
 }

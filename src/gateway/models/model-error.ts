@@ -1,12 +1,12 @@
 import type { Outcome } from '../../errors.ts';
 
 /**
- * A response of a model's host that is of no use. `message` completes a sentence whose subject is the host, and holds
- * nothing that the host wrote except an error code.
+ * An unusable response of a model host. `message` completes a sentence whose subject is the host. It contains no text
+ * of the host except an error code.
  */
 export class ModelError extends Error {
   readonly outcome: Outcome;
-  /** HTTP status of the response; undefined where it was a success. */
+  /** HTTP status of the response. Undefined if it indicates success. */
   readonly status: number | undefined;
 
   constructor(outcome: Outcome, message: string, status?: number) {

@@ -1,7 +1,10 @@
 import type { ModelAnswer, ModelPart, ModelProgress } from '../../domain/model.ts';
 import { ModelError } from './model-error.ts';
 
-/** Most parts and characters of one response. A model reads no longer message when the response goes back to it. */
+/**
+ * Maximum number of parts and of characters of one response. Models accept no longer message when the response is sent
+ * back to them.
+ */
 export const maxParts = 100;
 export const maxCharacters = 500_000;
 const maxNameLength = 200;
@@ -15,14 +18,14 @@ export class ModelResponse {
   finish: ModelAnswer['finish'] = 'other';
   readonly usage: ModelAnswer['usage'] = { input: undefined, output: undefined };
   #characters = 0;
-  /** Progress that was not reported yet. Words that follow each other are one item. */
+  /** Progress that was not reported yet. Consecutive text is one item. */
   #progress: ModelProgress[] = [];
 
   get hasCalls(): boolean {
     return this.#parts.some(({ type }) => type === 'call');
   }
 
-  /** The last part if it is a text of this type, a new one otherwise. */
+  /** Returns the last part if it is a text of this type. Otherwise starts a new part. */
   lastText(type: TextPart['type']): TextPart {
     const last = this.#parts.at(-1);
     return last?.type === type ? last : this.startText(type);
@@ -44,7 +47,7 @@ export class ModelResponse {
     else this.#progress.push(part.type === 'text' ? { text } : { thought: text });
   }
 
-  /** Adds a call. A host that gives it no id gets one of ours. */
+  /** Starts a call. If the host specifies no id, the call gets a generated one. */
   startCall(id: string, tool: string): CallPart {
     const part: CallPart = { type: 'call', id: id || crypto.randomUUID(), tool: '', arguments: '' };
     this.#add(part);
@@ -53,7 +56,7 @@ export class ModelResponse {
     return part;
   }
 
-  /** Sets the tool of a call whose name comes after its beginning. */
+  /** Sets the tool of a call whose name arrives after its start. */
   nameCall(part: CallPart, tool: string): void {
     if (part.tool !== '' || tool === '') return;
     this.#count(tool);
@@ -66,7 +69,7 @@ export class ModelResponse {
     part.arguments += json;
   }
 
-  /** Stores what goes back to the host with a part. */
+  /** Stores data that is sent back to the host with a part. */
   setMeta(part: ModelPart, meta: object): void {
     const text = JSON.stringify(meta);
     this.#count(text);
@@ -77,19 +80,19 @@ export class ModelResponse {
     return this.#progress.splice(0);
   }
 
-  /** The finished response. @throws ModelError where it is not one */
+  /** Returns the finished response. @throws ModelError if it is invalid */
   finished(): ModelAnswer {
     for (const part of this.#parts) {
       if (part.type !== 'call') continue;
-      if (part.tool === '') throw new ModelError('malformed', 'sent a tool call without the name of a tool');
+      if (part.tool === '') throw new ModelError('malformed', 'sent a tool call without a tool name');
       if (Math.max(part.tool.length, part.id.length) > maxNameLength)
         throw new ModelError('oversize', `sent a tool call whose name or id has more than ${maxNameLength} characters`);
       part.arguments ||= '{}';
     }
-    // An empty text is refused by the host when it comes back.
+    // Hosts reject an empty text when it is sent back to them.
     const parts = this.#parts.filter((part) => part.type !== 'text' || part.text !== '');
     if (parts.length === 0 && this.finish === 'other')
-      throw new ModelError('malformed', 'sent nothing that belongs to its API; check the address of the model');
+      throw new ModelError('malformed', "sent nothing that belongs to its API; check the model's URL");
     return { parts, finish: this.finish, usage: this.usage };
   }
 

@@ -5,7 +5,7 @@ import { type ModelApi, toCount, toObject, toObjects, toText } from './model-api
 import type { SplicedJson } from './model-messages.ts';
 import type { ModelResponse } from './model-response.ts';
 
-/** Chat Completions of OpenAI, and of every host that is compatible with it. */
+/** The Chat Completions API of OpenAI, and of all compatible hosts. */
 export const openai: ModelApi = { createRequest, createReader };
 
 type TextPart = Extract<ModelPart, { text: string }>;
@@ -52,7 +52,10 @@ function toCall(part: CallPart, json: SplicedJson): object {
   return { id: part.id, type: 'function', function: called, ...json.members(part.meta) };
 }
 
-/** A response has one text and one thought, however often the host goes from one to the other. */
+/**
+ * Creates the reader of a response. A response has one text and one thought, however often the host alternates between
+ * them.
+ */
 function createReader(response: ModelResponse): (event: JsonObject) => void {
   const texts: { text?: TextPart; thought?: TextPart } = {};
   const calls = new Map<unknown, CallPart>();
@@ -62,7 +65,7 @@ function createReader(response: ModelResponse): (event: JsonObject) => void {
     texts[type] ??= response.startText(type);
     response.appendText(texts[type], text);
   };
-  /** Hosts number calls, or repeat their id, or send each call whole. */
+  /** Finds or starts the call of a delta. Hosts number calls, repeat their id, or send each call completely. */
   const callFor = ({ index, id, function: called }: JsonObject): CallPart => {
     const known = index === undefined ? last : calls.get(index);
     if (known && (!id || id === known.id)) return known;

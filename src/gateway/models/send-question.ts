@@ -23,16 +23,19 @@ import { SplicedJson } from './model-messages.ts';
 import { ModelResponse } from './model-response.ts';
 import { openai } from './openai.ts';
 
-/** Time for one response of a model, from the request to its last word, and its largest size before and after decoding. */
+/**
+ * Time limit for one response of a model, in ms from the request to the last token, and its maximum size in bytes, both
+ * before and after decompression.
+ */
 export const modelTimeoutMs = 180_000;
 export const maxResponseBytes = 4 * 1024 * 1024;
-/** Bytes of a response that are read in one turn of the event loop. */
+/** Number of bytes of a response that are processed before yielding to the event loop. */
 const bytesPerTurn = 16 * 1024;
-/** Events of more characters are parsed in several turns. */
+/** Minimum length of an event that is parsed in chunks, in characters. */
 const longEvent = 16 * 1024;
-/** The part of an error that may hold its code. */
+/** Maximum size of an error body that is searched for an error code, in bytes. */
 const maxErrorBytes = 64 * 1024;
-/** Name of a question in call records, where tools have theirs. */
+/** Name of a question in call records, in place of a tool name. */
 const recordedName = 'ask_model';
 
 const apis: Readonly<Record<ModelKind, ModelApi>> = { anthropic, openai, gemini };
@@ -42,13 +45,13 @@ export type SendQuestionParts = {
   http: HttpClient;
   limits: Limits;
   record: (row: CallRow) => void;
-  /** Epoch ms. */
+  /** Returns epoch ms. */
   now: () => number;
 };
 
 /**
- * Asks a model once, and reads its response while it arrives. A question takes one call from the limits of its key,
- * server and workspace, and leaves a record, because it costs the workspace money.
+ * Sends one question to a model, and processes the response as it arrives. A question counts as one call in the limits
+ * of its key, server, and workspace, and leaves a record, because it costs the workspace money.
  * @throws AppError invalid, unavailable, tooMany
  */
 export async function sendQuestion(asked: AskedModel, parts: SendQuestionParts): Promise<ModelAnswer> {
@@ -101,7 +104,7 @@ function createExchange(question: ModelQuestion) {
   const json = new SplicedJson();
   const request = apis[model.kind].createRequest(question, json);
   const url = readUrl(model.url.replace(/\/+$/, '') + request.path);
-  if (!url) throw new AppError('invalid', 'The address of the model is not a URL. Store the model again.');
+  if (!url) throw new AppError('invalid', "The model's address is not a URL. Save the model again.");
   return {
     workspaceId,
     origin: url.origin,
@@ -115,10 +118,10 @@ function createExchange(question: ModelQuestion) {
   };
 }
 
-/** Response so far. Its tokens are recorded even if the question fails. */
+/** The response so far. Its tokens are recorded even if the question fails. */
 type Received = { status: number | undefined; bytes: number; response: ModelResponse };
 
-/** Sends the request and reads the response. @throws ModelError, OutboundError, AppError */
+/** Sends the request and processes the response. @throws ModelError, OutboundError, AppError */
 async function receive(
   http: HttpClient,
   exchange: ReturnType<typeof createExchange>,
@@ -128,7 +131,7 @@ async function receive(
   const pieces = new Pieces();
   const left = new AbortController();
   const reading = read(pieces, question, received);
-  // A response that failed or has said everything is not read to its end.
+  // A response that failed or is complete is not read to its end.
   reading.then(
     () => left.abort(),
     () => left.abort(),
@@ -154,7 +157,7 @@ async function receive(
   return reading;
 }
 
-/** The bytes of a response between the HTTP client, which gives them when they arrive, and the reader. */
+/** Buffers the bytes of a response between the HTTP client, which delivers them as they arrive, and the reader. */
 class Pieces {
   #waiting: Buffer[] = [];
   #end: 'open' | 'ended' | { error: unknown } = 'open';
@@ -175,7 +178,10 @@ class Pieces {
     this.#arrived.resolve();
   }
 
-  /** Gives what has arrived, each time in a turn of the event loop of its own. Throws the error of the transfer. */
+  /**
+   * Yields the bytes that have arrived, with a turn of the event loop between the chunks. Throws the error of the
+   * transfer.
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
     for (;;) {
       await this.#arrived.promise;
@@ -192,7 +198,7 @@ class Pieces {
   }
 }
 
-/** What ends a stream of OpenAI, and of hosts that are compatible with it. */
+/** Event that ends a stream of OpenAI and of compatible hosts. */
 const doneEvent = '[DONE]';
 
 async function read(pieces: Pieces, question: ModelQuestion, received: Received): Promise<ModelAnswer> {
@@ -222,7 +228,7 @@ async function read(pieces: Pieces, question: ModelQuestion, received: Received)
   return response.finished();
 }
 
-/** @throws ModelError */
+/** Parses an event. @throws ModelError */
 async function parseEvent(event: string): Promise<JsonObject> {
   try {
     return toObject(event.length > longEvent ? await parseJsonInTurns(event) : parseJson(event));
@@ -231,7 +237,7 @@ async function parseEvent(event: string): Promise<JsonObject> {
   }
 }
 
-/** @throws ModelError for the error that a host sends instead of the rest of its response */
+/** Returns the event. @throws ModelError for an error that a host sends instead of the remainder of its response */
 function withoutError(event: JsonObject, key: string | undefined): JsonObject {
   if (event.error === undefined || event.error === null) return event;
   throw new ModelError('upstream_status', `ended its response with an error${errorCodeIn(event, key)}`);
@@ -239,10 +245,10 @@ function withoutError(event: JsonObject, key: string | undefined): JsonObject {
 
 function refusedWith(status: number, body: Buffer, key: string | undefined): ModelError {
   const code = errorCodeIn(errorIn(body), key);
-  return new ModelError('upstream_status', `answered with HTTP status ${status}${code}`, status);
+  return new ModelError('upstream_status', `responded with HTTP status ${status}${code}`, status);
 }
 
-/** The error that a body is; Gemini puts it into a list. Empty where the body is none. */
+/** Returns the error in a body, which Gemini wraps in an array. Empty if the body contains none. */
 function errorIn(body: Buffer): JsonObject {
   try {
     const value = parseJson(body.toString());
@@ -252,13 +258,13 @@ function errorIn(body: Buffer): JsonObject {
   }
 }
 
-/** Outcome of a question in its record. */
+/** Returns the outcome of a question for its record. */
 function outcomeOfQuestion(error: unknown): Outcome {
   if (error instanceof ModelError) return error.outcome;
   return error instanceof OutboundError ? outcomeOf[error.reason] : outcomeOfError(error, false);
 }
 
-/** The error for the caller. It says nothing that the host wrote but a status and a code. */
+/** Returns the error for the caller. It contains no text of the host except a status and a code. */
 function toAppError(error: unknown, subject: string): unknown {
   if (error instanceof ModelError) {
     const { status, message } = error;
@@ -269,22 +275,25 @@ function toAppError(error: unknown, subject: string): unknown {
   return error;
 }
 
-/** Sentences without the message of the error, which names a host and a port that a caller may not see. */
+/**
+ * Predicates for error messages. They omit the error's own message, which contains a host and a port that a caller may
+ * not see.
+ */
 const failures: Readonly<Record<OutboundReason, string>> = {
-  blocked: 'has an address that this service may not call',
-  dns: 'was not found: its name has no address',
+  blocked: 'has an address that this service is not allowed to call',
+  dns: 'was not found: its host name has no address',
   unreachable: 'cannot be reached',
-  tls: 'has no certificate that this service trusts',
-  reset: 'closed the connection before its response',
-  truncated: 'closed the connection in the middle of its response',
-  malformed: 'sent a response that is not HTTP/1.1, or that does not decompress, or that comes in too many pieces',
+  tls: 'has a TLS certificate that this service does not trust',
+  reset: 'closed the connection before responding',
+  truncated: 'closed the connection before its response was complete',
+  malformed: 'sent a response that is not HTTP/1.1, cannot be decompressed, or has too many chunks',
   timeout: `did not finish its response within ${modelTimeoutMs / 1000} s`,
   oversize: `sent a response of more than ${maxResponseBytes / 1024 / 1024} MiB`,
-  own_credential: 'was not asked: the question holds an API key or a token of this service. Remove it',
-  circuit_open: 'was not asked, because it failed several times. Retry in a few seconds',
-  busy: 'was not asked to the end, because this service is busy. Retry in a few seconds',
-  no_connection: 'was not asked, because this service is busy. Retry in a few seconds',
-  no_memory: 'was not asked to the end, because this service has no memory left. Retry in a few seconds',
-  stopped: 'was not asked to the end, because this service was paused. Retry',
-  cancelled: 'was not asked to the end, because the client disconnected',
+  own_credential: 'was not called, because the question contains an API key or token of this service. Remove it',
+  circuit_open: 'was not called, because it failed several times. Retry in a few seconds',
+  busy: 'was interrupted, because this service is busy. Retry in a few seconds',
+  no_connection: 'was not called, because this service is busy. Retry in a few seconds',
+  no_memory: 'was interrupted, because this service is out of memory. Retry in a few seconds',
+  stopped: 'was interrupted, because this service was paused. Retry',
+  cancelled: 'was interrupted, because the client disconnected',
 };

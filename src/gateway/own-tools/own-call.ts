@@ -11,8 +11,9 @@ import type { Slots } from '../limits/limits.ts';
 export type OwnCall = { server: HostedServer; caller: Caller; asked: ToolCall };
 
 /**
- * A call of a tool that the service itself answers. It counts against the limits and is recorded like any other.
- * @throws AppError tooMany, or unavailable when the service is overloaded
+ * Calls a built-in tool, which the service itself adds to a server. The call counts against the limits and is recorded
+ * like any other.
+ * @throws AppError tooMany, or unavailable if the service is overloaded
  * @throws Unauthenticated, AppError as `callTool`, after a wait
  */
 export async function callOwnTool(

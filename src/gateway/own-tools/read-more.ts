@@ -13,14 +13,14 @@ import type { HostedServer } from '../hosted/hosted-server.ts';
 import { callOwnTool, type OwnCall } from './own-call.ts';
 import { callInSearchMode } from './search-calls.ts';
 
-/** What runs the calls of a server, its own tools among them. */
+/** Returns the function that runs the calls of a server, including those of built-in tools. */
 export function runnerOf(server: HostedServer): typeof callTool {
   return server.hasReadMore ? callWithReadMore : server.catalogue ? callInSearchMode : callTool;
 }
 
 /**
- * One `tools/call` of a server with limited answers, in either mode.
- * @throws what `callTool` throws
+ * Runs one `tools/call` of a server with limited results, in either tool mode.
+ * @throws any error of `callTool`
  */
 function callWithReadMore(
   server: HostedServer,
@@ -38,21 +38,26 @@ function callWithReadMore(
   return run(server, caller, asked, parts);
 }
 
-/** Characters; reading and writing them takes about a millisecond. */
+/**
+ * Maximum length of a chunk that is processed without yielding, in characters. Parsing and serializing it takes about a
+ * millisecond.
+ */
 const longPiece = 50_000;
 
 const rules = { args: compileArguments(readMoreInput, readMoreInput, true) };
 
-/** @throws ToolFailure invalid_arguments */
+/** Executes `read_more`. @throws ToolFailure invalid_arguments */
 async function readMore({ server, caller, asked }: OwnCall, parts: CallToolParts): Promise<ToolResult> {
   const unfit = (what: string) => new ToolFailure('invalid_arguments', what);
-  const args = await prepareArguments(rules, asked.args, () => Promise.reject(unfit('There are too many values.')));
+  const args = await prepareArguments(rules, asked.args, () =>
+    Promise.reject(unfit('There are too many values; pass only the cursor.')),
+  );
   const found = await parts.rests.read({ server, caller }, String(args.cursor));
   if (!found)
     throw unfit(
-      'cursor: not known. A cursor works for ten minutes, on this server, for the caller that got it; call the tool again for a new one.',
+      'cursor: not valid. A cursor works for ten minutes, on this server, for the caller that received it. Call the tool again for a new cursor.',
     );
-  // Reading a piece of control characters has taken a part of this turn, and writing it takes as long.
+  // Parsing a chunk of control characters takes part of the time slice, and serializing it takes as long again.
   if (found.piece.text.length > longPiece) await nextTurn();
   const texts = [found.piece.text, pieceNote(found.piece.about, found.next)];
   const content = texts.map((text): ContentBlock => ({ type: 'text', text }));

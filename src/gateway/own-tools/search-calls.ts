@@ -32,9 +32,9 @@ import type { ToolCatalogue } from '../hosted/tool-catalogue.ts';
 import { callOwnTool } from './own-call.ts';
 
 /**
- * One `tools/call` of a server in search mode. A call through `call_tool` is a call of the named tool in everything: its
- * checks, limits, records and traces.
- * @throws what `callTool` throws
+ * Runs one `tools/call` of a server in search mode. A call through `call_tool` counts in every way as a call of the
+ * named tool, including its checks, limits, records, and traces.
+ * @throws any error of `callTool`
  */
 export async function callInSearchMode(
   server: HostedServer,
@@ -58,8 +58,8 @@ export async function callInSearchMode(
 type CalledTool = Pick<ToolCall, 'name' | 'args'> & { added: string[] };
 
 /**
- * Returns the call inside a `call_tool`, and the arguments that a client added next to it. The tool itself checks the inner
- * arguments.
+ * Returns the call inside a `call_tool`, and the arguments that a client added next to it. The tool itself checks the
+ * inner arguments.
  */
 function calledTool(server: HostedServer, given: Arguments): CalledTool | ToolFailure {
   const { name, arguments: givenArguments, ...others } = given;
@@ -68,11 +68,9 @@ function calledTool(server: HostedServer, given: Arguments): CalledTool | ToolFa
   const args = coerceObject(givenArguments);
   if (typeof name !== 'string') return misfit(`name: found ${shown(name)}; allowed: the name of a tool`);
   if (other !== undefined)
-    return misfit(
-      `${other.slice(0, 100)}: not an argument of call_tool; put the arguments of the tool into "arguments"`,
-    );
+    return misfit(`${other.slice(0, 100)}: not an argument of call_tool; put the tool's arguments into "arguments"`);
   if (args === undefined)
-    return misfit(`arguments: found ${shown(givenArguments)}; allowed: an object with the arguments of the tool`);
+    return misfit(`arguments: found ${shown(givenArguments)}; allowed: an object with the tool's arguments`);
   if (!server.tool(name)) {
     return new ToolFailure(
       'invalid_arguments',
@@ -85,10 +83,10 @@ function calledTool(server: HostedServer, given: Arguments): CalledTool | ToolFa
 }
 
 function misfit(what: string): ToolFailure {
-  return new ToolFailure('invalid_arguments', `The arguments do not fit: ${what}`);
+  return new ToolFailure('invalid_arguments', `The arguments are invalid: ${what}`);
 }
 
-/** @throws ToolFailure */
+/** Executes `search_tools` or `describe_tool`. @throws ToolFailure */
 async function ownResult(catalogue: ToolCatalogue, { name, args, era }: ToolCall): Promise<ToolResult> {
   const isSearch = name === searchToolNames.search;
   const sent = await checked(isSearch ? rules.search : rules.describe, args);
@@ -107,7 +105,7 @@ function checked(args: ArgumentRules, given: Arguments): MaybePromise<Arguments>
 
 type SearchArguments = { query?: string; tag?: string; offset?: number };
 
-/** The result of `search_tools`. @throws ToolFailure invalid_arguments for a tag that no tool has */
+/** Returns the result of `search_tools`. @throws ToolFailure invalid_arguments for a tag that no tool has */
 async function searchResult(catalogue: ToolCatalogue, args: Arguments): Promise<ToolResult> {
   const { query = '', tag, offset = 0 } = args as SearchArguments;
   const wanted = tag === undefined ? undefined : knownTag(catalogue, tag);
@@ -116,7 +114,7 @@ async function searchResult(catalogue: ToolCatalogue, args: Arguments): Promise<
   return textResult(found(catalogue, await catalogue.index(), { query, tag: wanted, offset }), false);
 }
 
-/** A tag as tools have it, whatever its case. */
+/** Returns a tag as the tools spell it, regardless of case. */
 function knownTag({ tags }: ToolCatalogue, tag: string): string {
   const folded = tag.trim().toLowerCase();
   const known = [...tags.keys()];
@@ -144,8 +142,8 @@ function listedTags(tags: ReadonlyMap<string, number>): string {
 }
 
 function overview({ tools, tags }: ToolCatalogue): string {
-  const head = `Give a query: a few words for what the tool should do. This server has ${tools.length} tools.`;
-  return tags.size === 0 ? head : `${head} With tag you get the tools of one tag: ${listedTags(tags)}.`;
+  const head = `Pass a query: a few words that describe what the tool should do. This server has ${tools.length} tools.`;
+  return tags.size === 0 ? head : `${head} Pass a tag to list its tools: ${listedTags(tags)}.`;
 }
 
 function ofTag({ tools }: ToolCatalogue, tag: string, offset: number): string {
@@ -160,9 +158,9 @@ function found({ tools }: ToolCatalogue, index: ToolIndex, { query, tag, offset 
   const { total, best } = searchTools(index, query, offset + mostResults, hasTag);
   const where = tag === undefined ? '' : ` among those with the tag ${JSON.stringify(tag)}`;
   if (total === 0)
-    return `No tool fits ${JSON.stringify(query)}${where}. Use other words, such as the name of the thing and a verb like list, get, create, update or delete.`;
+    return `No tool matches ${JSON.stringify(query)}${where}. Use other words, such as the name of the resource and a verb like list, get, create, update, or delete.`;
   const shown = best.slice(offset).map((position) => tools[position] as Tool);
-  return pageOf(shown, { offset, total }, `${total} of ${tools.length} tools fit${where}, best first`);
+  return pageOf(shown, { offset, total }, `${total} of ${tools.length} tools match${where}, best first`);
 }
 
 function page(tools: readonly Tool[], offset: number, head: string): string {
@@ -170,7 +168,7 @@ function page(tools: readonly Tool[], offset: number, head: string): string {
 }
 
 function pageOf(shown: readonly Tool[], { offset, total }: { offset: number; total: number }, head: string): string {
-  if (shown.length === 0) return `${head}; there is none after ${offset}.`;
+  if (shown.length === 0) return `${head}; there are none after ${offset}.`;
   const end = offset + shown.length;
   const more = end < total ? ` More with offset ${end}.` : '';
   const lines = shown.map((tool) => `- ${line(tool)}`);
@@ -179,7 +177,7 @@ function pageOf(shown: readonly Tool[], { offset, total }: { offset: number; tot
 
 const longestLine = 120;
 
-/** One line about a tool: name, effect and first sentence. */
+/** Formats one line about a tool: name, effect, and first sentence. */
 function line(tool: Tool): string {
   const { readOnlyHint, destructiveHint } = annotationsOf(tool);
   const effect = readOnlyHint ? 'reads' : destructiveHint ? 'destroys' : 'writes';
@@ -197,10 +195,13 @@ function firstSentence(text: string): string {
     .replace(/\s+\S*$/, '')} …`;
 }
 
-/** Longest description of several tools, in characters of JSON: about 15,000 tokens. The first one is never left out. */
+/**
+ * Maximum length of the descriptions of several tools, in characters of JSON: about 15,000 tokens. The first one is
+ * never omitted.
+ */
 const longestDescriptions = 60_000;
 
-/** The result of `describe_tool`; an error when no tool has one of the names. */
+/** Returns the result of `describe_tool`. It is an error if no tool has one of the names. */
 function describeResult(catalogue: ToolCatalogue, args: Arguments, era: Era): ToolResult {
   const names = [...new Set(args.names as string[])].slice(0, mostDescribed);
   const described: string[] = [];
@@ -219,14 +220,14 @@ function describeResult(catalogue: ToolCatalogue, args: Arguments, era: Era): To
     }
   }
   if (left.length > 0)
-    notes.push(`Left out, because the answer would be too long; ask for them again: ${left.join(', ')}.`);
+    notes.push(`Omitted, because the result would be too long: ${left.join(', ')}. Request them in another call.`);
   const blocks = [...(described.length > 0 ? [`[${described.join(',\n')}]`] : []), ...notes];
   const content = blocks.map((text): ContentBlock => ({ type: 'text', text }));
   const structured = structuredOfTexts(content, era);
   return { content: JSON.stringify(content), structured, isError: described.length === 0 };
 }
 
-/** A sentence about a name that no tool has. */
+/** Formats a sentence about a name that no tool has. */
 function unknownToolText(catalogue: ToolCatalogue, name: string, guesses: Guesses): string {
   const names = catalogue.tools.map((tool) => tool.name);
   const near = nearest(name, names, guesses, `; find its name with ${searchToolNames.search}`);

@@ -25,14 +25,15 @@ import {
   versionKey,
 } from './json-rpc.ts';
 
-// MCP 2026-07-28, the modern era: no handshake, and each request carries its revision and is mirrored in its headers.
+// MCP 2026-07-28, the stateless generation: there is no handshake. Each request carries its revision and mirrors it in
+// the headers.
 
 const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const clientKey = 'io.modelcontextprotocol/clientInfo';
 
 /**
- * Answers a request, after checks in the order that the conformance suite accepts. `hasEnvelope` is false where only the
- * headers say that it is of this era.
+ * Handles a request. The checks run in the order that the conformance suite accepts. `hasEnvelope` is false if only the
+ * headers identify the request as stateless.
  */
 export async function modernReply(
   server: McpServer,
@@ -45,7 +46,7 @@ export async function modernReply(
   const version = checkEnvelope(params._meta as JsonObject);
   checkPresentMirrors(context.headers, version, method);
   if (version !== modernRevision) {
-    throw new RpcError(400, codes.unsupportedVersion, `protocol version ${version.slice(0, 40)} is not served`, {
+    throw new RpcError(400, codes.unsupportedVersion, `protocol version ${version.slice(0, 40)} is not supported`, {
       supported: revisions,
       requested: version,
     });
@@ -79,7 +80,7 @@ function withoutEnvelope(method: string): RpcError {
   return new RpcError(400, codes.invalidParams, `params._meta needs "${versionKey}" and "${capabilitiesKey}"`);
 }
 
-/** `_meta` of a modern request (basic/index, `_meta`). Returns its version. @throws RpcError −32602 */
+/** Validates `_meta` of a stateless request (basic/index, `_meta`). Returns its version. @throws RpcError −32602 */
 function checkEnvelope(meta: JsonObject): string {
   const bad = (why: string) => new RpcError(400, codes.invalidParams, `params._meta: ${why}`);
   const version = meta[versionKey];
@@ -96,8 +97,9 @@ function checkEnvelope(meta: JsonObject): string {
 }
 
 /**
- * Nothing we serve changes while a client listens, so the subscription is acknowledged as empty, and ends: with the
- * notification that a server must send (MCP 2026-07-28, patterns/cancellation) and, after it, an empty result.
+ * Acknowledges a subscription as empty and ends it, because nothing that this service offers changes while a client
+ * listens. It ends with the notification that a server must send (MCP 2026-07-28, patterns/cancellation), followed by
+ * an empty result.
  */
 function listen(id: RequestId, params: JsonObject): Reply {
   if (!isObject(params.notifications))
@@ -111,11 +113,11 @@ function listen(id: RequestId, params: JsonObject): Reply {
   return { status: 200, stream: true, body: `${acknowledged}${cancelled}data: ${end}\n\n` };
 }
 
-/** How long a client may reuse a list. Lists depend on the caller, so callers never share them. */
+/** Time in ms for which a client may reuse a list. Lists depend on the caller, so callers never share them. */
 const listTtlMs = 30_000;
 const caching = `"ttlMs":${listTtlMs},"cacheScope":"private"`;
 
-/** Every result carries its type and the server's identity. */
+/** Returns the fields that every result carries: its type and the server's identity. */
 function stamp(server: McpServer): string {
   return `"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":${server.info}}`;
 }
@@ -132,8 +134,8 @@ function mismatch(message: string): RpcError {
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /**
- * A mirrored value: literal, or `=?base64?…?=` around the base64 of its UTF-8 (MCP 2026-07-28, transports).
- * @throws RpcError −32020 when the base64 is not canonical, or its bytes are not UTF-8
+ * Decodes a mirrored value: a literal, or `=?base64?…?=` around the base64 of its UTF-8 (MCP 2026-07-28, transports).
+ * @throws RpcError −32020 if the base64 is not canonical or its bytes are not UTF-8
  */
 function decodeMirrored(value: string): string {
   if (!value.startsWith('=?base64?') || !value.endsWith('?=')) return value;
@@ -141,11 +143,11 @@ function decodeMirrored(value: string): string {
   const bytes = Buffer.from(encoded, 'base64');
   if (!base64.test(encoded) || bytes.toString('base64') !== encoded)
     throw mismatch('a header value is not valid base64');
-  if (!isUtf8(bytes)) throw mismatch('a header value is not the base64 of UTF-8');
+  if (!isUtf8(bytes)) throw mismatch('a header value is valid base64 but not valid UTF-8');
   return bytes.toString('utf8');
 }
 
-/** `Mcp-Method` and `MCP-Protocol-Version` must equal the body where they are present. @throws RpcError −32020 */
+/** Compares `Mcp-Method` and `MCP-Protocol-Version`, if present, with the body. @throws RpcError −32020 */
 function checkPresentMirrors(headers: RequestHeaders, version: string, method: string): void {
   const headerVersion = headerValue(headers, 'mcp-protocol-version');
   if (headerVersion !== undefined && headerVersion !== version) {
@@ -156,7 +158,7 @@ function checkPresentMirrors(headers: RequestHeaders, version: string, method: s
     throw mismatch('the Mcp-Method header differs from "method"');
 }
 
-/** The headers that a modern request must carry. @throws RpcError −32020 */
+/** Requires the headers that a stateless request must carry. @throws RpcError −32020 */
 function checkRequiredMirrors(headers: RequestHeaders, method: string, name: unknown): void {
   if (headerValue(headers, 'mcp-protocol-version') === undefined)
     throw mismatch('the MCP-Protocol-Version header is missing');
@@ -168,7 +170,8 @@ function checkRequiredMirrors(headers: RequestHeaders, method: string, name: unk
 }
 
 /**
- * An argument that is present must be mirrored and equal; one that is absent or null is not compared.
+ * Requires a mirrored header for each declared argument that is present, with an equal value. An argument that is
+ * absent or null is not compared.
  * @throws RpcError −32020
  */
 function checkMirroredArguments(headers: RequestHeaders, args: Arguments, mirrored: readonly MirroredArgument[]): void {
@@ -189,7 +192,10 @@ function isEqual(given: string, value: unknown, type: MirroredArgument['type']):
   return a !== undefined && a === b;
 }
 
-/** `42` and `42.0` are one integer. Large ones must not be compared as doubles, where different ones can be equal. */
+/**
+ * Parses an integer, so that `42` and `42.0` are equal. Doubles would not do: different large integers can be equal as
+ * doubles.
+ */
 function integerOf(text: string): bigint | undefined {
   const digits = /^(-?\d{1,100})(?:\.0{1,100})?$/.exec(text)?.[1];
   return digits === undefined ? undefined : BigInt(digits);

@@ -8,7 +8,7 @@ import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
 import { coerceObject } from '../../domain/schema/coerce-value.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';
 
-/** JSON-RPC 2.0 codes, and the three that MCP 2026-07-28 adds. */
+/** Error codes of JSON-RPC 2.0, and two that MCP 2026-07-28 adds. */
 export const codes = {
   parse: -32700,
   invalidRequest: -32600,
@@ -19,10 +19,10 @@ export const codes = {
   unsupportedVersion: -32022,
 } as const;
 
-/** An integer beyond 2^53 keeps its digits, because the client expects exactly those. */
+/** The id of a request. An integer beyond 2^53 keeps its digits, because the client expects exactly those. */
 export type RequestId = string | number | { rawJSON: string };
 
-/** An error answer: its HTTP status, its JSON-RPC code, and the id where it could be read. */
+/** A JSON-RPC error response: HTTP status, JSON-RPC code, message, and optional data. */
 export class RpcError extends Error {
   readonly status: number;
   readonly code: number;
@@ -39,41 +39,41 @@ export class RpcError extends Error {
 
 export type JsonObject = { [key: string]: unknown };
 
-/** A JSON text in pieces, of which some may be bytes. */
+/** A JSON text in chunks, some of which may be bytes. */
 export type Pieces = readonly [string, ...JsonText[], string];
 
-/** An answer: a JSON text, whole or in pieces, the frames of a short event stream, or nothing (202). */
+/** A response: a JSON text (complete or in chunks), the frames of a short event stream, or nothing (202). */
 export type Reply = {
   status: number;
   body: string | Pieces | undefined;
   stream?: boolean;
-  /** It has a list of tools. */
+  /** True if the body contains a list of tools. */
   isList?: boolean;
 };
 
-/** The HTTP request around a message. */
+/** The HTTP request that carries a message. */
 export type MessageContext = {
   headers: RequestHeaders;
   requestId: string;
   bytesIn: number;
-  /** Origin of the server's own host, when the request came to that. */
+  /** Origin of the server's own host, if the request was sent to that host. */
   ownOrigin?: string | undefined;
   onGone: (cancel: () => void) => void;
   admission: Admission<McpServer>;
 };
 
-/** The answer to what needs none. */
+/** The response to a message that needs no reply. */
 export const accepted: Reply = { status: 202, body: undefined };
 
-/** A message as received; `id` is undefined for a notification. */
+/** A received message. `id` is undefined for a notification. */
 export type Message = { method: string; id: RequestId | undefined; params: JsonObject };
 
 /**
- * Parses a body, a long one in several turns, or by `readLong` where the server has one.
- * @throws RpcError 400 when it is not JSON, 413 when it has too many values, and AppError tooLarge in its promise
+ * Parses a body. A long body is parsed in several turns of the event loop, or by `readLong` if the server has one.
+ * @throws RpcError 400 if it is not JSON, 413 if it has too many values, and AppError tooLarge by rejecting
  */
 export function parseBody(body: Buffer, limits: BodyLimits, readLong?: McpServer['readLong']): unknown {
-  // Decoding would replace invalid bytes by replacement characters, and a tool would be called with those.
+  // Decoding would silently substitute replacement characters for invalid bytes and pass them to the tool.
   if (!isUtf8(body)) throw new RpcError(400, codes.parse, 'the body is not UTF-8');
   const scan = scanJson(body, limits.depth);
   if (!scan) throw new RpcError(400, codes.parse, 'the body is not JSON');
@@ -87,16 +87,16 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
 }
 
-/** The member of `_meta` with which a message says that it is of MCP 2026-07-28. */
+/** The member of `_meta` that identifies a message of MCP 2026-07-28. */
 export const versionKey = 'io.modelcontextprotocol/protocolVersion';
 
-/** Whether a message itself says that it is of the modern era. */
+/** Returns true if the message itself states that it is stateless. */
 export function isModern(value: unknown): boolean {
   const meta = isObject(value) && isObject(value.params) ? value.params._meta : undefined;
   return isObject(meta) && versionKey in meta;
 }
 
-/** The id of a posted value, if it has one that can be echoed. */
+/** Returns the id of a parsed body, if it has one that can be echoed. */
 export function readableId(value: unknown): RequestId | undefined {
   return isObject(value) && isRequestId(value.id) ? value.id : undefined;
 }
@@ -107,7 +107,7 @@ export function isRequestId(id: unknown): id is RequestId {
   return typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id) && Math.abs(id) < 1e21);
 }
 
-/** The parts of a message that are read of a request that is refused. */
+/** The fields of a message that are read from a refused request. */
 export type MessageStart = { id?: RequestId; method?: string };
 
 const quote = 0x22;
@@ -116,8 +116,9 @@ const comma = 0x2c;
 const [openObject, closeObject, openArray, closeArray] = [0x7b, 0x7d, 0x5b, 0x5d];
 
 /**
- * The id and the method of a message from its first bytes, for the answer to a request that is refused before it is parsed.
- * Of one that is cut off, the members before the cut count. What is no JSON has none (JSON-RPC 2.0, 5).
+ * Reads the id and the method of a message from its first bytes, for the response to a request that is refused before
+ * it is parsed. If the message is truncated, only the members before the cut are read. Text that is not JSON has
+ * neither (JSON-RPC 2.0, 5).
  */
 export function readMessageStart(bytes: Buffer, isWhole: boolean): MessageStart {
   const members = Buffer.from(outerMembers(bytes, isWhole), 'latin1');
@@ -128,15 +129,15 @@ export function readMessageStart(bytes: Buffer, isWhole: boolean): MessageStart 
     const { id, method } = value;
     return { ...(isRequestId(id) && { id: id as RequestId }), ...(typeof method === 'string' && { method }) };
   } catch {
-    // The request is refused for another reason.
+    // The request is refused for another reason anyway.
     return {};
   }
 }
 
-/** A message in Latin-1 with null in place of each nested value, which may be long and is not checked. */
+/** Returns the message in Latin-1 with null in place of each nested value, which may be long and is not validated. */
 function outerMembers(bytes: Buffer, isWhole: boolean): string {
   let text = '';
-  /** Where the part begins that is not in `text` yet, and how long the text is with the last whole member. */
+  /** Start of the bytes that are not yet in `text`, and the length of `text` up to its last complete member. */
   let from = 0;
   let end = 0;
   let depth = 0;
@@ -156,12 +157,12 @@ function outerMembers(bytes: Buffer, isWhole: boolean): string {
   return isWhole ? text : `${text.slice(0, end)}}`;
 }
 
-/** Whether a body is the answer to a request, which no client has reason to post. */
+/** Returns true if a body is a JSON-RPC response, which no client has a reason to send. */
 export function isResponse(value: unknown): boolean {
   return isObject(value) && value.method === undefined && ('result' in value || 'error' in value);
 }
 
-/** @throws RpcError 400 −32600 when a value is no JSON-RPC request or notification */
+/** Validates a JSON-RPC request or notification. @throws RpcError 400 −32600 */
 export function toMessage(value: unknown): Message {
   if (!isObject(value)) throw new RpcError(400, codes.invalidRequest, 'a JSON-RPC message must be an object');
   if (value.jsonrpc !== '2.0') throw new RpcError(400, codes.invalidRequest, '"jsonrpc" must be "2.0"');
@@ -174,7 +175,7 @@ export function toMessage(value: unknown): Message {
   return { method: value.method, id: value.id as RequestId | undefined, params };
 }
 
-/** The message of a result. */
+/** Wraps a result in a JSON-RPC message. */
 export function resultPieces(id: RequestId, result: string | Pieces): string | Pieces {
   const head = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`;
   if (typeof result === 'string') return `${head}${result}}`;
@@ -184,7 +185,9 @@ export function resultPieces(id: RequestId, result: string | Pieces): string | P
   return pieces;
 }
 
-/** The id is null where an element of a batch has none that can be echoed (JSON-RPC 2.0, 5.1). */
+/**
+ * Formats an error message. The id is null for a batch element without an id that can be echoed (JSON-RPC 2.0, 5.1).
+ */
 export function errorText(id: RequestId | null | undefined, code: number, message: string, data?: object): string {
   return JSON.stringify({
     jsonrpc: '2.0',
@@ -193,7 +196,7 @@ export function errorText(id: RequestId | null | undefined, code: number, messag
   });
 }
 
-/** The text of an answer in one piece. */
+/** Joins the chunks of a body. */
 export function textOf(body: string | Pieces): string {
   return typeof body === 'string' ? body : body.join('');
 }
@@ -203,8 +206,8 @@ export function lengthOfAnswer(body: string | Pieces): number {
 }
 
 /**
- * The answers to a batch as one array. Bytes stay as they are: a list of tools is megabytes long, and its own server and
- * all who read it share it.
+ * Joins the responses to a batch into one array. Byte chunks are not copied: a tool list can have megabytes, and all of
+ * its readers share one copy.
  */
 export function batchPieces(answers: readonly (string | Pieces)[]): Pieces {
   const pieces: JsonText[] = [];
@@ -222,26 +225,29 @@ export function batchPieces(answers: readonly (string | Pieces)[]): Pieces {
   return ['', ...pieces, `${text}]`];
 }
 
-// What every revision has in common.
+// Shared by all revisions.
 
 export function instructionsField({ instructions }: McpServer): string {
   return instructions === undefined ? '' : `,"instructions":${JSON.stringify(instructions.toWellFormed())}`;
 }
 
 export function noMethod(status: number, method: string): RpcError {
-  const message = `method ${JSON.stringify(method.slice(0, 100))} does not exist here`;
+  const message = `method ${JSON.stringify(method.slice(0, 100))} does not exist`;
   return new RpcError(status, codes.methodNotFound, message);
 }
 
-/** The whole list fits on one page, so no cursor was ever issued. Some clients ask for the first page with null. */
+/**
+ * Rejects a cursor. The complete list fits on one page, so this service never issues one. Some clients request the
+ * first page with null.
+ */
 export function checkCursor(params: JsonObject): void {
   if (params.cursor !== undefined && params.cursor !== null)
-    throw new RpcError(200, codes.invalidParams, '"cursor" was not given out by this server');
+    throw new RpcError(200, codes.invalidParams, '"cursor" was not issued by this server');
 }
 
 type Called = Pick<ToolCall, 'name' | 'args'>;
 
-/** The tool and the arguments of a `tools/call`. @throws RpcError −32602 */
+/** Returns the tool name and the arguments of a `tools/call`. @throws RpcError −32602 */
 export function checkCall(server: McpServer, params: JsonObject): Called {
   const { name } = params;
   if (typeof name !== 'string') throw new RpcError(200, codes.invalidParams, '"name" must be a string');
@@ -254,7 +260,7 @@ export function checkCall(server: McpServer, params: JsonObject): Called {
   return { name, args };
 }
 
-/** Written by hand, because spreading three objects into one takes several times as long. */
+/** Builds a ToolCall field by field, because spreading three objects into one takes several times as long. */
 export function toolCall(
   { headers, requestId, bytesIn, ownOrigin, onGone, admission }: MessageContext,
   params: JsonObject,
@@ -286,7 +292,7 @@ const tracestatePattern = /^[\x20-\x7e]{1,512}$/;
 
 const noTrace = { traceparent: undefined, tracestate: undefined };
 
-/** W3C trace context from `_meta` (SEP-414), or else from the headers; invalid values are dropped. */
+/** Returns the W3C trace context from `_meta` (SEP-414), or else from the headers. Invalid values are dropped. */
 function traceContext(headers: RequestHeaders, meta: unknown): Pick<ToolCall, 'traceparent' | 'tracestate'> {
   const fields = typeof meta === 'object' && meta !== null ? (meta as Record<string, unknown>) : {};
   const fromMeta = fields.traceparent;
@@ -296,7 +302,10 @@ function traceContext(headers: RequestHeaders, meta: unknown): Pick<ToolCall, 't
   return { traceparent, tracestate: typeof state === 'string' && tracestatePattern.test(state) ? state : undefined };
 }
 
-/** Up to 2025-11-25 structured content must be an object; an older client would refuse anything else (`anyValue`). */
+/**
+ * Formats a tool result. Up to 2025-11-25 structured content must be an object, and older clients reject anything else.
+ * `anyValue` allows any value.
+ */
 export function callResult({ content, structured, isError }: ToolResult, anyValue: boolean, more: string): Pieces {
   const end = `${isError ? ',"isError":true' : ''}${more}}`;
   const isShown =

@@ -28,15 +28,19 @@ import {
   toolCall,
 } from './json-rpc.ts';
 
-// The revisions with a handshake, up to 2025-11-25. They share everything but batches, which only 2025-03-26 has.
+// The stateful generation: revisions with a handshake, up to 2025-11-25. They are identical except for batches, which
+// only 2025-03-26 has.
 
 export const maxBatch = 100;
-/** Longest answers of one batch together, in characters; short messages can ask for long answers. The rest is not done. */
+/**
+ * Maximum total length of a batch's responses, in characters, because short messages can request long responses. Later
+ * messages are not processed.
+ */
 export const maxBatchLength = 2 * 1024 * 1024;
 const longBatch =
-  'not done: the answers to the messages before this one are longer than a batch may have; send it by itself';
+  'not processed: the responses to the earlier messages of this batch have reached the size limit; send this message in its own request';
 
-/** Answers a single request. @throws RpcError, and what a call throws */
+/** Handles a single request. @throws RpcError, and any error of a call */
 export async function legacyReply(server: McpServer, message: Message, context: MessageContext): Promise<Reply> {
   const version = headerValue(context.headers, 'mcp-protocol-version');
   if (version !== undefined && message.method !== 'initialize' && !(revisions as readonly string[]).includes(version)) {
@@ -72,13 +76,13 @@ function initialized(server: McpServer, revision: string): string {
   return `{"protocolVersion":"${revision}",${about}}`;
 }
 
-/** The requested revision if it has the handshake, else our newest that has it. */
+/** Returns the requested revision if it has the handshake, else the newest revision that has it. */
 function negotiated(requested: unknown): Revision {
   const legacy = revisions.slice(1);
   return legacy.find((revision) => revision === requested) ?? newestLegacyRevision;
 }
 
-/** Arrays are messages only in 2025-03-26. Each element gets an answer of its own (JSON-RPC 2.0, 6). */
+/** Handles a batch. Arrays are messages only in 2025-03-26. Each element gets its own response (JSON-RPC 2.0, 6). */
 export async function answerBatch(
   server: McpServer,
   posted: readonly unknown[],
@@ -88,14 +92,14 @@ export async function answerBatch(
   const refused = (why: string) => new RpcError(400, codes.invalidRequest, why);
   if (version !== undefined && version !== '2025-03-26') throw refused('this revision has no batches');
   if (posted.length === 0 || posted.length > maxBatch) throw refused(`a batch has 1 to ${maxBatch} messages`);
-  if (posted.some(isModern)) throw refused('a modern request cannot be part of a batch');
+  if (posted.some(isModern)) throw refused('a request with a protocol version in _meta cannot be part of a batch');
   if (posted.some((item) => isObject(item) && item.method === 'initialize'))
     throw refused('initialize cannot be part of a batch');
   const answers: (string | Pieces)[] = [];
   let length = 0;
   for (const [index, item] of posted.entries()) {
     if (isResponse(item)) continue;
-    // Each may take as long as a request, and a call that is refused gives nothing else a turn.
+    // Each message may take as long as a request, and a call that is refused never yields to the event loop.
     await nextTurn();
     const inBatch = { ...context, requestId: `${context.requestId}-${index}` };
     const answer = await answerInBatch(server, item, inBatch, { count: answers.length, length });
@@ -109,8 +113,8 @@ export async function answerBatch(
 }
 
 /**
- * Undefined for a notification. `before` are the answers to the elements before this one; `admitted` is the server as it
- * was for the first of them.
+ * Handles one element of a batch. Returns undefined for a notification. `before` counts the responses so far.
+ * `admitted` is the server that was authorized for the batch as a whole.
  */
 async function answerInBatch(
   admitted: McpServer,
@@ -123,14 +127,15 @@ async function answerInBatch(
     const message = toMessage(item);
     if (message.id === undefined) return undefined;
     if (before.length > maxBatchLength) return failed(codes.invalidRequest, longBatch);
-    // The calls of a batch can take minutes, in which a credential is revoked.
+    // The calls of a batch can take minutes, in which the credential may be revoked.
     const server = before.count === 0 ? admitted : await context.admission.again();
     return await answerLegacy(server, message, context);
   } catch (error) {
     if (error instanceof RpcError) return failed(error.code, error.message);
-    // A refused call must not discard the answers of the others.
+    // A refused call must not discard the other responses.
     if (error instanceof AppError) return failed(error.status, error.message);
-    // Nor must a credential that ended in the middle: the next request tells the agent to log in again.
+    // A credential that is revoked in the middle of the batch must not discard them either. The next request tells the
+    // agent to log in again.
     if (error instanceof Unauthenticated && before.count > 0) return failed(error.status, error.message);
     throw error;
   }

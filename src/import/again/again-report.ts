@@ -12,7 +12,7 @@ const mostFields = 50;
 const mostQuestions = 200;
 const longestValue = 300;
 
-/** The fields of the server that a merge gives, with what changed and what is to be decided. */
+/** Server fields after a merge, with their changes and the conflicts to decide. */
 export type MergedServer = { fields: JsonFields; changes: ChangedField[]; conflicts: Conflict[] };
 
 type Merged = { tools: MergedTools; server: MergedServer; plan: ImportPlan; before: Generated };
@@ -58,7 +58,10 @@ export function reportOf({ tools, server, plan, before }: Merged, listed: Offere
   };
 }
 
-/** The operations without a tool, new ones first. Nothing is new where the last import did not note what it knew. */
+/**
+ * Returns the operations without a tool, new ones first. Nothing is new if the last import did not record the known
+ * operations.
+ */
 function offeredOf({ offered }: MergedTools, { all, keys }: ImportPlan, { known }: Generated): AgainReport['offered'] {
   const madeBy = new Map(all.map((made, index) => [keys[index], made]));
   const old = known && new Set(known);

@@ -6,18 +6,18 @@ import type { ImportedConfig, ImportPlan } from '../plan/plan-import.ts';
 import type { AnyTool } from './merge-tools.ts';
 
 /**
- * A server as an import generated it: fields for all tools, and the tools by the operation that they were made of.
- * `known` are digests of all operations of the document, so that new ones can be told from those that nobody wanted.
+ * Server as an import generated it: server fields, and tools by the operation that they were generated from. `known`
+ * holds digests of all operations in the document. It distinguishes new operations from those that were not chosen.
  */
 export type Generated = {
   server: JsonFields;
   tools: { [operation: string]: AnyTool };
   known?: string[];
-  /** The ids that the operations of the tools have in the document, by which they are found again elsewhere. */
+  /** Operation IDs of the tools' operations in the document. They identify an operation that moved. */
   ids?: { [operation: string]: string };
 };
 
-/** Fields of a server that an import generates and that hold no secret. */
+/** Server fields that an import generates and that contain no secrets. */
 export const generatedFields = ['description', 'base_url', 'variables'] as const;
 
 export function generatedOf(config: ImportedConfig, plan: ImportPlan): Generated {
@@ -25,7 +25,7 @@ export function generatedOf(config: ImportedConfig, plan: ImportPlan): Generated
   return { server: generatedServer(config), tools, known: plan.keys.map(operationDigest), ids: idsOf(tools, plan) };
 }
 
-/** The ids of the operations of tools; `before` has those of operations that are gone. */
+/** Returns the operation IDs of tools; `before` supplies those of removed operations. */
 export function idsOf(
   tools: Generated['tools'],
   { all, keys }: ImportPlan,
@@ -40,10 +40,10 @@ export function idsOf(
   );
 }
 
-/** Longest part of an id that is kept; the ids of real documents are far shorter. */
+/** Maximum length of a stored operation ID; IDs in real documents are far shorter. */
 const longestId = 200;
 
-/** Digest of the key of an operation. 48 bits are enough to tell the operations of one document apart. */
+/** Returns a digest of an operation's key. 48 bits are enough to distinguish the operations of one document. */
 export function operationDigest(key: string): string {
   return createHash('sha256').update(key).digest('base64url').slice(0, 8);
 }
@@ -60,7 +60,7 @@ export function toolsByOperation(tools: readonly AnyTool[]): Generated['tools'] 
   );
 }
 
-/** Reads the stored text of a `Generated`; nothing was generated where there is none. @throws AppError */
+/** Reads a stored `Generated`. Returns an empty one if there is none. @throws AppError */
 export function readGenerated(text: string | undefined): Generated {
   if (text === undefined) return { server: {}, tools: {} };
   try {
@@ -70,12 +70,12 @@ export function readGenerated(text: string | undefined): Generated {
   }
 }
 
-/** An operation of a document: its key, such as `GET /pets/{id}`, and its id. */
+/** Operation of a document: its key, such as `GET /pets/{id}`, and its operation ID. */
 type KnownOperation = { key: string; id: string | undefined };
 
 /**
- * The operations of tools that are gone and that are new elsewhere: with the same id, or else under the same path but for
- * its version. The new key by the old one; an operation that could be one of several is none of them.
+ * Matches operations of tools that were removed from the document with new ones that have the same ID, or else the same
+ * path except for its version. Returns the new key by the old one. Ambiguous matches are ignored.
  */
 export function movedOperations(
   present: ReadonlySet<string>,
@@ -94,7 +94,7 @@ export function movedOperations(
   return new Map([...moved, ...pairs(left, rest, ({ key }) => withoutVersion(key))]);
 }
 
-/** The keys of operations on both sides that have the same trait, as long as no other one of their side has it. */
+/** Pairs the operations on both sides that have the same trait, if no other operation on their side has it. */
 function pairs(
   gone: readonly KnownOperation[],
   fresh: readonly KnownOperation[],
@@ -110,7 +110,7 @@ function pairs(
 
 const version = /^(?:v?\d+(?:\.\d+)*(?:(?:alpha|beta|preview|rc)\d*)?|\d{4}-\d\d(?:-\d\d)?|api|rest)$/i;
 
-/** `GET /api/v1/pets/{id}` → `GET /pets/{}`. */
+/** Removes version segments and parameter names: `GET /api/v1/pets/{id}` → `GET /pets/{}`. */
 function withoutVersion(key: string): string {
   return key
     .split('/')

@@ -28,15 +28,18 @@ import { type AnyTool, type MergedTools, mergeTools } from './merge-tools.ts';
 import { type Conflict, isEqual, mergeRecords, type Value } from './merge-values.ts';
 
 export type AgainChoices = {
-  /** Operations whose tools are to be added, in the words of `include`. */
+  /** Operations whose tools are to be added, as selectors like in `include`. */
   add: readonly string[];
-  /** Conflicts in which the document is right: `tool.path`, a field of the server, or `*`. */
+  /** Conflicts that the document wins: `tool.path`, a server field, or `*`. */
   take: readonly string[];
-  /** Which operations without a tool the report lists. */
+  /** Operations without a tool that the report lists. */
   offered: OfferedKind;
 };
 
-/** The result as plain data. `config` and `generated` are JSON; `answers` are those that the document asks for. */
+/**
+ * Re-import result as plain data. `config` and `generated` are JSON. `answers` holds the replies to questions that the
+ * document still asks.
+ */
 export type ImportedAgain = {
   report: AgainReport;
   isSameDocument: boolean;
@@ -50,12 +53,13 @@ export function documentHash(text: string): string {
   return createHash('sha256').update(text).digest('base64url');
 }
 
-/** The server as it is, and as its last import generated it: both as JSON. */
+/** Current server configuration, and the configuration that its last import generated. Both are JSON. */
 export type ImportedServer = { config: string; generated: string | undefined; documentHash: string | undefined };
 
 /**
- * Reads a document again and merges what it gives today into a server that was imported from it.
- * @throws AppError invalid when the document cannot be read, has too many answers, or gives too large a configuration
+ * Reads a document again and merges the newly generated tools and fields into a server that was imported from it.
+ * @throws AppError invalid if the document cannot be read, has too many answers, or results in a configuration that is
+ * too large
  */
 export function mergeImport(
   document: string,
@@ -125,12 +129,12 @@ export function mergeImport(
 
 type NamedCredentials = ImportPlan['credentials'];
 
-/** Whether the tools can name no credential, because callers bring that of the server. */
+/** Returns true if tools cannot name a credential, because callers bring the server's credential. */
 function callersBringCredential({ oauth, authentication }: Credentials & JsonFields): boolean {
   return oauth !== undefined || !credentialsOf(authentication).every(isStored);
 }
 
-/** The credentials of a server with those that its tools name and that it has not. */
+/** Returns the server's credentials, plus missing ones that its tools name. */
 function namedIn(tools: readonly AnyTool[], yours: NamedCredentials, theirs: NamedCredentials = {}): JsonFields {
   const named = new Set(tools.map(({ credential }) => credential));
   const added = Object.entries(theirs).filter(([name]) => named.has(name) && !Object.hasOwn(yours ?? {}, name));
@@ -138,8 +142,8 @@ function namedIn(tools: readonly AnyTool[], yours: NamedCredentials, theirs: Nam
 }
 
 /**
- * A question that was answered at the last import may not be in the document any more. Answers are stored with each
- * import, so those of all imports together must not be more than one may have. @throws AppError invalid
+ * Drops answers to questions that the document no longer asks. Answers are stored with each import, so all of them
+ * together must stay within the limit. @throws AppError invalid
  */
 function stillAsked(
   description: ApiDescription,
@@ -148,22 +152,25 @@ function stillAsked(
   const known = new Set(questionsOf(description));
   const kept = Object.entries(answers).filter(([name]) => known.has(name));
   if (kept.length <= planBounds.entries) return Object.fromEntries(kept);
-  const message = `found ${kept.length} with those of the last import; allowed: at most ${planBounds.entries} answers`;
+  const message = `found ${kept.length}, including those of the last import; allowed: at most ${planBounds.entries} answers`;
   throw invalid([{ path: 'answers', message }]);
 }
 
-/** What the document gives today. While a question is open the fields of the server stay as they were generated. */
+/**
+ * Generates tools and server fields from the current document. While a question is open, the server fields keep their
+ * generated values.
+ */
 function nowOf(plan: ImportPlan, config: JsonFields & { tools: AnyTool[] }, before: Generated): Generated {
   const server = plan.config ? generatedServer(plan.config as JsonFields) : before.server;
   const tools = toolsByOperation(plan.all.flatMap(({ tool }) => (tool ? [tool as AnyTool] : [])));
   const present = toolsByOperation(config.tools);
-  // An operation that is there but can give no tool today leaves the tool that it has as it is.
+  // An operation that exists but currently cannot become a tool leaves its existing tool unchanged.
   for (const [index, { isRefused }] of plan.all.entries()) {
     const operation = plan.keys[index] as string;
     const yours = present[operation];
     if (isRefused && yours) tools[operation] = before.tools[operation] ?? yours;
   }
-  // Where the description was taken out of the configuration, that of the document does not come back.
+  // If the description was removed from the configuration, the document's description is not restored.
   const wasRemoved = before.server.description === undefined && config.description === undefined;
   return { server: wasRemoved ? without(server, 'description') : server, tools };
 }
@@ -190,7 +197,7 @@ function mergeServer(
   return { fields, changes, conflicts };
 }
 
-/** Replaces the generated fields of a configuration in their places; new ones come first. */
+/** Replaces generated fields of a configuration in place. New fields come first. */
 function withServerFields(config: JsonFields, fields: JsonFields): JsonFields {
   const isGenerated = (name: string) => generatedFields.some((field) => field === name);
   const added = Object.entries(fields).filter(([name]) => !Object.hasOwn(config, name));
@@ -202,7 +209,10 @@ function withServerFields(config: JsonFields, fields: JsonFields): JsonFields {
   return { name, slug, ...Object.fromEntries(added), ...rest };
 }
 
-/** The tools of today that the server has, and those of the last import that it had and whose operation is gone. */
+/**
+ * Returns the generated tools to store: current tools that the server has, and tools of the last import whose operation
+ * was removed.
+ */
 function keptTools({ tools, moved }: MergedTools, before: Generated, now: Generated): Generated['tools'] {
   const left = new Set(moved.map(({ from }) => from));
   const present = new Set(tools.map(({ imported_from: operation }) => operation));
@@ -218,12 +228,12 @@ function keptTools({ tools, moved }: MergedTools, before: Generated, now: Genera
   );
 }
 
-/** A server before and after importing again; its first tools are those from before, in their order. */
+/** Server before and after a re-import. Its first tools are the previous ones, in the same order. */
 type MergedConfig = { before: JsonFields & { tools: AnyTool[] }; after: JsonFields & { tools: AnyTool[] } };
 
 const mostSentences = 200;
 
-/** The views with the new names of tools that the document renames. */
+/** Returns the views with the new names of tools that the document renames. */
 function renamedViews({ before, after }: MergedConfig): Record<string, View> | undefined {
   const views = before.views as Record<string, View> | undefined;
   const names = renames({ before, after });
@@ -241,7 +251,7 @@ function renamedViews({ before, after }: MergedConfig): Record<string, View> | u
   );
 }
 
-/** What importing again changes in views, one sentence each: tools that are called otherwise, or gone, or no longer fit. */
+/** Describes the changes to views, one sentence each: tools that are renamed, are removed, or no longer fit. */
 function viewSentences(merged: MergedConfig, gone: readonly string[]): string[] {
   const views = merged.before.views as Record<string, View> | undefined;
   if (!views) return [];
@@ -251,13 +261,16 @@ function viewSentences(merged: MergedConfig, gone: readonly string[]): string[] 
     tools.flatMap((entry) => {
       const { name } = viewToolOf(entry);
       const now = names.get(name) ?? name;
-      if (lost.has(now)) return [`${view}: the tool "${now}" is gone from the document, so the view no longer has it`];
-      return now === name ? [] : [`${view}: the tool "${name}" is called "${now}" now`];
+      if (lost.has(now))
+        return [`${view}: the tool "${now}" was removed from the document, so it is removed from the view`];
+      return now === name ? [] : [`${view}: the tool "${name}" is renamed to "${now}"`];
     }),
   );
   const problems = new ProblemList();
   checkViews(merged.after as unknown as ViewContext, problems, () => true);
-  const refused = problems.all().map(({ path, message }) => `${path}: ${message}; change the view before you apply`);
+  const refused = problems
+    .all()
+    .map(({ path, message }) => `${path}: ${message}; change the view before you apply the import`);
   return [...refused, ...found].slice(0, mostSentences);
 }
 

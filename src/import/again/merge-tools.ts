@@ -7,10 +7,13 @@ import {
   type Value,
 } from './merge-values.ts';
 
-/** A tool as a configuration has it. `imported_from` is the operation it was made of, such as `GET /pets/{id}`. */
+/**
+ * Tool in its configuration form. `imported_from` is the operation that it was generated from, such as `GET
+ * /pets/{id}`.
+ */
 export type AnyTool = { name: string; imported_from?: string; disabled?: boolean; [field: string]: Value };
 
-/** Tools by the operation that they were made of. */
+/** Tools by the operation that they were generated from. */
 export type ToolsByOperation = ReadonlyMap<string, AnyTool>;
 
 export type ToolChange = { tool: string; operation: string; fields: ChangedField[] };
@@ -20,32 +23,32 @@ export type MergedTools = {
   tools: AnyTool[];
   changed: ToolChange[];
   conflicts: ToolConflict[];
-  /** Edits that stay and about which nothing is to be decided: `before` is the value of the description. */
+  /** Edits that are preserved without a conflict. `before` is the value in the description. */
   edits: ToolChange[];
   /** Names of tools that were added. */
   added: string[];
-  /** Operations that have no tool: not there at the last import, or removed since by people. */
+  /** Operations without a tool: they did not exist at the last import, or people removed their tool. */
   offered: { operation: string; tool: AnyTool; wasRemoved: boolean }[];
-  /** Tools whose operation has another method or path now. */
+  /** Tools whose operation has a new method or path. */
   moved: { tool: string; from: string; to: string }[];
-  /** Names of tools whose operation is gone and that are disabled for it. */
+  /** Names of tools whose operation was removed from the document and that are disabled for this reason. */
   gone: string[];
   unchanged: number;
 };
 
 export type MergeChoices = {
-  /** Whether to add the tool of an operation that has none. */
+  /** Returns true if the tool of an operation without a tool is to be added. */
   adds: (operation: string) => boolean;
-  /** Where the operations of tools have moved to. */
+  /** New keys of operations that moved, by their old key. */
   moves: ReadonlyMap<string, string>;
-  /** Which side decides a conflict. */
+  /** Returns the side that wins a conflict. */
   choose: (conflict: ToolConflict) => 'yours' | 'theirs';
 };
 
 /**
- * Merges the tools of a new import into the tools of a server. `before` are the tools as the last import generated them,
- * `now` as they are generated from the document today. Edits stay, fields that nobody edited follow the document, and
- * tools that were not imported are left as they are.
+ * Merges the tools of a new import into the tools of a server. `before` holds the tools as the last import generated
+ * them, `now` as they are generated from the current document. Edits are preserved, unedited fields follow the
+ * document, and tools that were not imported stay unchanged.
  */
 export function mergeTools(
   yours: readonly AnyTool[],
@@ -86,7 +89,7 @@ function mergeTool(tool: AnyTool, before: ToolsByOperation, now: ToolsByOperatio
     return { ...tool, disabled: true };
   }
   const earlier = before.get(from) ?? {};
-  // Callers know a tool by its name, which may be made of its path.
+  // Callers know a tool by its name, which may be derived from its path.
   const theirs = operation === from ? found : { ...found, name: (earlier as Partial<AnyTool>).name ?? tool.name };
   if (operation !== from) merged.moved.push({ tool: tool.name, from, to: operation });
   const own = (conflict: Conflict): ToolConflict => ({ ...conflict, tool: tool.name, operation });
@@ -107,7 +110,10 @@ function noteChanges(before: AnyTool, after: AnyTool, merged: MergedTools): void
   else merged.changed.push({ tool: after.name, operation: after.imported_from ?? '', fields });
 }
 
-/** A document may give a tool the name that another tool has by now; then tools keep their names. */
+/**
+ * Keeps names unique. If the document gives a tool a name that another tool already has, the tools keep their previous
+ * names.
+ */
 function withNamesApart(yours: readonly AnyTool[], results: readonly AnyTool[]): AnyTool[] {
   const named = (name: (tool: AnyTool, index: number) => string) =>
     results.map((tool, index) => ({ ...tool, name: name(tool, index) }));

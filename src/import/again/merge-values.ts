@@ -2,13 +2,13 @@ import { toolDefaults } from '../../domain/config/tool.ts';
 import { isRawNumber } from '../../domain/json/json.ts';
 import { field, isFields, type JsonFields } from '../document/lenient.ts';
 
-/** JSON, or undefined where there is nothing. */
+/** JSON value, or undefined if there is none. */
 export type Value = unknown;
 
-/** Both sides changed a value, and differently. `path` has dots. */
+/** Value that both sides changed differently. `path` is dotted. */
 export type Conflict = { path: string; before: Value; yours: Value; theirs: Value };
 
-/** The three versions of a value: as it was generated, as people edited it, and as it is generated now. */
+/** Three versions of a value: as it was generated last, as people edited it, and as it is generated now. */
 export type ThreeWay = { before: Value; yours: Value; theirs: Value };
 
 export type Merging = {
@@ -18,8 +18,8 @@ export type Merging = {
 };
 
 /**
- * Merges a value: what one side left as it was follows the other side. Objects are merged by property, everything else
- * as a whole. The order of properties is that of `yours`, followed by new ones of `theirs`.
+ * Merges a value. If one side is unchanged, the other side wins. Objects are merged by property, everything else as a
+ * whole. Properties keep the order of `yours`, followed by new ones of `theirs`.
  */
 export function mergeValues(values: ThreeWay, path: string, merging: Merging): Value {
   const { before, yours, theirs } = values;
@@ -46,7 +46,7 @@ export function mergeRecords({ before, yours, theirs }: Records, path: string, m
   return Object.fromEntries(merged);
 }
 
-/** Whether two values are the same JSON; the order of properties does not count. */
+/** Returns true if two values are the same JSON, ignoring property order. */
 export function isEqual(one: Value, other: Value): boolean {
   if (one === other) return true;
   if (isRawNumber(one) && isRawNumber(other)) return one.rawJSON === other.rawJSON;
@@ -60,10 +60,10 @@ export function isEqual(one: Value, other: Value): boolean {
   );
 }
 
-/** A value that differs between two records; `undefined` is a value that is not there. `path` has dots. */
+/** Value that differs between two records. `undefined` means that there is no value. `path` is dotted. */
 export type ChangedField = { path: string; before: Value; after: Value };
 
-/** The values that differ, as deep as objects are. */
+/** Returns the values that differ, at any depth. */
 export function changedFields(before: JsonFields, after: JsonFields): ChangedField[] {
   const found: ChangedField[] = [];
   const compare = (one: Value, other: Value, path: string): void => {
@@ -79,7 +79,9 @@ export function changedFields(before: JsonFields, after: JsonFields): ChangedFie
   return found;
 }
 
-/** Where a merged tool still differs from the description and nothing is to be decided: the edits that stay. */
+/**
+ * Returns the edits that are preserved: values of a merged tool that differ from the description without a conflict.
+ */
 export function keptEdits(
   description: JsonFields,
   merged: JsonFields,

@@ -3,12 +3,12 @@ import type { ApiBody, ApiInput, ApiOperation } from '../model.ts';
 import { listFieldNames, listLeaves } from './body-fields.ts';
 
 /**
- * A value that says which operation of an address is wanted, as `m=open` does in `/index.php?m=open&gate=north`. It stands
- * in the query, in a header or in a field of the body, to which the names of `trail` lead.
+ * Value that selects the operation at an address, like `m=open` in `/index.php?m=open&gate=north`. It is in the query,
+ * in a header, or in the body field that the names in `trail` lead to.
  */
 type Action = { location: 'query' | 'header' | 'body'; name: string; trail: readonly string[]; value: string };
 
-/** Operations with the same values of their actions are one. */
+/** Groups operations that have the same action values. Each group is one operation. */
 export function splitByAction(all: readonly ApiOperation[]): { actions: Action[]; operations: ApiOperation[] }[] {
   if (all.length < 2) return [{ actions: [], operations: [...all] }];
   const found = all.map((operation) => ({ operation, words: wordsIn(operation) }));
@@ -20,7 +20,7 @@ export function splitByAction(all: readonly ApiOperation[]): { actions: Action[]
   }));
 }
 
-/** An operation that is told by its actions: they are constants, and its path has them. */
+/** Turns the actions of an operation into constants and adds them to its path. */
 export function withActions(operation: ApiOperation, actions: readonly Action[]): ApiOperation {
   if (actions.length === 0) return operation;
   const inQuery = new Set(actions.flatMap(({ location, name }) => (location === 'query' ? [name] : [])));
@@ -42,7 +42,7 @@ export function withActions(operation: ApiOperation, actions: readonly Action[])
   };
 }
 
-/** Last words of paths that stand for all of an API. */
+/** Last path segments that stand for a whole API. */
 const ofAll = /^(?:admin-ajax|ajax|api|endpoint|gateway|index|json|main|query|rest|rpc|service|v\d+)?$/i;
 
 function wordsOfAction({ path }: ApiOperation, actions: readonly Action[]): string {
@@ -55,10 +55,10 @@ function wordsOfAction({ path }: ApiOperation, actions: readonly Action[]): stri
   return [...values, ...(ofAll.test(last) || last.includes('{') ? [] : [last])].join(' ');
 }
 
-/** A field of a body that has one value. */
+/** Body field with a fixed value. */
 type FixedField = { trail: readonly string[]; value: string | number };
 
-/** A body in which fields have one value each. */
+/** Returns a body in which the given fields have a fixed value. */
 export function withFixedFields(body: ApiBody | undefined, constants: readonly FixedField[]): ApiBody | undefined {
   const [content] = body?.contents ?? [];
   if (!body || !content || !isFields(content.schema) || constants.length === 0) return body;
@@ -81,7 +81,7 @@ function withFixed(schema: JsonFields, [name, ...rest]: readonly string[], value
 
 type Found = { operation: ApiOperation; words: ReadonlyMap<string, Action> };
 
-/** Values that are one word each, by where they stand. Numbers and texts are values of arguments. */
+/** Returns single-word values by their location. Numbers and longer texts are argument values. */
 function wordsIn(operation: ApiOperation): Map<string, Action> {
   const actions = [
     ...operation.inputs.flatMap(({ location, name, schema }) =>
@@ -98,24 +98,24 @@ function actionOf(location: Action['location'], trail: readonly string[], schema
   return isWord ? [{ location, name: trail.join('.'), trail, value }] : [];
 }
 
-/** Names of parameters that hold the action, without separators; single letters only in a query. */
+/** Names of parameters that hold the action, without separators. Single letters count only in a query. */
 const ofAction =
   /^(?:query:(?:m|a)|\w+:(?:ws|api|soap|rpc|rest|x)?(?:do|op|act|cmd|fn|func|rpc|verb|action|method|function|operation|command|request)(?:name)?)$/;
-/** Names of parameters that can tell operations apart, beside the action or without one. */
+/** Names of parameters that can distinguish operations, with or without an action. */
 const mayBeOfAction =
   /^\w+:(?:r|c|api|call|category|controller|entity|event|intent|kind|mode|module|object|option|page|report|resource|route|section|service|task|type|view)(?:name|type)?$/;
 
-/** `query wsFunction` → `query:wsfunction`; of a field inside others its own name counts. */
+/** Normalizes a key: `query wsFunction` → `query:wsfunction`. For a nested field, only its own name is used. */
 function plain(key: string): string {
   const space = key.indexOf(' ');
   const name = key.slice(Math.max(space, key.lastIndexOf('.'))).toLowerCase();
   return `${key.slice(0, space)}:${name.replaceAll(/[^a-z0-9]/g, '')}`;
 }
 
-/** Most places that are looked at, so that the work stays in proportion to the number of requests. */
+/** Maximum number of keys that are checked, so that the work stays proportional to the number of requests. */
 const mostKeys = 5;
 
-/** Where the actions of these operations stand; empty when they are all the same operation. */
+/** Returns the keys whose values distinguish the operations; empty if all of them are the same operation. */
 function actionKeys(all: readonly Found[]): string[] {
   const values = new Map<string, string[]>();
   for (const [key, { value }] of all.flatMap(({ words }) => [...words])) {
@@ -126,7 +126,7 @@ function actionKeys(all: readonly Found[]): string[] {
   const differing = [...values].flatMap(([key, found]) =>
     found.length < all.length || new Set(found).size > 1 ? [key] : [],
   );
-  // Inside of objects the same names say what a thing is, so there each value must go with fields of its own.
+  // Inside objects, such names describe the kind of an object, so each value must occur with distinct fields.
   const isInside = (key: string) => key.includes('.');
   const named = differing.filter((key) => ofAction.test(plain(key)) && !isInside(key)).slice(0, mostKeys);
   const possible = differing
@@ -138,10 +138,13 @@ function actionKeys(all: readonly Found[]): string[] {
   return telling === undefined ? [] : [telling];
 }
 
-/** Programs answer what their query says; other paths name a thing. */
+/** Paths of programs. A program responds according to its query; other paths name a resource. */
 const isProgram = /\.(?:ashx|asmx|aspx?|cfm|cgi|dll|do|jsp|php|pl)$/i;
 
-/** Whether each value goes with inputs of its own: at a program, whether not all go with the same. */
+/**
+ * Returns true if each value occurs with distinct inputs. For a program, it is enough if not all values occur with the
+ * same inputs.
+ */
 function isTelling(key: string, all: readonly Found[]): boolean {
   const byValue = Map.groupBy(all, ({ words }) => words.get(key)?.value);
   const sets = [...byValue.values()].map((group) => new Set(group.flatMap(({ operation }) => namesIn(operation))));

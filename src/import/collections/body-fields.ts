@@ -4,10 +4,13 @@ import type { ApiOperation } from '../model.ts';
 const maxDepth = 6;
 const maxFields = 200;
 
-/** A field of a body with the names that lead to it. */
+/** Body field with the names that lead to it. */
 export type BodyFieldAt = { trail: readonly string[]; schema: unknown };
 
-/** The fields of a JSON body or a form that hold values, at any depth; those of list entries are not told apart. */
+/**
+ * Returns the fields of a JSON body or form that hold values, at any depth. Fields of different list entries are
+ * merged.
+ */
 export function listLeaves({ body }: ApiOperation): BodyFieldAt[] {
   const found: BodyFieldAt[] = [];
   const waiting: BodyFieldAt[] = [{ trail: [], schema: body?.contents[0]?.schema }];
@@ -21,7 +24,7 @@ export function listLeaves({ body }: ApiOperation): BodyFieldAt[] {
   return found;
 }
 
-/** Names of these fields. */
+/** Returns the names of these fields. */
 export function listFieldNames(operation: ApiOperation): Set<string> {
   return new Set(listLeaves(operation).map(({ trail }) => trail.join('.')));
 }

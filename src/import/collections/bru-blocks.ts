@@ -1,12 +1,12 @@
-/** A block of a `.bru` file: its name, such as `body:json`, and its lines without their indentation. */
+/** Block of a `.bru` file: its name, such as `body:json`, and its lines without indentation. */
 export type BruBlock = { name: string; lines: readonly string[]; line: number };
 
-/** A pair of a block, such as `~limit: 10`, which is switched off. */
+/** Pair of a block. `isDisabled` is true for a disabled pair, such as `~limit: 10`. */
 export type BruPair = { name: string; value: string; isDisabled: boolean; description: string };
 
 const opening = /^([A-Za-z][\w-]*(?::[\w:-]+)?)\s*([{[])\s*$/;
 
-/** Returns whether a text begins with a Bruno block; empty lines may precede it. */
+/** Returns true if a text begins with a Bruno block, ignoring empty lines. */
 export function isBru(text: string): boolean {
   const first = /^\s*([^\n]*)\n/.exec(text.slice(0, 10_000))?.[1]?.trimEnd() ?? '';
   return (
@@ -15,7 +15,7 @@ export function isBru(text: string): boolean {
   );
 }
 
-/** The blocks of one or several files. Each ends with its bracket at the beginning of a line. */
+/** Reads the blocks of one or several files. A block ends at a closing bracket at the beginning of a line. */
 export function readBruBlocks(text: string): BruBlock[] {
   const found: BruBlock[] = [];
   const all = text.replace(/^\ufeff/, '').split(/\r?\n/);
@@ -32,7 +32,7 @@ export function readBruBlocks(text: string): BruBlock[] {
   return found;
 }
 
-/** The pairs of a block. A value of several lines stands between `'''`. */
+/** Reads the pairs of a block. A value with several lines is enclosed in `'''`. */
 export function readBruPairs(block: BruBlock | undefined): BruPair[] {
   const found: BruPair[] = [];
   const lines = block?.lines ?? [];
@@ -57,7 +57,7 @@ export function readBruPairs(block: BruBlock | undefined): BruPair[] {
   return found;
 }
 
-/** The name may stand in quotes, with colons in it. */
+/** Parses a pair. The name may be quoted and contain colons. */
 function pairIn(line: string): { name: string; rest: string; isDisabled: boolean } {
   const isDisabled = line.startsWith('~');
   const text = isDisabled ? line.slice(1) : line;

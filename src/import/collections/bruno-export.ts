@@ -14,7 +14,9 @@ import {
 import { collectVariables } from './placeholders.ts';
 import { type BodyField, makeGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
 
-/** A collection as Bruno exports it (JSON), or one file of OpenCollection (YAML), with its requests in it. */
+/**
+ * Returns true for a collection exported by Bruno (JSON), or an OpenCollection file (YAML) that contains its requests.
+ */
 export function isBrunoExport(root: unknown): root is JsonFields {
   return isFields(root) && Array.isArray(root.items) && (isOpenCollection(root) || isBrunoJson(root));
 }
@@ -30,7 +32,7 @@ function isBrunoJson(root: JsonFields): boolean {
   );
 }
 
-/** Headers and credentials that a folder gives to its requests. */
+/** Headers and credentials that requests inherit from a folder. */
 type Folder = { folders: readonly string[]; headers: readonly CollectionPair[]; auth: unknown; at: string };
 
 type Reading = { findings: Finding[]; values: [name: string, value: string][] };
@@ -53,7 +55,7 @@ export function readBrunoExport(root: JsonFields): ApiDescription {
   return describeRequests(requests, { ...source, description: readDescriptionText(docs), variables }, reading.findings);
 }
 
-/** A value is a text, or one of several with a type. */
+/** Reads variable values. A value is a text, or an object with a type. */
 function valuesOf(list: unknown): [name: string, value: string][] {
   return listOf(list).map((one): [string, string] => {
     const value = field(one, 'value');
@@ -89,7 +91,7 @@ function requestsIn(items: unknown, folder: Folder, reading: Reading): Described
     const request = field(item, 'http') ?? field(item, 'graphql') ?? field(item, 'request');
     const url = asText(field(request, 'url')).trim();
     if (url === '' || /^(?:grpc|ws|websocket)/i.test(type)) {
-      const message = url === '' ? 'is no request with an address; left out' : 'is no HTTP request; left out';
+      const message = url === '' ? 'is not a request with a URL; left out' : 'is not an HTTP request; left out';
       reading.findings.push({ at, message });
       return [];
     }
@@ -135,7 +137,10 @@ function modeOf(auth: unknown): string {
   return asText(field(auth, 'mode') ?? field(auth, 'type')) || (typeof auth === 'string' ? auth : '');
 }
 
-/** `mode` with a field of that name, or `type` with `data`. A body may have variants, of which one is chosen. */
+/**
+ * Reads a body: `mode` with a field of that name, or `type` with `data`. If a body has variants, the selected one is
+ * used.
+ */
 function bodyOf(given: unknown, contentType: string | undefined): RequestBody | undefined {
   const chosen = listOf(given).find((one) => field(one, 'selected') === true) ?? listOf(given)[0];
   const body = Array.isArray(given) ? field(chosen, 'body') : given;

@@ -5,12 +5,12 @@ import { addQuery, type CollectionPair, listSentHeaders, toDescribedInputs } fro
 import { collectVariables } from './placeholders.ts';
 import { type BodyField, makeGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
 
-/** The blocks of one file: a request, or what a folder or the collection gives to its requests. */
+/** Blocks of one file: a request, or the defaults of a folder or collection for its requests. */
 type BruFile = { blocks: BruBlock[]; request: BruBlock | undefined };
 
 const verbs = /^(?:get|post|put|patch|delete|head|options|trace|connect|query|http)$/;
 
-/** Reads requests of Bruno: a `.bru` file, or all files of a collection one behind the other. */
+/** Reads Bruno requests: a single `.bru` file, or the concatenated files of a collection. */
 export function readBru(text: string): ApiDescription {
   const blocks = readBruBlocks(text);
   const files = filesOf(blocks);
@@ -32,7 +32,10 @@ export function readBru(text: string): ApiDescription {
   return describeRequests(requests, source, findings);
 }
 
-/** A request begins with `meta`; `auth` and `vars` without more in their name are of a folder, a collection or an environment. */
+/**
+ * Splits blocks into files. A request begins with `meta`. Blocks named just `auth` or `vars` belong to a folder, a
+ * collection, or an environment.
+ */
 function filesOf(blocks: readonly BruBlock[]): BruFile[] {
   const files: BruFile[] = [];
   for (const block of blocks) {
@@ -52,7 +55,7 @@ function requestOf({ blocks, request }: BruFile, shared: readonly BruBlock[], fi
   const meta = (name: string) => pairValue(readBruPairs(block('meta')), name);
   if (!request) {
     const isOther = blocks.some(({ name }) => /^(?:grpc|ws)$/.test(name));
-    if (isOther) findings.push({ at: `line ${blocks[0]?.line}`, message: 'is no HTTP request; left out' });
+    if (isOther) findings.push({ at: `line ${blocks[0]?.line}`, message: 'is not an HTTP request; left out' });
     return [];
   }
   const about = readBruPairs(request);
@@ -64,7 +67,7 @@ function requestOf({ blocks, request }: BruFile, shared: readonly BruBlock[], fi
   const url = pairValue(about, 'url');
   const at = `line ${request.line}`;
   if (url === '') {
-    findings.push({ at, message: 'is no request with an address; left out' });
+    findings.push({ at, message: 'is not a request with a URL; left out' });
     return [];
   }
   return [
@@ -95,7 +98,9 @@ function asPairs(pairs: readonly BruPair[]): CollectionPair[] {
   return pairs.map((pair) => ({ ...pair, isFile: false }));
 }
 
-/** A request that inherits has what the collection or a folder says in `auth`. */
+/**
+ * Returns the authentication of a request. A request that inherits uses the `auth` block of the collection or folder.
+ */
 function authOf(mode: string, blocks: readonly BruBlock[], shared: readonly BruBlock[]): DescribedRequest['auth'] {
   const inherited = shared.find(({ name }) => name === 'auth');
   const isInherited = mode === 'inherit' || mode === '';
@@ -104,7 +109,7 @@ function authOf(mode: string, blocks: readonly BruBlock[], shared: readonly BruB
   return readBrunoAuth(type, (name) => pairValue(details, name));
 }
 
-/** A way to authenticate by its name in Bruno. */
+/** Maps a Bruno authentication type. */
 export function readBrunoAuth(type: string, detail: (name: string) => string): DescribedRequest['auth'] {
   if (type === '' || type === 'none' || type === 'inherit') return undefined;
   if (type === 'basic') return 'basic';
@@ -115,7 +120,7 @@ export function readBrunoAuth(type: string, detail: (name: string) => string): D
   return { in: isQuery ? 'query' : 'header', name: detail('key') || (isQuery ? 'api_key' : 'X-API-Key') };
 }
 
-/** Types of the texts that a body may be. */
+/** Media types of text bodies, by Bruno mode. */
 export const brunoTypes: ReadonlyMap<string, string> = new Map(
   Object.entries({
     json: 'application/json',

@@ -3,7 +3,7 @@ import { type DescribedRequest, describeRequests, findHostTitle } from './descri
 import { parseUrlencoded } from './form-text.ts';
 import { type BodyField, type RequestBody, readBodyText } from './request-bodies.ts';
 
-/** Whether a text begins with a curl command, perhaps behind comments, a prompt or what a script does before. */
+/** Returns true if a text begins with a curl command, possibly after comments, a prompt, or preceding script lines. */
 export function isCurl(text: string): boolean {
   const start = text.slice(0, 10_000);
   return (
@@ -14,7 +14,7 @@ export function isCurl(text: string): boolean {
   );
 }
 
-/** Reads one or several curl commands. */
+/** Reads one or more curl commands. */
 export function readCurl(text: string): ApiDescription {
   const all = isOfWindows(text) ? windowsCommands(text) : shellCommands(text);
   const commands = all.filter(([program]) => /(?:^|\/)curl(?:\.exe)?$/.test(program ?? ''));
@@ -29,7 +29,7 @@ export function readCurl(text: string): ApiDescription {
   });
 }
 
-/** Options with a value that matter, and those whose value is skipped. */
+/** Options that take a value, including options that are ignored together with their value. */
 const valued =
   /^(?:-[XHdFuAbeoTwmxKcECrtyYzPQDU]|--(?:request|header|data(?:-raw|-binary|-ascii|-urlencode)?|json|form(?:-string)?|user|user-agent|cookie|referer|output|upload-file|write-out|max-time|proxy|config|cookie-jar|cert|key|cacert|connect-timeout|retry|resolve|url|url-query|oauth2-bearer|aws-sigv4|ciphers|interface|limit-rate|max-redirs|noproxy|range|tlsv?[\d.]*))$/;
 
@@ -45,13 +45,13 @@ type Command = {
   fields: BodyField[];
   isQuery: boolean;
   isJson: boolean;
-  /** The name of a file that is the body, and its type where nothing else says one. */
+  /** Name of a file that is the body, and its default media type. */
   file: string | undefined;
   fileType: string;
   auth: DescribedRequest['auth'];
 };
 
-/** The words between `--next`, behind which a request of its own begins. */
+/** Splits words at `--next`, which begins a separate request. */
 function partsOf(words: readonly string[]): string[][] {
   const parts: string[][] = [[]];
   for (const word of words) {
@@ -61,7 +61,7 @@ function partsOf(words: readonly string[]): string[][] {
   return parts;
 }
 
-/** A request to each of the addresses of a command. */
+/** Returns one request per URL of a command. */
 function requestsOf(words: readonly string[], index: number): DescribedRequest[] {
   const command: Command = {
     method: undefined,
@@ -79,7 +79,7 @@ function requestsOf(words: readonly string[], index: number): DescribedRequest[]
   const rest = words.flatMap(splitOption);
   for (let at = 0; at < rest.length; at++) {
     const word = rest[at] as string;
-    // A further word may belong to an option that is not known.
+    // An extra word may be the value of an unknown option.
     if (!word.startsWith('-') || word === '-') {
       if (command.urls.length === 0 || /^https?:\/\//i.test(word)) command.urls.push(word);
     } else if (valued.test(word)) applyOption(command, word, rest[++at] ?? '');
@@ -100,7 +100,7 @@ function requestsOf(words: readonly string[], index: number): DescribedRequest[]
   }));
 }
 
-/** `-XPOST` and `--request=POST` are two words each, `-sSL` three. */
+/** Splits options: `-XPOST` and `--request=POST` are two words each, `-sSL` is three. */
 function splitOption(word: string): string[] {
   const long = /^(--[a-z0-9-]+)=(.*)$/s.exec(word);
   if (long) return [long[1] as string, long[2] as string];
@@ -139,7 +139,7 @@ function applyOption(command: Command, option: string, value: string): void {
   }
 }
 
-/** `name=content`, of which only the content is encoded, as `--data-urlencode` does; `name@file` is a field of that name. */
+/** Encodes the content of `name=content`, like `--data-urlencode`; `name@file` is a field with that name. */
 function encodedPair(text: string): string {
   const [, name = '', mark, content = ''] = /^([^=@]*)([=@]?)(.*)$/s.exec(text) ?? [];
   if (mark === '') return encodeURIComponent(name.toWellFormed());
@@ -173,15 +173,15 @@ function bodyOf({ headers, data, fields, isJson, file, fileType }: Command): Req
   return { mediaType: form, fields: parseUrlencoded(text) };
 }
 
-/** A body that the command does not show. */
+/** Returns a body whose content the command does not show. */
 function bodyOfFile(mediaType: string): RequestBody {
   if (mediaType === form) return { mediaType: form, fields: [] };
   return { mediaType, text: /json/i.test(mediaType) ? 'null' : '' };
 }
 
 /**
- * Commands of a POSIX shell as words: quotes of all three kinds, escapes, continued lines and comments. A variable
- * (`$NAME`, `${NAME}`) becomes `{{NAME}}`; nothing else is expanded.
+ * Splits commands of a POSIX shell into words. Handles all three kinds of quotes, escapes, continued lines, and
+ * comments. A variable (`$NAME`, `${NAME}`) becomes `{{NAME}}`; nothing else is expanded.
  */
 function shellCommands(text: string): string[][] {
   const commands: string[][] = [];
@@ -193,7 +193,7 @@ function shellCommands(text: string): string[][] {
   };
   const endCommand = () => {
     endWord();
-    // A prompt in front of the command.
+    // Removes a prompt before the command.
     if (words[0] === '$') words.shift();
     if (words.length > 0) commands.push(words);
     words = [];
@@ -223,7 +223,7 @@ function endOfLine(text: string, from: number): number {
   return end < 0 ? text.length : end;
 }
 
-/** A variable that begins here, as the placeholder of a collection, and the position of its last character. */
+/** Reads a variable at a position. Returns it as a collection placeholder, with the position of its last character. */
 function variableAt(text: string, at: number): { value: string; end: number } | undefined {
   if (text[at] !== '$') return undefined;
   const found = /^\$(?:([A-Za-z_]\w{0,63})|\{([A-Za-z_]\w{0,63})(?:[:#%/?+=-][^{}\n]{0,200})?\})/.exec(
@@ -232,7 +232,7 @@ function variableAt(text: string, at: number): { value: string; end: number } | 
   return found ? { value: `{{${found[1] ?? found[2]}}}`, end: at + found[0].length - 1 } : undefined;
 }
 
-/** The value of a quoted text that begins here, and the position of its last character. */
+/** Reads a quoted text at a position. Returns its value and the position of its last character. */
 function quotedAt(text: string, at: number): { value: string; end: number } | undefined {
   if (text[at] === "'") {
     const end = text.indexOf("'", at + 1);
@@ -273,7 +273,7 @@ const named: Readonly<Record<string, string>> = {
   e: '\u001b',
 };
 
-/** An escape of `$'…'` without its backslash. */
+/** Decodes an escape of `$'…'`, without its backslash. */
 function ansiEscape(text: string): { value: string; length: number } {
   const code = /^(?:x([0-9a-f]{1,2})|u([0-9a-f]{1,4})|U([0-9a-f]{1,8}))/i.exec(text);
   const hex = code?.[1] ?? code?.[2] ?? code?.[3];
@@ -285,12 +285,12 @@ function ansiEscape(text: string): { value: string; length: number } {
   return { value: Object.hasOwn(named, first) ? (named[first] as string) : first, length: 1 };
 }
 
-/** Whether a text escapes quotes or ends of lines with carets, which other shells do not. */
+/** Returns true if a text escapes quotes or line ends with carets, which only the Windows shell does. */
 function isOfWindows(text: string): boolean {
   return /(?:^|\s)\^(?:"|\r?\n)/.test(text);
 }
 
-/** Commands as `cmd` of Windows takes them, and as browsers there copy them ("Copy as cURL (cmd)"), as words. */
+/** Splits commands of the Windows shell (`cmd`), as copied by browsers ("Copy as cURL (cmd)"), into words. */
 function windowsCommands(text: string): string[][] {
   return commandLines(text.replaceAll('\r\n', '\n'))
     .map(wordsOf)
@@ -298,8 +298,9 @@ function windowsCommands(text: string): string[][] {
 }
 
 /**
- * The lines of commands without carets: a caret takes its meaning from the next character, but between quotes it is one.
- * A caret at the end of a line joins the next one, whose first character has no meaning either.
+ * Returns the command lines without carets. A caret removes the special meaning of the next character, except between
+ * quotes, where it is literal. A caret at the end of a line joins the next line, whose first character also has no
+ * special meaning.
  */
 function commandLines(text: string): string[] {
   const lines: string[] = [];
@@ -322,7 +323,7 @@ function commandLines(text: string): string[] {
   return [...lines, line];
 }
 
-/** The words of a line, as programs of Windows split it: backslashes escape only quotes, and two quotes are one. */
+/** Splits a line into words like Windows programs do: a backslash escapes only quotes, and two quotes are one. */
 function wordsOf(line: string): string[] {
   const words: string[] = [];
   let word: string | undefined;

@@ -18,24 +18,24 @@ import {
 import { readRequestUrl } from './request-url.ts';
 import { isOpaqueSegment, isRevealingName, isRevealingValue } from './revealing.ts';
 
-/** A request as people have it: in a collection, in a command, in a recording. */
+/** Request as it appears in a collection, a command, or a recording. */
 export type DescribedRequest = {
   name?: string;
   description?: string;
   tags?: readonly string[];
   method: string;
-  /** With its query; `{{NAME}}` and `:name` are parts that differ. */
+  /** URL with its query; `{{NAME}}` and `:name` are variable parts. */
   url: string;
   headers: readonly (readonly [name: string, value: string])[];
   body: RequestBody | undefined;
-  /** Credential that is given beside the headers. */
+  /** Credential that is declared separately from the headers. */
   auth?: GivenAuth | undefined;
-  /** Descriptions and values that the source has for its inputs. */
+  /** Descriptions and values of its inputs, if the source has them. */
   inputs?: readonly DescribedInput[];
   at: string;
 };
 
-/** An input with its description. The value of a path parameter stands beside the path. */
+/** Input with its description. The value of a path parameter is declared separately from the path. */
 export type DescribedInput = {
   location: 'path' | 'query' | 'header';
   name: string;
@@ -48,7 +48,7 @@ type GivenAuth =
   | 'bearer'
   | { in: 'header' | 'query'; name: string }
   | { region: string; service: string }
-  /** The name of a way to authenticate that no tool has. */
+  /** Name of an authentication method that tools do not support. */
   | { unsupported: string };
 
 /** Source of requests, with the variables that it defines. */
@@ -59,19 +59,22 @@ export type RequestSource = Pick<ApiDescription, 'format' | 'version' | 'title' 
   isRecorded?: boolean;
 };
 
-/** Headers that the service or HTTP itself sets, and those that describe the body or the answer. */
+/** Headers that the service or HTTP itself sets, and headers that describe the body or the response. */
 const ofTransport =
   /^(?:accept|accept-(?:encoding|charset)|connection|content-(?:type|length)|expect|host|keep-alive|postman-token|sec-.*|te|trailer|transfer-encoding|upgrade|:.*)$/;
-/** Headers that browsers add by themselves. */
+/** Headers that browsers add automatically. */
 const ofBrowser =
   /^(?:accept-language|cache-control|dnt|if-.*|origin|pragma|priority|referer|upgrade-insecure-requests|user-agent|x-client-data)$/;
-/** Names of programs that send requests by hand, which say so in a header. */
+/** Programs that people send requests with, identified by their User-Agent header. */
 const programs =
   /^(?:apache|axios|bruno|curl|go-http|httpie|insomnia|intellij|mozilla|node|okhttp|postman|python|restsharp|thunder|undici|vscode|wget|yaak)/i;
-/** Headers whose value belongs to one request: as a constant they would make the API take each call for the first one. */
+/**
+ * Headers whose value belongs to a single request. As a constant, the API would treat every call as a repetition of the
+ * first one.
+ */
 const ofOneRequest = /idempot|request-?id|correlation-?id|^traceparent$|^tracestate$|^if-/;
 
-/** What no tool of a request sends. */
+/** Reports parts of a request that no tool sends. */
 function leftOut({ at, headers }: DescribedRequest): Finding[] {
   const cookies = headers.filter(([name]) => /^cookie$/i.test(name)).flatMap(([, value]) => value.split(';'));
   const count = cookies.filter((cookie) => cookie.trim() !== '').length - 1;
@@ -79,8 +82,8 @@ function leftOut({ at, headers }: DescribedRequest): Finding[] {
 }
 
 /**
- * A description of requests. Those of the same method and shape of path are one operation, unless a value in them says
- * that they are several, or their bodies have little in common. No credential is kept.
+ * Describes requests as operations. Requests with the same method and path shape are one operation, unless a value in
+ * them selects different operations or their bodies share few fields. Credentials are not stored.
  */
 export function describeRequests(
   requests: readonly DescribedRequest[],
@@ -111,7 +114,7 @@ export function describeRequests(
   };
 }
 
-/** Requests of one name are told by the folders that they are in, such as `list` of orders and of customers. */
+/** Adds the folder name to requests that share a name, such as `list` for orders and for customers. */
 function addFolderNames(all: readonly ApiOperation[]): ApiOperation[] {
   const byName = Map.groupBy(all, ({ operationId }) => operationId);
   return all.map((one) => {
@@ -121,7 +124,7 @@ function addFolderNames(all: readonly ApiOperation[]): ApiOperation[] {
   });
 }
 
-/** The host of the first request, as a title where the source has none. */
+/** Returns the host of the first request as a title for sources that have none. */
 export function findHostTitle(
   [first]: readonly DescribedRequest[],
   otherwise: string,
@@ -132,7 +135,7 @@ export function findHostTitle(
   return host === undefined || /[{<$]/.test(host) ? otherwise : host;
 }
 
-/** Returns whether a command was copied from a browser: no one writes these headers by hand. */
+/** Returns true if a command was copied from a browser: no one writes these headers by hand. */
 function isOfBrowser({ headers }: DescribedRequest): boolean {
   return headers.some(([name]) => /^sec-(?:fetch|ch|gpc)/i.test(name));
 }
@@ -140,7 +143,7 @@ function isOfBrowser({ headers }: DescribedRequest): boolean {
 /** State shared by all requests of a source. */
 type Reading = { schemes: Map<string, ApiScheme>; variables: Variables; isRecorded: boolean };
 
-/** Makes an input of what a request has at a place; a value that stands for another one is no example. */
+/** Creates an input for a value of a request. A placeholder value is not used as an example. */
 type InputMaker = (name: string, location: ApiInput['location'], value: string) => ApiInput;
 
 function inputMaker(inputs: readonly DescribedInput[], variables: Variables): InputMaker {
@@ -213,13 +216,13 @@ function operationOf(request: DescribedRequest, { schemes, variables, isRecorded
   };
 }
 
-/** Returns why a path cannot be sent: no part of a placeholder may remain in a URL. */
+/** Returns the reason why a path cannot be sent: a URL must not contain an incomplete placeholder. */
 function pathProblem(segments: readonly string[]): string | undefined {
   const odd = segments.find((segment) => /[{}<>]/.test(segment.replaceAll(/\{[^{}<>]+\}/g, '')));
-  return odd === undefined ? undefined : `the part ${short(odd)} of the path, whose brackets name no value`;
+  return odd === undefined ? undefined : `the path segment ${short(odd)}, whose brackets contain no parameter name`;
 }
 
-/** The types of the answer that a request asks for. */
+/** Returns the response types that a request accepts. */
 function acceptedBy({ headers }: DescribedRequest): string[] {
   const accept = headers.find(([name]) => name.toLowerCase() === 'accept')?.[1] ?? '';
   return accept.split(',').map((type) => type.trim());
@@ -239,7 +242,7 @@ function serverOf(origin: string, variables: Variables) {
   };
 }
 
-/** Placeholders, numbers, UUIDs and what looks like a token are path parameters. */
+/** Converts a path segment. Placeholders, numbers, UUIDs, and token-like values become path parameters. */
 function pathSegment(segment: string, before: string, inputs: ApiInput[], inputOf: InputMaker): string {
   const take = (wanted: string, value: string): string => {
     let name = wanted;
@@ -261,8 +264,8 @@ function pathSegment(segment: string, before: string, inputs: ApiInput[], inputO
 type Found = { inputs: ApiInput[]; inputOf: InputMaker; need: (scheme: ApiScheme) => void };
 
 /**
- * A header with one value is sent as it is; one that holds a credential becomes a secret. Of a value that may be one, as a
- * trace id may, nothing is kept: the header becomes an argument.
+ * Adds a header. A header with a fixed value is a constant, and a header with a credential becomes a secret. A value
+ * that may be a credential, such as a trace ID, is not stored: the header becomes an argument.
  */
 function addHeader(name: string, value: string, { inputs, inputOf, need }: Found): void {
   const folded = foldedHeader(name);

@@ -3,23 +3,26 @@ import { type DescribedRequest, describeRequests, findHostTitle } from './descri
 import { type RequestBody, readBodyText } from './request-bodies.ts';
 import { FormValue, ScriptReader, type ScriptValue, toScriptText, UnknownValue } from './script-values.ts';
 
-/** Beginnings of a script: "Copy as fetch" of a browser begins with the call itself. */
+/** Beginnings of a script. "Copy as fetch" in a browser begins with the call itself. */
 const beginning =
   /^(?:\s|\/\/[^\n]*\n|\/\*[^*]*\*+(?:[^/*][^*]*\*+)*\/)*(?:(?:return\s+|void\s+)?(?:await\s+)?(?:window\.|globalThis\.)?fetch\s*\(|(?:const|let|var|import|export|function)\s|\(?\s*async\b|[\w$.]+\s*[(=]|['"]use strict['"])/;
 
-/** Returns whether a text is a script that calls `fetch`. */
+/** Returns true if a text is a script that calls `fetch`. */
 export function isFetch(text: string): boolean {
   return beginning.test(text.slice(0, 10_000)) && /\bfetch\s*\(/.test(text);
 }
 
-/** Strings and comments, declarations with a value, changes of headers and forms, and calls of fetch. */
+/** Matches strings and comments, declarations with a value, changes to headers and forms, and calls of fetch. */
 const telling =
   /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\b(?:const|let|var)\s+([A-Za-z_$][\w$]*)\s*(?::[^=\n;]{1,80})?=(?!=)|\b([A-Za-z_$][\w$]*)\.(?:append|set)\s*\(|\bfetch\s*\(/g;
 
-/** Maximum work, as a multiple of the text: a declaration that cannot be read is searched again behind its name. */
+/**
+ * Maximum work, as a multiple of the text length. After a declaration that cannot be read, the search continues right
+ * after its name.
+ */
 const maxWork = 8;
 
-/** Reads the calls of `fetch` in a script, as browsers copy them ("Copy as fetch") or as people write them. */
+/** Reads the `fetch` calls in a script, as copied by browsers ("Copy as fetch") or as written by people. */
 export function readFetch(text: string): ApiDescription {
   const requests: DescribedRequest[] = [];
   const findings: Finding[] = [];
@@ -36,7 +39,7 @@ export function readFetch(text: string): ApiDescription {
       const value = reader.expression();
       if (!(value instanceof UnknownValue)) constants.set(declared, value);
       left -= reader.at - from;
-      // A call inside of it is still to be read.
+      // A call inside the value still has to be read.
       search.lastIndex = value instanceof UnknownValue ? from : reader.at;
     } else {
       const given = reader.arguments();
@@ -46,7 +49,7 @@ export function readFetch(text: string): ApiDescription {
       search.lastIndex = changed ? reader.at : from;
     }
   }
-  if (left <= 0) findings.push({ at: 'document', message: 'is too long a script; the rest of it is left out' });
+  if (left <= 0) findings.push({ at: 'document', message: 'script is too long; the remainder is left out' });
   const title = findHostTitle(requests, 'fetch');
   return describeRequests(
     requests,
@@ -55,7 +58,7 @@ export function readFetch(text: string): ApiDescription {
   );
 }
 
-/** `headers.append(name, value)` and the same of a form that the script has made before. */
+/** Applies `headers.append(name, value)`, or the same call on a form that the script created before. */
 function change(target: ScriptValue | undefined, [name, value]: readonly ScriptValue[]): void {
   if (typeof name !== 'string') return;
   if (target instanceof Map) target.set(name, value ?? null);
@@ -70,7 +73,7 @@ function requestOf([target, options]: readonly ScriptValue[], at: string): Descr
   return {
     method: /^[A-Z]{1,20}$/.test(method) ? method : 'GET',
     url: toScriptText(target),
-    // The cookies of a browser are those of a person, and belong to no tool.
+    // Browser cookies belong to a person, not to a tool.
     headers: headers.filter(([name]) => !/^cookie$/i.test(name)),
     body: bodyOf(option('body'), given),
     at,

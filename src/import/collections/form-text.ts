@@ -1,12 +1,12 @@
 import type { BodyField } from './request-bodies.ts';
 
-/** The pairs of a text as `application/x-www-form-urlencoded` has them. Line ends separate pairs, as in `.http` files. */
+/** Parses the pairs of an `application/x-www-form-urlencoded` text. Line ends separate pairs, as in `.http` files. */
 export function parseUrlencoded(text: string): BodyField[] {
   const joined = text.replaceAll(/\s*\r?\n\s*/g, '');
   return [...new URLSearchParams(joined)].map(([name, value]) => ({ name, value, isFile: false }));
 }
 
-/** The parts of a multipart text; undefined when the type does not say where they end. */
+/** Parses the parts of a multipart text. Returns undefined if the media type has no boundary. */
 export function parseMultipart(mediaType: string, text: string): BodyField[] | undefined {
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(mediaType) ?? [];
   const boundary = quoted ?? plain;

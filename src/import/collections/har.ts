@@ -9,7 +9,7 @@ export function isHar(root: unknown): root is JsonFields {
 
 const staticFile = /\.(?:js|mjs|css|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|mp4|webm|html?)$/i;
 
-/** Reads a recording of a browser (HAR 1.2): the requests for data, without those for pages, scripts and pictures. */
+/** Reads a browser recording (HAR 1.2): requests for data, without pages, scripts, and images. */
 export function readHar(root: JsonFields): ApiDescription {
   const requests = listOf(field(field(root, 'log'), 'entries')).flatMap((entry, index) => requestOf(entry, index));
   return describeRequests(requests, {
@@ -40,7 +40,7 @@ function requestOf(entry: unknown, index: number): DescribedRequest[] {
     asText(field(header, 'name')),
     asText(field(header, 'value')),
   ]);
-  // The cookies of a browser are those of a person, and belong to no tool.
+  // Browser cookies belong to a person, not to a tool.
   const kept = headers.filter(([name]) => name !== '' && !/^cookie$/i.test(name));
   return [
     {

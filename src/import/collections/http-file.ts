@@ -10,7 +10,7 @@ const version = /\sHTTP\/[\d.]+$/;
 const otherProtocol = /^(?:WEBSOCKET|GRPC|RSOCKET|WS|MQTT|SSE|AMQP|EVENTSOURCE)\s+\S/;
 const variableLine = /^@([\w.-]{1,100})\s*=\s*(.*)$/;
 
-/** Returns whether a text is a file of requests that editors run (`.http`, `.rest`), or a raw HTTP request. */
+/** Returns true if a text is a request file for editors (`.http`, `.rest`), or a raw HTTP request. */
 export function isHttpFile(text: string): boolean {
   let isMarked = false;
   for (const line of text.slice(0, 20_000).split(/\r?\n/)) {
@@ -29,7 +29,7 @@ function isComment(line: string): boolean {
   return /^#|^\/\//.test(line);
 }
 
-/** Reads a file of requests of REST Client (VS Code) or of the HTTP client of JetBrains. */
+/** Reads a request file of REST Client (VS Code) or the JetBrains HTTP client. */
 export function readHttpFile(text: string): ApiDescription {
   const reader = new HttpFileReader(text.replace(/^\ufeff/, '').split(/\r?\n/));
   reader.read();
@@ -59,7 +59,7 @@ class HttpFileReader {
       const line = this.#line.trim();
       const [, variable, value = ''] = variableLine.exec(line) ?? [];
       if (/^###/.test(line)) {
-        // People number their requests.
+        // Removes numbers that people put before request names.
         name = line
           .replace(/^#+\s*(?:\d+[.):]\s+)?/, '')
           .replace(/(?<!#)#+$/, '')
@@ -97,8 +97,8 @@ class HttpFileReader {
     const body = this.#body();
     if (target === '') {
       const message = otherProtocol.test(line)
-        ? 'is no HTTP request; left out'
-        : 'is no request with an address; left out';
+        ? 'is not an HTTP request; left out'
+        : 'is not a request with a URL; left out';
       this.findings.push({ at, message });
       return;
     }
@@ -116,7 +116,7 @@ class HttpFileReader {
     });
   }
 
-  /** Lines that go on with the address: they begin with white space, and a query with `?` or `&`. */
+  /** Reads lines that continue the URL. They begin with white space, and a query with `?` or `&`. */
   #continued(): string {
     let more = '';
     for (; /^\s+\S/.test(this.#line) && !isComment(this.#line.trim()); this.#at++) more += this.#line.trim();
@@ -134,7 +134,7 @@ class HttpFileReader {
     return found;
   }
 
-  /** The lines up to the next request, a script that handles the answer, or the file that it is saved in. */
+  /** Reads lines up to the next request, a response handler script, or the file that the response is saved to. */
   #body(): string {
     const lines: string[] = [];
     for (; this.#at < this.#lines.length && !/^###/.test(this.#line); this.#at++) {
@@ -142,9 +142,9 @@ class HttpFileReader {
       if (/^(?:>\s*\{%|<\s*\{%|>\s*\S+\.js\s*$|>>!?\s+\S|<>\s+\S)/.test(line)) this.#skipScript(line.trim());
       else lines.push(line);
     }
-    // Comments behind a body are about the next request.
+    // Comments after a body belong to the next request.
     while (/^\s*(?:#|\/\/|$)/.test(lines.at(-1) ?? 'a')) lines.pop();
-    // The separator begins the next one.
+    // The separator begins the next request.
     this.#at--;
     return lines.join('\n').trim();
   }
@@ -161,11 +161,11 @@ function bodyOf(text: string, given: string | undefined): RequestBody | undefine
   const file = /^<@?(?:\w+)?\s+(\S.*)$/.exec(text)?.[1];
   if (file === undefined) return readBodyText(given, text);
   const mediaType = given ?? (/\.json$/i.test(file) ? 'application/json' : 'application/octet-stream');
-  // The content of a JSON file is unknown, so it may be any value.
+  // The content of a JSON file is unknown, so the body may be any value.
   return { mediaType, text: /json/i.test(mediaType) ? 'null' : '' };
 }
 
-/** A query, and behind an empty line its variables. */
+/** Reads a GraphQL query and, after an empty line, its variables. */
 function graphqlOf(text: string): RequestBody {
   const parts = text.split(/\n[ \t]*\n/);
   const found = parts.findIndex((part, index) => index > 0 && part.trimStart().startsWith('{'));

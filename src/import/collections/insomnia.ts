@@ -5,26 +5,26 @@ import { addQuery, listSentHeaders, readPairs, toDescribedInputs, toFormFields }
 import { collectVariables } from './placeholders.ts';
 import { makeGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
 
-/** An export of format 4, in which all is one list, or a document of format 5, which is a tree. */
+/** Returns true for an export of format 4, which is a flat list, or a document of format 5, which is a tree. */
 export function isInsomnia(root: unknown): root is JsonFields {
   if (!isFields(root)) return false;
   return (root._type === 'export' && Array.isArray(root.resources)) || /\binsomnia\b.*\/5/.test(asText(root.type));
 }
 
-/** The OpenAPI document inside of a design document, as a text or a value; undefined where there is none. */
+/** Returns the OpenAPI document inside a design document, as a text or a value; undefined if there is none. */
 export function findInsomniaSpec(root: JsonFields): unknown {
   const inList = listOf(root.resources).find((one) => field(one, '_type') === 'api_spec');
   const spec = field(inList, 'contents') ?? field(root.spec, 'contents');
   return isFields(spec) || asText(spec).trim() !== '' ? spec : undefined;
 }
 
-/** A request or a folder with what it inherits. */
+/** Request or folder, with its ancestors. */
 type Node = {
   item: JsonFields;
   at: string;
-  /** Names of the folders from the outside in. */
+  /** Folder names, outermost first. */
   folders: readonly string[];
-  /** The folders themselves, from the inside out. */
+  /** Folders, innermost first. */
   above: readonly JsonFields[];
 };
 
@@ -50,7 +50,7 @@ export function readInsomnia(root: JsonFields): ApiDescription {
   );
 }
 
-/** The requests of a list, in which each entry names the one that it is in. */
+/** Reads the requests of a flat list, in which each entry names its parent. */
 function nodesOfList(resources: unknown): Node[] {
   const all = listOf(resources).filter(isFields);
   const byId = new Map(all.map((one) => [asText(one._id), one]));
@@ -84,7 +84,7 @@ function requestOf({ item, folders, above, at }: Node, findings: Finding[]): Des
   const url = asText(item.url).trim();
   const isOther = /^(?:grpc|websocket|socketio|mcp)/i.test(asText(item._type)) || /^(?:grpcs?|wss?):/i.test(url);
   if (url === '' || isOther || (item.method === undefined && item._type === undefined)) {
-    const message = isOther ? 'is no HTTP request; left out' : 'is no request with an address; left out';
+    const message = isOther ? 'is not an HTTP request; left out' : 'is not a request with a URL; left out';
     findings.push({ at, message });
     return [];
   }
@@ -111,7 +111,7 @@ function requestOf({ item, folders, above, at }: Node, findings: Finding[]): Des
   ];
 }
 
-/** A request without a way to authenticate has that of its folder. */
+/** Returns true if authentication is set and enabled. Otherwise a request inherits it from its folder. */
 function isGiven(authentication: unknown): boolean {
   return asText(field(authentication, 'type')) !== '' && field(authentication, 'disabled') !== true;
 }
@@ -142,7 +142,7 @@ function bodyOf(body: unknown, given: string | undefined): RequestBody | undefin
   return readBodyText(given ?? mediaType, text);
 }
 
-/** The body is JSON with the query and its variables, as it is sent. */
+/** Reads a GraphQL body: JSON with the query and its variables, as it is sent. */
 function graphqlOf(text: string): RequestBody | undefined {
   return text.trimStart().startsWith('{"') || /^\s*\{\s*"query"/.test(text)
     ? readBodyText('application/json', text)
@@ -151,7 +151,7 @@ function graphqlOf(text: string): RequestBody | undefined {
 
 type Values = [name: string, value: string][];
 
-/** Values inside of others have the names of both, as in `user.id`. */
+/** Flattens nested values. Their names are joined with dots, as in `user.id`. */
 function flatValues(data: unknown, before = '', depth = 0): Values {
   return entriesOf(data).flatMap(([name, value]): Values => {
     if (!isFields(value)) return Array.isArray(value) || value === null ? [] : [[before + name, asText(value)]];
@@ -159,7 +159,10 @@ function flatValues(data: unknown, before = '', depth = 0): Values {
   });
 }
 
-/** Lists the base environment first: it is in the workspace, and the others are in it. */
+/**
+ * Returns the values of all environments. The base environment comes first: its parent is the workspace, and it is the
+ * parent of the others.
+ */
 function environmentsOfList(resources: unknown): Values {
   const all = listOf(resources).filter((one) => field(one, '_type') === 'environment');
   const isBase = (one: unknown) => !asText(field(one, 'parentId')).startsWith('env');

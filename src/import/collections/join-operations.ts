@@ -3,7 +3,10 @@ import { asText, entriesOf, isFields, type JsonFields } from '../document/lenien
 import type { ApiBody, ApiInput, ApiOperation } from '../model.ts';
 import { joined } from '../tools/texts.ts';
 
-/** Requests of one operation as one: with every input that one of them has, required where all of them require it. */
+/**
+ * Merges the requests of one operation. The result has every input of any request; an input is required if all requests
+ * require it.
+ */
 export function joinOperations(all: readonly ApiOperation[]): ApiOperation {
   const [first] = all as [ApiOperation];
   if (all.length === 1) return first;
@@ -21,7 +24,7 @@ export function joinOperations(all: readonly ApiOperation[]): ApiOperation {
 
 const mostNames = 5;
 
-/** What the other requests are called says what else the operation can do. */
+/** Lists the names of the other requests, which show what else the operation can do. */
 function otherNames([first, ...others]: readonly ApiOperation[]): string {
   const names = new Set(others.map(({ summary }) => summary));
   names.delete('');
@@ -42,7 +45,7 @@ function joinInputs(all: readonly ApiOperation[]): ApiInput[] {
   }));
 }
 
-/** Bodies of one media type. */
+/** Merges bodies of one media type. */
 function joinBodies(all: readonly ApiOperation[]): ApiBody | undefined {
   const bodies = all.flatMap(({ body }) => body ?? []);
   const contents = bodies.flatMap((body) => body.contents);
@@ -52,7 +55,7 @@ function joinBodies(all: readonly ApiOperation[]): ApiBody | undefined {
   return { required: bodies.length === all.length, description: '', contents: [{ ...first, schema }] };
 }
 
-/** A schema for the values of all of these, which are schemas of single values. */
+/** Merges schemas of single values into a schema that allows all of them. */
 export function joinSchemas(all: readonly unknown[]): JsonFields {
   const distinct = [...new Map(all.map((schema) => [JSON.stringify(schema), schema])).values()].filter(isFields);
   const [first = {}] = distinct;
@@ -60,7 +63,7 @@ export function joinSchemas(all: readonly unknown[]): JsonFields {
   const types = [...new Set(distinct.flatMap(({ type }) => (type === undefined ? [] : [type].flat())))];
   const wide = types.includes('number') ? types.filter((type) => type !== 'integer') : types;
   const isOpen = distinct.some(({ type }) => type === undefined);
-  // Nothing is known about the value of a placeholder or null, so the type of the others counts.
+  // The value of a placeholder or null says nothing, so the type of the other values is used.
   const type = isOpen && wide.length > 0 ? [...new Set([...wide, 'null'])] : wide.length > 1 ? wide : wide[0];
   const required = sharedNames(distinct);
   return {
@@ -72,7 +75,7 @@ export function joinSchemas(all: readonly unknown[]): JsonFields {
   };
 }
 
-/** Names that each of the schemas requires. */
+/** Returns the names that all of the schemas require. */
 function sharedNames(all: readonly JsonFields[]): unknown[] {
   const lists = all.map(({ required }) => new Set(Array.isArray(required) ? (required as unknown[]) : []));
   return [...(lists[0] ?? [])].filter((name) => lists.every((list) => list.has(name)));
@@ -87,7 +90,7 @@ function joinProperties(all: readonly JsonFields[]): JsonFields {
 const mostValues = 5;
 const longestValue = 40;
 
-/** The values that were found: one is an example, several are told in the description. */
+/** Returns example values. A single value is an example; several values are listed in the description. */
 function valuesOf(all: readonly JsonFields[]): JsonFields {
   const found = all.flatMap(({ enum: constants, example }) => (Array.isArray(constants) ? constants : (example ?? [])));
   const texts = [...new Set(found.flat().map(asText))].filter((text) => text !== '' && text.length <= longestValue);
@@ -95,6 +98,6 @@ function valuesOf(all: readonly JsonFields[]): JsonFields {
   const described = said === '' ? {} : { description: said };
   if (texts.length < 2) return { ...described, ...(found[0] !== undefined && { example: found[0] }) };
   const listed = `For example ${texts.slice(0, mostValues).join(', ')}`;
-  // Schemas that were joined before say so already.
+  // Schemas that were merged before already list their values.
   return { description: said.includes('For example ') ? said : joined([said, listed]) };
 }

@@ -6,10 +6,10 @@ import { listFieldNames } from './body-fields.ts';
 import { joinOperations } from './join-operations.ts';
 import type { NamedCall } from './named-calls.ts';
 
-/** A request as an operation, and the call of a protocol that it is. */
+/** Request as an operation and, if a protocol such as GraphQL or JSON-RPC is used, the call that it makes. */
 export type ReadRequest = { operation: ApiOperation; call: NamedCall | undefined };
 
-/** The operations of requests to one address. */
+/** Returns the operations of all requests to one address. */
 export function operationsOf(group: readonly ReadRequest[]): ApiOperation[] {
   const call = group[0]?.call;
   const all = group.map(({ operation, call: own }) => (own ? { ...operation, body: own.body } : operation));
@@ -26,7 +26,10 @@ export function operationsOf(group: readonly ReadRequest[]): ApiOperation[] {
   });
 }
 
-/** Bodies of one kind can be joined. A request without a body belongs to the first of them. */
+/**
+ * Groups operations by kind of body, because only bodies of the same kind can be merged. A request without a body
+ * belongs to the first group.
+ */
 function byBody(all: readonly ApiOperation[]): ApiOperation[][] {
   const kindOf = ({ body }: ApiOperation) => {
     const [content] = body?.contents ?? [];
@@ -36,12 +39,17 @@ function byBody(all: readonly ApiOperation[]): ApiOperation[][] {
   return [...Map.groupBy(all, (operation) => kindOf(operation) ?? usual).values()];
 }
 
-/** Beyond this the bodies have no shape of their own, and one operation takes them all. */
+/**
+ * Maximum number of clusters. With more of them, the bodies have no common shapes, and one operation accepts them all.
+ */
 const maxClusters = 30;
 
 type Cluster = { fields: ReadonlySet<string>; members: ReadonlySet<ApiOperation> };
 
-/** Operations whose bodies share less than half of their fields stay apart. One without a body is of the first. */
+/**
+ * Merges operations unless their bodies share less than half of their fields. An operation without a body joins the
+ * first cluster.
+ */
 function joinBySharedFields(all: readonly ApiOperation[]): ApiOperation[] {
   if (all.length === 1) return [...all];
   const shapes = Map.groupBy(all, (operation) => [...listFieldNames(operation)].join('\n'));
@@ -67,7 +75,7 @@ function joinBySharedFields(all: readonly ApiOperation[]): ApiOperation[] {
   });
 }
 
-/** Returns whether two sets share at least half of the smaller one: fields that are left out are optional. */
+/** Returns true if two sets share at least half of the smaller one. Fields that some requests omit are optional. */
 function areNear(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
   const [small, large] = one.size < other.size ? [one, other] : [other, one];
   let shared = 0;

@@ -4,14 +4,14 @@ import type { ApiBody } from '../model.ts';
 import { withFixedFields } from './actions.ts';
 
 /**
- * A request of a protocol that has one address for all its operations: GraphQL, JSON-RPC, SOAP, XML-RPC. Two requests are
- * the same operation when their `key` is the same.
+ * Call of a protocol that uses one address for all operations: GraphQL, JSON-RPC, SOAP, XML-RPC. Requests with the same
+ * `key` are the same operation.
  */
 export type NamedCall = { name: string; key: string; body: ApiBody | undefined };
 
 type Sent = { headers: readonly (readonly [name: string, value: string])[]; mediaType: string; text: string };
 
-/** The call that a request is; `body` is its body, read as that of any request. */
+/** Returns the call that a request makes. `body` is its body, read like that of any request. */
 export function namedCall(sent: Sent, body: ApiBody | undefined): NamedCall | undefined {
   const target = sent.headers.find(([name]) => /^(?:soapaction|x-amz-target)$/i.test(name))?.[1] ?? '';
   const inType = /;\s*action="?([^";]+)/i.exec(sent.mediaType)?.[1] ?? '';
@@ -22,7 +22,7 @@ export function namedCall(sent: Sent, body: ApiBody | undefined): NamedCall | un
   return /[/+]xml$/.test(mediaTypeOf(sent.mediaType)) ? xmlCall(sent.text, body) : undefined;
 }
 
-/** `http://tempuri.org/GetUser` → `GetUser`. */
+/** Returns the last word of an action: `http://tempuri.org/GetUser` → `GetUser`. */
 function lastWord(action: string): string {
   return action.split(/[/#:.]/).findLast((word) => word !== '') ?? action;
 }
@@ -30,7 +30,8 @@ function lastWord(action: string): string {
 function jsonRpcCall(properties: JsonFields, body: ApiBody | undefined): NamedCall | undefined {
   const method = asText(exampleOf(properties, 'method'));
   if (properties.jsonrpc === undefined || method === '') return undefined;
-  // Without an id it is a notification, which is not answered (JSON-RPC 2.0, 4.1). One request needs no other id than 1.
+  // A call without an ID is a notification, which has no response (JSON-RPC 2.0, 4.1). A single call can always use ID
+  // 1.
   const id = properties.id !== undefined && { id: 1 };
   const jsonrpc = asText(exampleOf(properties, 'jsonrpc')) || '2.0';
   return { name: method, key: method, body: withFixedFields(body, fixedFields({ jsonrpc, method, ...id })) };
@@ -76,7 +77,10 @@ const scalars: ReadonlyMap<string, string> = new Map(
   Object.entries({ Int: 'integer', Float: 'number', Boolean: 'boolean', String: 'string', ID: 'string' }),
 );
 
-/** The variables that a query declares, such as `$first: Int!`, with what the request gave them (GraphQL, 2.10). */
+/**
+ * Returns the variables that a query declares, such as `$first: Int!`, with the values from the request (GraphQL,
+ * 2.10).
+ */
 function collectVariables(query: string, given: unknown): (JsonFields & { required: string[] }) | undefined {
   const properties = new Map(entriesOf(field(given, 'properties')));
   const required: string[] = [];
@@ -96,7 +100,7 @@ function schemaOfType(type: string, given: unknown): unknown {
   return scalar === undefined ? (given ?? {}) : { type: scalar, ...(example !== undefined && { example }) };
 }
 
-/** The first element of the body of SOAP, the method of XML-RPC, or else the root. */
+/** Returns the call of an XML body: the first element of a SOAP body, the XML-RPC method, or the root element. */
 function xmlCall(text: string, body: ApiBody | undefined): NamedCall | undefined {
   const name =
     /<methodName>\s*([\w.:/-]+)\s*<\/methodName>/.exec(text)?.[1] ??

@@ -2,10 +2,10 @@ import { asText, field, listOf } from '../document/lenient.ts';
 import type { DescribedInput } from './described-requests.ts';
 import type { BodyField } from './request-bodies.ts';
 
-/** A header, a query parameter or a field of a form, as collections list them. */
+/** Header, query parameter, or form field, as collections list them. */
 export type CollectionPair = { name: string; value: string; description: string; isDisabled: boolean; isFile: boolean };
 
-/** The pairs of a list. Those without a name are left out. */
+/** Reads the pairs of a list. Pairs without a name are left out. */
 export function readPairs(list: unknown): CollectionPair[] {
   return listOf(list).flatMap((one): CollectionPair[] => {
     const name = asText(field(one, 'key') ?? field(one, 'name'));
@@ -22,7 +22,7 @@ export function readPairs(list: unknown): CollectionPair[] {
   });
 }
 
-/** A description is a text, or an object with its content. */
+/** Reads a description, which is a text or an object with the text in `content`. */
 export function readDescriptionText(value: unknown): string {
   return asText(value) || asText(field(value, 'content'));
 }
@@ -34,12 +34,12 @@ export function toDescribedInputs(
   return pairs.map(({ name, value, description }) => ({ location, name, value, description }));
 }
 
-/** The headers that are sent. */
+/** Returns the headers that are sent. */
 export function listSentHeaders(pairs: readonly CollectionPair[]): [name: string, value: string][] {
   return pairs.filter(({ isDisabled }) => !isDisabled).map(({ name, value }) => [name, value]);
 }
 
-/** The fields of a form; those that are switched off can be sent too. */
+/** Converts pairs to form fields, including disabled ones, which can be sent too. */
 export function toFormFields(pairs: readonly CollectionPair[]): BodyField[] {
   return pairs.map(({ name, value, isFile, description }) => ({
     name,
@@ -49,7 +49,7 @@ export function toFormFields(pairs: readonly CollectionPair[]): BodyField[] {
   }));
 }
 
-/** An address with the query parameters that it does not have, those that are switched off among them. */
+/** Adds missing query parameters to a URL, including disabled ones. */
 export function addQuery(url: string, pairs: readonly CollectionPair[]): string {
   const [before = '', query = ''] = url.split(/\?(.*)/s);
   const known = new Set(query.split('&').map((pair) => pair.split('=')[0]));

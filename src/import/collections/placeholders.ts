@@ -1,17 +1,17 @@
 import { isRevealingName } from './revealing.ts';
 
 /**
- * Parts of a request that stand for another value: `{{name}}` in collections, `${name}` in scripts, `<name>` in
- * documentation. They are read as `{{name}}`, whatever their spelling.
+ * Placeholders in a request: `{{name}}` in collections, `${name}` in scripts, `<name>` in documentation. All spellings
+ * are normalized to `{{name}}`.
  */
 
-/** Values of variables by their names, that of the first environment first. */
+/** Values of variables, by name. The value of the first environment comes first. */
 export type Variables = ReadonlyMap<string, readonly string[]>;
 
 const spellings =
   /\{\{([^{}]{1,200})\}\}|\{%([^{}%]{1,400})%\}|\$\{([^{}]{1,200})\}|\{([\w.-]{1,100})\}|<([a-z_][\w .:-]{0,100})>|%7b%7b([\w.-]{1,100})%7d%7d|%7b([\w.-]{1,100})%7d|%3c([a-z_][\w.-]{0,100})%3e/gi;
 
-/** Writes every spelling of a placeholder as `{{name}}`. */
+/** Converts every placeholder spelling to `{{name}}`. */
 export function normalizePlaceholders(text: string): string {
   return text.replaceAll(spellings, (...found: unknown[]) => {
     const inner = found.slice(1, 9).find((group) => group !== undefined);
@@ -19,7 +19,7 @@ export function normalizePlaceholders(text: string): string {
   });
 }
 
-/** Writes `{{ name }}` and the tags of Insomnia in the same way, and leaves every other text of a header or a body. */
+/** Normalizes `{{ name }}` and Insomnia tags. Leaves other text in headers and bodies unchanged. */
 export function normalizeVariables(text: string): string {
   return text.replaceAll(
     /\{\{([^{}]{1,200})\}\}|\{%([^{}%]{1,400})%\}/g,
@@ -27,7 +27,10 @@ export function normalizeVariables(text: string): string {
   );
 }
 
-/** `_.user.id` of Insomnia, `$dotenv KEY` of REST Client and `encodeURIComponent(id)` of a script are names of values. */
+/**
+ * Returns the variable name for Insomnia's `_.user.id`, REST Client's `$dotenv KEY`, or a script's
+ * `encodeURIComponent(id)`.
+ */
 export function placeholderName(text: string): string {
   const plain = text
     .trim()
@@ -37,7 +40,7 @@ export function placeholderName(text: string): string {
     /^\$(?:dotenv|processEnv|shared|prompt|env)\s+%?([\w.-]+)/i.exec(plain)?.[1] ??
     /\(\s*([\w.]+)\s*\)$/.exec(plain)?.[1] ??
     plain;
-  // The answer to an earlier request, as in `login.response.body.$.token`.
+  // References the response to an earlier request, as in `login.response.body.$.token`.
   const [, request, path = ''] = /^([\w-]+)\.(?:response|request)\.(.*)$/s.exec(inner) ?? [];
   if (request !== undefined) return `${request}_${path.match(/[A-Za-z_][\w-]*/g)?.at(-1) ?? 'response'}`;
   if (/^[\w.-]+$/.test(inner)) return inner;
@@ -50,12 +53,12 @@ export function placeholderName(text: string): string {
   );
 }
 
-/** Returns whether a value stands for another one, such as `{{name}}` and `<string>`. */
+/** Returns true if a value contains or is a placeholder, such as `{{name}}` or `<string>`. */
 export function isPlaceholder(value: string): boolean {
   return /\{\{|^<.*>$/s.test(value);
 }
 
-/** The values of variables as the sources have them. A name that has several has them in the order of the sources. */
+/** Collects the values of variables. Several values of one name keep the order of the sources. */
 export function collectVariables(entries: Iterable<readonly [name: string, value: string]>): Variables {
   const found = new Map<string, string[]>();
   for (const [name, value] of entries) {
@@ -69,10 +72,13 @@ export function collectVariables(entries: Iterable<readonly [name: string, value
 
 const maxValues = 20;
 const maxDepth = 5;
-/** A text that grows beyond this stays as it is: variables may hold each other. */
+/**
+ * Maximum length of an expanded text. A text that grows longer is left unexpanded, because variables may contain each
+ * other.
+ */
 const maxLength = 4000;
 
-/** Fills the variables that have one value, and those inside these. */
+/** Replaces variables that have exactly one value, including variables inside values. */
 export function expandVariables(text: string, variables: Variables): string {
   let all = text;
   for (let depth = 0; depth < maxDepth && all.includes('{{'); depth++) {
@@ -85,7 +91,9 @@ export function expandVariables(text: string, variables: Variables): string {
   return all;
 }
 
-/** The value of a text that is one variable, as an example of it; undefined for what may be a credential. */
+/**
+ * Returns the value of a text that is a single variable, as an example. Returns undefined for a possible credential.
+ */
 export function findExample(text: string, variables: Variables): string | undefined {
   const name = /^\{\{([^{}]+)\}\}$/.exec(text.trim())?.[1];
   const isHidden = name === undefined || isRevealingName(name);

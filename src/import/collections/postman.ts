@@ -13,7 +13,7 @@ import {
 import { collectVariables } from './placeholders.ts';
 import { makeGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
 
-/** A collection, also as the API of Postman answers it: inside of `collection`. */
+/** Returns true for a collection, also as the Postman API returns it: inside `collection`. */
 export function isPostman(root: unknown): root is JsonFields {
   const collection = collectionOf(root);
   return isFields(collection) && Array.isArray(collection.item) && isFields(collection.info);
@@ -46,7 +46,7 @@ type Folder = { tags: readonly string[]; auth: unknown; at: string; add: (at: st
 
 function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
   if (folder.tags.length > deepestFolder) {
-    folder.add(folder.at, `is in more than ${deepestFolder} folders; left out`);
+    folder.add(folder.at, `is nested in more than ${deepestFolder} folders; left out`);
     return [];
   }
   return listOf(items).flatMap((item, index): DescribedRequest[] => {
@@ -61,7 +61,7 @@ function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
     const query = readPairs(field(target, 'query'));
     const url = urlOf(target, query);
     if (url === '') {
-      folder.add(at, 'is no request with an address; left out');
+      folder.add(at, 'is not a request with a URL; left out');
       return [];
     }
     const own = field(request, 'auth') ?? auth;
@@ -87,14 +87,16 @@ function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
   });
 }
 
-/** The raw text has no pairs that are switched off, which are optional inputs all the same. */
+/**
+ * Returns the URL of a request. Disabled pairs are missing in the raw text but are optional inputs, so they are added.
+ */
 function urlOf(url: unknown, query: readonly CollectionPair[]): string {
   if (typeof url === 'string') return url;
   const raw = asText(field(url, 'raw')) || withoutRaw(url);
   return raw === '' ? '' : addQuery(raw, query);
 }
 
-/** The text of an address that has only its parts. */
+/** Builds the text of a URL that is stored only as parts. */
 function withoutRaw(url: unknown): string {
   const texts = (value: unknown, between: string) =>
     Array.isArray(value)
@@ -149,7 +151,7 @@ function bodyOf(body: unknown, headers: readonly [string, string][]): RequestBod
   return mode === 'raw' ? readBodyText(given || languages.get(language), asText(field(body, 'raw'))) : undefined;
 }
 
-/** Types of the languages that a text is marked with. */
+/** Media types by the language that a raw body is marked with. */
 const languages: ReadonlyMap<string, string> = new Map(
   Object.entries({ json: 'application/json', xml: 'application/xml', html: 'text/html', text: 'text/plain' }),
 );

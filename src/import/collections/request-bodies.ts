@@ -8,7 +8,7 @@ import { joinSchemas } from './join-operations.ts';
 import { expandVariables, findExample, isPlaceholder, normalizeVariables, type Variables } from './placeholders.ts';
 import { isRevealingName, isRevealingValue } from './revealing.ts';
 
-/** The body of a request: text of a media type, or fields of which some are files. */
+/** Body of a request: text with a media type, or fields, some of which are files. */
 export type RequestBody =
   | { mediaType: string; text: string }
   | { mediaType: 'application/x-www-form-urlencoded' | 'multipart/form-data'; fields: readonly BodyField[] };
@@ -16,10 +16,13 @@ export type BodyField = { name: string; value: string; isFile: boolean; mediaTyp
 
 const form = 'application/x-www-form-urlencoded';
 
-/** A text as the body that its type says, or that it looks like where no type is given; undefined when there is none. */
+/**
+ * Parses a body text according to its declared type, or a guessed type if there is none. Returns undefined for an empty
+ * text.
+ */
 export function readBodyText(given: string | undefined, text: string): RequestBody | undefined {
   if (text.trim() === '') return undefined;
-  // People write JSON without saying so.
+  // People write JSON without declaring its type.
   const mediaType = given?.trim() || (valueOfBody(text, new Map()) === undefined ? 'text/plain' : 'application/json');
   const type = mediaTypeOf(mediaType);
   if (type === form) return { mediaType: form, fields: parseUrlencoded(text) };
@@ -27,14 +30,14 @@ export function readBodyText(given: string | undefined, text: string): RequestBo
   return parts ? { mediaType: 'multipart/form-data', fields: parts } : { mediaType, text };
 }
 
-/** A body whose type is a variable, with the value of that, or with the type that it looks like. */
+/** Resolves a body whose type is a variable: uses the variable's value, or guesses the type from the text. */
 export function resolveMediaType(body: RequestBody | undefined, variables: Variables): RequestBody | undefined {
   if (!body?.mediaType.includes('{{') || 'fields' in body) return body;
   const type = expandVariables(normalizeVariables(body.mediaType), variables);
   return readBodyText(isPlaceholder(type) ? undefined : type, body.text);
 }
 
-/** A query of GraphQL with its variables, which are a text of JSON or are not there. */
+/** Builds a GraphQL body from a query and its variables, which are JSON text or missing. */
 export function makeGraphqlBody(query: string, variables: string, operationName = ''): RequestBody {
   const name = operationName === '' ? '' : `"operationName":${JSON.stringify(operationName)},`;
   const given = variables.trim();
@@ -42,7 +45,7 @@ export function makeGraphqlBody(query: string, variables: string, operationName 
   return { mediaType: 'application/json', text };
 }
 
-/** A body like that of a request, with the types of its values. A type that is written is never replaced. */
+/** Describes the body of a request with the types of its values. A declared media type is never replaced. */
 export function bodyOfRequest(body: RequestBody, variables: Variables): ApiBody {
   const { mediaType } = body;
   const encodings = new Map<string, FieldEncoding>();
@@ -51,7 +54,7 @@ export function bodyOfRequest(body: RequestBody, variables: Variables): ApiBody 
       if (type !== undefined) encodings.set(name, { style: undefined, mediaType: type });
     return bodyWith({ mediaType, schema: schemaOfFields(body.fields, variables), encodings });
   }
-  // Text that cannot be read as JSON has placeholders where no value could stand, so it may be any value.
+  // Text that is not valid JSON has placeholders outside of values, so the body may be any value.
   if (isJsonType(mediaType)) {
     return bodyWith({ mediaType, schema: schemaOfBody(body.text, variables) ?? {}, encodings });
   }
@@ -59,18 +62,21 @@ export function bodyOfRequest(body: RequestBody, variables: Variables): ApiBody 
   return bodyWith({ mediaType, schema: { type: 'string' }, encodings, ...example });
 }
 
-/** Returns why a body cannot be sent as it is written; undefined if it can. */
+/** Returns the reason why a body cannot be sent, or undefined if it can. */
 export function findUnsendableBody(body: RequestBody | undefined): string | undefined {
   const type = mediaTypeOf(body?.mediaType);
   const isOther = type.startsWith('multipart/') && body !== undefined && 'text' in body;
-  return isOther ? `a body of type ${JSON.stringify(type)} that does not show its parts` : undefined;
+  return isOther ? `a body of type ${JSON.stringify(type)} whose parts are not shown` : undefined;
 }
 
 function bodyWith(content: ApiContent): ApiBody {
   return { required: true, description: '', contents: [content] };
 }
 
-/** Types with a suffix or a version, such as application/x-amz-json-1.1, are JSON; lists of lines are not. */
+/**
+ * Returns true for JSON types, including types with a suffix or a version such as application/x-amz-json-1.1. JSON
+ * Lines formats are not JSON.
+ */
 function isJsonType(mediaType: string): boolean {
   return /[/+](?:x-amz-)?json\b(?!-seq|-?lines)/i.test(mediaTypeOf(mediaType));
 }
@@ -83,12 +89,15 @@ function schemaOfField({ name, value, isFile, mediaType, description }: BodyFiel
   return description === undefined || description === '' ? schema : { ...schema, description };
 }
 
-/** The value of a field, where it is written or that of a known variable; variables without one show nothing. */
+/**
+ * Returns the value of a field as an example: the literal value, or the value of a known variable. Returns an empty
+ * text for an unknown variable.
+ */
 export function toExample(value: string, variables: Variables): string {
   return isPlaceholder(value) ? (findExample(value, variables) ?? '') : value;
 }
 
-/** The schema of fields of a form. One that is there several times, or is called `ids[]`, is a list. */
+/** Returns the schema of form fields. A field that occurs several times or is named like `ids[]` is a list. */
 function schemaOfFields(fields: readonly BodyField[], variables: Variables): JsonFields {
   const properties = [...Map.groupBy(fields, ({ name }) => name)].map(([name, same]) => [
     name,
@@ -100,7 +109,7 @@ function schemaOfFields(fields: readonly BodyField[], variables: Variables): Jso
   return { type: 'object', properties: Object.fromEntries(properties) };
 }
 
-/** The schema for all values of one name, in a query or a form. */
+/** Returns the schema for all values of one name in a query or form. */
 export function schemaOfSame(name: string, all: readonly JsonFields[]): JsonFields {
   return all.length > 1 || name.endsWith('[]') ? { type: 'array', items: joinSchemas(all) } : (all[0] as JsonFields);
 }
@@ -108,8 +117,8 @@ export function schemaOfSame(name: string, all: readonly JsonFields[]): JsonFiel
 const stringsAndVariables = /"[^"\\]*(?:\\.[^"\\]*)*(?:"|$)|\{\{[^{}]*\}\}/gs;
 
 /**
- * Undefined when it is no JSON. Variables of collections are none, as in `{"id": {{id}}}`: a known value takes their
- * place, or null.
+ * Parses a body as JSON, or returns undefined. Collection variables are not valid JSON, as in `{"id": {{id}}}`; they
+ * are replaced by a known value or null.
  */
 function valueOfBody(text: string, variables: Variables): { value: unknown } | undefined {
   const named = normalizeVariables(text);
@@ -127,7 +136,7 @@ function valueOfBody(text: string, variables: Variables): { value: unknown } | u
     try {
       return { value: parseJson(candidate) };
     } catch {
-      // Not JSON, so it is sent as the text that it is.
+      // Not JSON, so the body is sent as text.
     }
   }
   return undefined;
@@ -141,7 +150,7 @@ function schemaOfBody(text: string, variables: Variables): JsonFields | undefine
 const mostXml = 4000;
 const mostShown = 1500;
 
-/** XML in one line, without what may be a credential. `?` stands for the value, as in the examples of SOAP. */
+/** Formats XML in one line without possible credentials. `?` replaces such values, as in SOAP examples. */
 function shownXml(text: string): string {
   const shown = text
     .slice(0, mostXml)
@@ -166,7 +175,7 @@ function isHidden(name: string, value: string): boolean {
 
 const deepest = 6;
 
-/** `name` is that of the field; an entry of a list has the name of the list. */
+/** Returns the schema of a value. `name` is the name of its field; list entries use the name of the list. */
 function schemaOfValue(value: unknown, name: string, depth: number): JsonFields {
   if (value === null || depth > deepest) return {};
   if (Array.isArray(value))
@@ -183,7 +192,7 @@ function schemaOfValue(value: unknown, name: string, depth: number): JsonFields 
   return /\{\{/.test(text) ? { type: 'string' } : { type: 'string', ...example };
 }
 
-/** The schema of a value of that name in a URL or a form. */
+/** Returns the schema of a named value in a URL or form. */
 export function schemaOfText(text: string, name: string): JsonFields {
   if (text === '') return { type: 'string' };
   const example = isRevealingName(name) || isRevealingValue(text) ? {} : { example: text };

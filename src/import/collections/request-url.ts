@@ -1,13 +1,13 @@
 import { expandVariables, normalizePlaceholders, type Variables } from './placeholders.ts';
 
-/** The parts of the address of a request; a user and a password in it are left out. */
+/** Parts of a request URL. A user and password in it are left out. */
 export type RequestUrl = { origin: string; hasUser: boolean; path: string; query: [name: string, value: string][] };
 
 const scheme = String.raw`(?:\{\{[^{}]*\}\}|[a-z][a-z0-9+.-]*):\/\/[^/]*`;
 const noScheme = String.raw`\/\/[^/]*|\{\{[^{}]*\}\}[^/]*|localhost(?::\d+)?(?=\/|$)|[\w.-]+:\d+(?=\/|$)|[^/:]+\.[^/]+`;
 const parts = new RegExp(`^(${scheme}|${noScheme})?(.*)$`, 'is');
 
-/** Reads an address as a request has it. In its host the variables are expandVariables that have one value. */
+/** Parses the URL of a request. Host variables with exactly one value are expanded. */
 export function readRequestUrl(text: string, variables: Variables, declared: readonly string[]): RequestUrl {
   const url = withHost(normalizePlaceholders(text.trim()), variables);
   const plain = url.replace(/^((?:(?:\{\{[^{}]*\}\}|[a-z][a-z0-9+.-]*):)?\/\/)?[^/?#]*@/i, '$1');
@@ -27,7 +27,7 @@ function originOf(found: string): string {
   return `${/^(?:localhost|\d+(?:\.\d+){3})(?::|$)/i.test(found) ? 'http' : 'https'}://${found}`;
 }
 
-/** `:name` inside a segment is a placeholder where the source has a path parameter of that name. */
+/** Replaces `:name` inside a segment by a placeholder if the source declares a path parameter with that name. */
 function withDeclared(path: string, declared: readonly string[]): string {
   const names = new Set(declared);
   return path.replaceAll(/:([A-Za-z_][\w.-]{0,100})/g, (found, name: string) =>
@@ -35,7 +35,7 @@ function withDeclared(path: string, declared: readonly string[]): string {
   );
 }
 
-/** Fills the variables before the path, which are the address of the API. One that is empty adds nothing behind them. */
+/** Expands the variables before the path, which form the API address. A variable with only empty values is removed. */
 function withHost(url: string, variables: Variables): string {
   return url.replace(/^(?:[a-z]+:\/\/)?[^/?]*/i, (host) =>
     expandVariables(host, variables).replaceAll(/(?<=[^/])\{\{([^{}]+)\}\}/g, (found, name: string) =>
@@ -48,7 +48,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {
-    // A percent sign that encodes nothing stands for itself.
+    // A percent sign that encodes nothing is kept as is.
     return text;
   }
 }

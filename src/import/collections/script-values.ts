@@ -1,6 +1,6 @@
 import { placeholderName } from './placeholders.ts';
 
-/** An expression whose value is not written in the script: a placeholder with its name. */
+/** Expression whose value is not in the script; represented by a placeholder with its name. */
 export class UnknownValue {
   readonly name: string;
 
@@ -30,7 +30,7 @@ export class FormValue {
 export type ScriptValue = string | number | boolean | null | UnknownValue | FormValue | ScriptValue[] | ScriptObject;
 export type ScriptObject = Map<string, ScriptValue>;
 
-/** A value as text. In it, what is not known is `{{name}}`. */
+/** Converts a value to text. Unknown parts become `{{name}}`. */
 export function toScriptText(value: ScriptValue | undefined): string {
   if (value === undefined || value === null) return '';
   if (value instanceof FormValue)
@@ -38,7 +38,7 @@ export function toScriptText(value: ScriptValue | undefined): string {
   return value instanceof Map || Array.isArray(value) ? jsonOf(value) : String(value);
 }
 
-/** As `JSON.stringify` writes it, with placeholders where no value is known. */
+/** Formats a value like `JSON.stringify`, with placeholders for unknown values. */
 export function jsonOf(value: ScriptValue): string {
   if (value instanceof UnknownValue) return String(value);
   if (value instanceof FormValue) return '{}';
@@ -50,9 +50,11 @@ export function jsonOf(value: ScriptValue): string {
 
 const maxDepth = 60;
 
-/** Reads values of JavaScript from a place in a script. It reads literals and the calls that requests are made of. */
+/**
+ * Reads JavaScript values from a position in a script. Supports literals and the calls that requests are built with.
+ */
 export class ScriptReader {
-  /** The next character. */
+  /** Position of the next character. */
   at: number;
   readonly #text: string;
   readonly #constants: ReadonlyMap<string, ScriptValue>;
@@ -63,12 +65,12 @@ export class ScriptReader {
     this.#constants = constants;
   }
 
-  /** The arguments of a call, behind its bracket. */
+  /** Reads the arguments of a call, after its opening bracket. */
   arguments(depth = 0): ScriptValue[] {
     return this.#list(')', depth);
   }
 
-  /** An expression, up to the comma, semicolon or bracket behind it. */
+  /** Reads an expression up to the following comma, semicolon, or bracket. */
   expression(depth = 0): ScriptValue {
     const start = this.#skipSpace();
     let value = this.#primary(depth);
@@ -120,7 +122,7 @@ export class ScriptReader {
     return this.#named(start, depth);
   }
 
-  /** A name with its members and calls: `await`, `JSON.stringify(…)`, `user.id`. */
+  /** Reads a name with its members and calls: `await`, `JSON.stringify(…)`, `user.id`. */
   #named(start: number, depth: number): ScriptValue {
     const path =
       /^(?:(?:await|new|return|typeof|void)\s+)*[A-Za-z_$][\w$]*(?:\s{0,20}\??\.\s{0,20}[A-Za-z_$][\w$]*)*/.exec(
@@ -164,7 +166,10 @@ export class ScriptReader {
     return value;
   }
 
-  /** The character of an escape, whose backslash is the next one; the last character of it stays the next one. */
+  /**
+   * Decodes an escape. The next character is its backslash; afterwards, the next character is the last one of the
+   * escape.
+   */
   #escape(): string {
     const text = this.#text.slice(this.at + 1, this.at + 12);
     const code = /^(?:x([\da-f]{2})|u([\da-f]{4})|u\{([\da-f]{1,6})\})/i.exec(text);
@@ -228,7 +233,7 @@ export class ScriptReader {
     return found;
   }
 
-  /** Skips what cannot be read, with its brackets. */
+  /** Skips an expression that cannot be read, including its brackets. */
   #skipExpression(depth: number): void {
     let open = 0;
     for (; this.at < this.#text.length; this.at++) {
@@ -245,7 +250,7 @@ export class ScriptReader {
     }
   }
 
-  /** Returns whether a new statement begins on another line, as it may without a semicolon. */
+  /** Returns true if a new statement begins on another line, which does not require a semicolon. */
   #isNextStatement(): boolean {
     return /\n\s*$/.test(this.#text.slice(Math.max(0, this.at - 100), this.at)) && /[\w$]/.test(this.#peek());
   }
@@ -267,13 +272,13 @@ export class ScriptReader {
   }
 }
 
-/** Texts are joined; of a sum nothing is known. */
+/** Adds two values. Texts are concatenated; the result of any other sum is unknown. */
 function added(one: ScriptValue, other: ScriptValue): ScriptValue {
   if (typeof one === 'string' || typeof other === 'string') return toScriptText(one) + toScriptText(other);
   return new UnknownValue(one instanceof UnknownValue ? one.name : toScriptText(other));
 }
 
-/** The value of a call that requests are made with; undefined for any other. */
+/** Evaluates a call that is used to build requests. Returns undefined for any other call. */
 function called(name: string, [first = null, second]: readonly ScriptValue[]): ScriptValue | undefined {
   if (name === 'Headers') return first ?? new Map();
   if (name === 'JSON.stringify') return jsonOf(first);

@@ -18,11 +18,14 @@ type Found = { losses: Loss[]; others: string[] };
 const partial = (note: string): Loss => ({ kind: 'partial', note });
 const loosened = (note: string): Loss => ({ kind: 'loosened', note });
 
-/** Compares a described body with what a tool sends. `others` are the media types that it does not send. */
+/**
+ * Compares a described body with the body that a tool sends. `otherTypes` lists the media types that the tool does not
+ * send.
+ */
 export function compareBody(body: RequestDescription['body'], sent: SentBody, schemas: Schemas): Found {
   if (!body) return { losses: [], others: [] };
   const [first] = body.contents;
-  if (!first) return { losses: [partial('a body of no type')], others: [] };
+  if (!first) return { losses: [partial('a body without a type')], others: [] };
   const { whole, fields } = sent.tool;
   if (!whole && fields.size === 0) {
     const isEmpty = isSafeMethod(sent.method) && !body.isRequired;
@@ -41,7 +44,7 @@ export function compareBody(body: RequestDescription['body'], sent: SentBody, sc
   };
 }
 
-/** Returns whether a schema allows another body than none, or than an empty object. */
+/** Returns true if a schema allows a body other than an empty one or an empty object. */
 function asksForValues(schema: unknown, isOptional: boolean, { credential }: SentBody, { reader }: Schemas): boolean {
   return reader.variants(schema, []).some((one) => {
     if (one.type !== 'object') return one.type !== 'null' && !(isOptional && one.type !== 'array');
@@ -53,7 +56,7 @@ function asksForValues(schema: unknown, isOptional: boolean, { credential }: Sen
   });
 }
 
-/** The media type of the body of a tool. */
+/** Returns the media type of a tool's body. */
 function sentType({ tool: { bodyKind, whole }, headers }: SentBody): string {
   const given = Object.entries(headers).find(([name]) => /^content-type$/i.test(name))?.[1];
   if (given !== undefined) return given;
@@ -64,7 +67,7 @@ function sentType({ tool: { bodyKind, whole }, headers }: SentBody): string {
   return whole?.definition.content === 'base64' ? 'application/octet-stream' : 'application/json';
 }
 
-/** How well what is sent, one type or several to choose from, fits a described type: 0 for not at all. */
+/** Rates how well the sent type, or the best of several types, matches a described type; 0 means no match. */
 function fitOf(described: string, sent: string): number {
   return Math.max(...sent.split(', ').map((type) => fitOfType(described, type)));
 }
@@ -81,7 +84,7 @@ function compareContent(content: ContentDescription, isRequired: boolean, sent: 
   const { whole, bodyKind } = sent.tool;
   const variants = schemas.reader.variants(content.schema, []);
   if (!whole) {
-    // A file without a name of its field is sent under a name that the tool gives.
+    // A file without a field name is sent under a name that the tool chooses.
     const unnamed = variants.some(({ type }) => type === 'object') ? undefined : onlyFile(sent.tool);
     if (unnamed) return schemas.schemas.compare(content.schema, unnamed.definition, { ...root, text: 'value' });
     return compareFields(content, sent, schemas);
@@ -122,7 +125,7 @@ function textNote({ mediaType }: ContentDescription, how: string): string {
   return `the body as ${how} of type ${short(mediaType)}`;
 }
 
-/** Compares a body whose fields are arguments: as one object, so that alternatives are compared too. */
+/** Compares a body whose fields are arguments as one object, so that alternatives are compared too. */
 function compareFields(content: ContentDescription, { tool, credential }: SentBody, { schemas }: Schemas): Loss[] {
   const { fields, spread, bodyKind } = tool;
   const definitionOf = ({ definition, value }: ToolInput) => (value === undefined ? definition : { enum: [value] });

@@ -4,7 +4,7 @@ import type { Loss, SchemaComparison } from './compare-schema.ts';
 import type { InputDescription } from './described-inputs.ts';
 import type { ToolInput } from './tool-inputs.ts';
 
-/** Compares a described input with the argument or the constant that stands for it. */
+/** Compares a described input with the argument or the constant that represents it. */
 export function compareInput(input: InputDescription, offered: ToolInput, schemas: SchemaComparison): Loss[] {
   const { name, isRequired, schema } = input;
   const { definition } = offered;
@@ -12,13 +12,13 @@ export function compareInput(input: InputDescription, offered: ToolInput, schema
   const losses: Loss[] = [];
   if (isRequired && !offered.isRequired) losses.push({ kind: 'loosened', note: 'required' });
   if (!isRequired && offered.isRequired) losses.push({ kind: 'partial', note: `leaving out ${short(name)}` });
-  // Receivers read `name[]` as a list, also where the description has forgotten to say so.
+  // Receivers treat `name[]` as a list even if the description does not say so.
   const isList = name.endsWith('[]') && definition.type === 'array';
   const described = isList && schemas.isScalar(schema) ? { type: 'array', items: schema } : schema;
   return [...losses, ...schemas.compare(described, definition, { name, depth: 0, trail: [], text: 'value' })];
 }
 
-/** A constant stands for an input that has one value, or for the value that the document suggests. */
+/** Compares a constant with the only allowed value of an input, or with the value that the document suggests. */
 function compareConstant(
   { name, schema, suggested }: InputDescription,
   value: unknown,

@@ -3,7 +3,7 @@ import { short } from '../tools/input-arguments.ts';
 import { relationOf } from './schema-keywords.ts';
 import type { SchemaReader, Variant } from './schema-variants.ts';
 
-/** A difference between a description and a tool: `partial` is what cannot be sent, `loosened` what is not refused. */
+/** Difference between a description and a tool. `partial` values cannot be sent; `loosened` values are not rejected. */
 export type Loss = {
   kind: 'partial' | 'loosened';
   note: string;
@@ -11,15 +11,15 @@ export type Loss = {
   field?: string;
 };
 
-/** Note for fields that the description of their object names. */
+/** Note for fields that only the description of their object names. */
 export const namedFields = 'fields that are only named';
-/** Note for fields that can be sent, but that an agent does not see. */
+/** Note for fields that can be sent but that an agent does not see. */
 export const notListed = 'fields that are not listed';
 const maxValues = 100;
 /** Maximum number of schemas that are compared for one tool. */
 const maxSteps = 20_000;
 
-/** A schema's place: its name in notes, its level below an argument, and the references around it. */
+/** Location of a schema: its name in notes, its level below an argument, and the enclosing references. */
 export type SchemaPlace = {
   name: string;
   depth: number;
@@ -28,14 +28,14 @@ export type SchemaPlace = {
   text?: 'value' | 'fields' | undefined;
   /** Names of fields that are sent as the credential. */
   credential?: ReadonlySet<string>;
-  /** Values that the discriminator of the surrounding object has. */
+  /** Values of the enclosing object's discriminator. */
   kinds?: readonly string[] | undefined;
 };
 
 const partial = (note: string): Loss => ({ kind: 'partial', note });
 const loosened = (note: string): Loss => ({ kind: 'loosened', note });
 
-/** Compares schemas of a description with those that a tool shows. */
+/** Compares the schemas of a description with the schemas of a tool. */
 export class SchemaComparison {
   readonly #described: SchemaReader;
   readonly #offered: SchemaReader;
@@ -57,12 +57,12 @@ export class SchemaComparison {
     return [...losses, ...this.#match(rules, given.filter(isValue), place)];
   }
 
-  /** Returns whether a schema of the description allows neither lists nor objects. */
+  /** Returns true if a described schema allows neither lists nor objects. */
   isScalar(described: unknown): boolean {
     return this.#described.variants(described, []).every(({ type }) => !['array', 'object', 'any'].includes(type));
   }
 
-  /** Finds for each described variant the one of the tool that loses least. */
+  /** Matches each described variant with the tool variant that loses the least. */
   #match(wanted: readonly Variant[], given: readonly Variant[], place: SchemaPlace): Loss[] {
     const unreadable = wanted.flatMap((one) => one.unreadable ?? []);
     if (unreadable.length > 0) return unreadable.map(loosened);
@@ -93,7 +93,7 @@ export class SchemaComparison {
     const losses = [...compareTypes(one, offered, place), ...compareValues(one, offered, place)];
     for (const name of new Set([...one.keywords.keys(), ...offered.keywords.keys()])) {
       const described = one.keywords.get(name);
-      // Required names are a number of properties too.
+      // A list of required names also implies a minimum number of properties.
       const isImplied = name === 'minProperties' && Number(described) <= one.required.size;
       const relation = isImplied ? 'same' : relationOf(name, described, offered.keywords.get(name));
       if (relation === 'wider') losses.push(loosened(name));
@@ -160,7 +160,7 @@ function canHold(offered: Variant['type'], described: Variant['type']): boolean 
   return offered === described || offered === 'any' || (isNumber(offered) && isNumber(described));
 }
 
-/** A variant at the same index is mostly the one that was made of it. */
+/** A variant at the same index is usually the one that was derived from it. */
 function distance(given: readonly Variant[], variant: Variant, at: number): number {
   return Math.abs(given.indexOf(variant) - at);
 }
@@ -169,7 +169,7 @@ function weight(losses: readonly Loss[]): number {
   return losses.reduce((sum, { kind }) => sum + (kind === 'partial' ? 1000 : 1), 0);
 }
 
-/** Returns whether objects with different fields are shown as one. */
+/** Returns true if objects with different fields are shown as one object. */
 function areJoined(users: readonly Variant[]): boolean {
   const shapes = users.map(({ type, properties }) =>
     type === 'object' ? [...properties.keys()].toSorted().join() : '',
@@ -195,7 +195,7 @@ function compareValues({ values }: Variant, offered: Variant, { name, kinds }: S
     if (!values) return [];
     return [loosened(values.size > maxValues ? `a list of more than ${maxValues} values` : 'enum')];
   }
-  // A tool may list the values of a discriminator where the description says only that it is a text.
+  // A tool may list discriminator values even if the description only declares a string.
   const wanted = values ? [...values.keys()] : kinds;
   if (!wanted) return [partial(`other values of ${nameText({ name })}`)];
   const gone = wanted.find((text) => !offered.values?.has(text) && kinds?.includes(text) !== false);
@@ -216,12 +216,12 @@ function inside({ name }: SchemaPlace, inner: string): string {
   return name === '' ? inner : `${name}.${inner}`;
 }
 
-/** A place as a note names it. */
+/** Returns the name of a location in notes. */
 function nameText({ name }: Pick<SchemaPlace, 'name'>): string {
   return name === '' ? 'the body' : short(name);
 }
 
-/** Rules for the text of bytes hold for the bytes. */
+/** Removes constraints: rules for the text of binary data apply to the bytes, not to the text. */
 function withoutRules(variant: Variant): Variant {
   if (variant.type !== 'string' && variant.type !== 'any') return variant;
   return { ...variant, type: 'string', values: undefined, keywords: new Map() };
@@ -231,7 +231,7 @@ function isAny(schema: unknown): boolean {
   return typeof schema !== 'object' || schema === null || Object.keys(schema).length === 0;
 }
 
-/** Note for a place at which a tool shows nothing of what is inside. */
+/** Returns the note for a location where a tool hides all nested values. */
 function hiddenNote({ isRecursive, type }: Variant, { name, depth }: SchemaPlace): string {
   if (isRecursive) return 'recursion';
   return (type === 'object' || type === 'array') && depth > 0

@@ -16,8 +16,8 @@ import { readToolInputs, type ToolInput, type ToolInputs } from './tool-inputs.t
 const maxFollowed = 20_000;
 
 /**
- * Compares what an operation describes with its finished tool. Reads both on its own: what the code that makes tools
- * overlooks is found here.
+ * Compares the description of an operation with its finished tool. Reads both independently of the code that builds
+ * tools, so it detects what that code misses.
  */
 export function compareTool(
   operation: ApiOperation,
@@ -41,7 +41,7 @@ export function compareTool(
     losses.push({ kind: 'partial', note: 'a part of the path' });
   const { headers = {} } = tool;
   if (needsAccept(operation) && !inputs.headers.has('accept'))
-    losses.push({ kind: 'partial', note: 'the type of the answer' });
+    losses.push({ kind: 'partial', note: 'the response type' });
   const body = compareBody(
     described.body,
     { tool: inputs, headers, method: tool.method, credential: credential.listed },
@@ -65,7 +65,7 @@ function outcomeOf(losses: readonly Loss[], others: readonly string[]): { outcom
 
 const maxNames = 150;
 
-/** A note with the fields that it is about, as many as fit. */
+/** Returns a note with the fields that it is about, as many as fit. */
 function noteWith(note: string, fields: readonly string[]): string {
   if (fields.length === 0) return note;
   let text = fields[0] ?? '';
@@ -75,12 +75,12 @@ function noteWith(note: string, fields: readonly string[]): string {
   return `${note}: ${JSON.stringify(more > 0 ? `${text} and ${more} more` : text)}`;
 }
 
-/** Names in the path of an operation, in their order. */
+/** Returns the parameter names in an operation's path, in order. */
 function namesInPath({ route }: ApiOperation): string[] {
   return [...route.matchAll(/\{([^{}]*)\}/g)].map((match) => match[1] ?? '');
 }
 
-/** Parameters that only the path names. */
+/** Returns parameters that only the path names. */
 function undeclared(operation: ApiOperation, inputs: readonly InputDescription[]): InputDescription[] {
   const known = new Set(inputs.map(({ name }) => name));
   return [...new Set(namesInPath(operation))].flatMap((name) =>
@@ -96,7 +96,7 @@ function findInput(
   if (location === 'query') return query.get(name);
   if (location === 'cookie') return cookies.get(name);
   if (location === 'header') return headers.get(foldedHeader(name));
-  // A whole query is an argument that stands for itself, or whose properties are the pairs.
+  // A query string input is a single argument, or an argument whose properties are the pairs.
   if (location === 'querystring') return query.get(name) ?? query.entries().find(([pair]) => pair.startsWith(':'))?.[1];
   if (location !== 'path') return undefined;
   const names = namesInPath(operation);
@@ -118,7 +118,7 @@ function nounOf(location: string): string {
   return location === 'path' || location === 'query' ? `${location} parameter` : `input in ${short(location)}`;
 }
 
-/** Headers of HTTP itself, of the body, and of the answer (OpenAPI 3.1, Parameter Object). */
+/** Headers of HTTP itself, of the body, and of the response (OpenAPI 3.1, Parameter Object). */
 const ofHttp =
   /^(?:accept(?:-encoding|-charset)?|authorization|connection|content-(?:length|type)|date|expect|host|keep-alive|te|trace(?:parent|state)|trailer|transfer-encoding|upgrade|user-agent|via)$/;
 
@@ -126,7 +126,7 @@ function isSetByService({ location, name }: InputDescription): boolean {
   return location === 'header' && ofHttp.test(foldedHeader(name));
 }
 
-/** Headers that an AWS signature (version 4) consists of. */
+/** Headers of an AWS signature (version 4). */
 const ofSignature = /^x-amz-(?:content-sha256|date|algorithm|credential|security-token|signature|signedheaders)$/;
 
 function isCredential({ location, name }: InputDescription, credential: CredentialNames): boolean {
@@ -137,7 +137,7 @@ function isCredential({ location, name }: InputDescription, credential: Credenti
   return location === 'query' ? isReadAs(name, credential.query) : credential.headers.has(foldedHeader(name));
 }
 
-/** Returns whether the described answers are none that the service asks for by itself. */
+/** Returns true if all described response types differ from the types that the service requests by default. */
 function needsAccept({ answers: { mediaTypes } }: ApiOperation): boolean {
   const isOther = (type: string) => /^[\w.+-]+\/[\w.+-]+(?:\s*;[\x20-\x7e]*)?$/.test(type) && type.length <= 200;
   return mediaTypes.length > 0 && mediaTypes.every((type) => isOther(type) && !/^application\/json\b/i.test(type));

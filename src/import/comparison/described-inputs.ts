@@ -3,21 +3,21 @@ import type { References } from '../document/references.ts';
 import type { ApiOperation } from '../model.ts';
 import { visibleName } from '../tools/texts.ts';
 
-/** An input of an operation, as its document describes it. */
+/** Input of an operation, as its document describes it. */
 export type InputDescription = {
-  /** As written; it need not be one that exists. */
+  /** Location as declared; it may be an invalid one. */
   location: string;
   name: string;
   isRequired: boolean;
   schema: unknown;
-  /** Values that the document gives as the default, as an example, or in the path. */
+  /** Values that the document declares as the default, as an example, or in the path. */
   suggested: readonly unknown[];
 };
 
 export type ContentDescription = {
   mediaType: string;
   schema: unknown;
-  /** Media types of parts, by the names of their fields. */
+  /** Media types of parts, by field name. */
   partTypes: ReadonlyMap<string, string>;
 };
 
@@ -26,7 +26,7 @@ export type RequestDescription = {
   body: { isRequired: boolean; contents: readonly ContentDescription[] } | undefined;
 };
 
-/** Reads what the document of an operation describes, and of a collection the request itself. */
+/** Reads the request that a document describes for an operation. For a collection, reads the operation itself. */
 export function describedRequest(operation: ApiOperation, root: unknown, references: References): RequestDescription {
   const { at } = operation;
   const end = at.lastIndexOf('.');
@@ -45,7 +45,7 @@ export function describedRequest(operation: ApiOperation, root: unknown, referen
   };
 }
 
-/** A query parameter whose value the path writes has that value. */
+/** Adds the values that the path sets for a query parameter. */
 function withWritten(input: InputDescription, written: URLSearchParams): InputDescription {
   if (input.location !== 'query') return input;
   return { ...input, suggested: [...input.suggested, ...written.getAll(input.name)] };
@@ -67,7 +67,7 @@ function requestOf({ inputs, body }: ApiOperation): RequestDescription {
   };
 }
 
-/** Parameters by location and name: those of the operation replace those of its path. */
+/** Returns parameters by location and name. Operation parameters replace path parameters. */
 function readParameters(lists: readonly unknown[], references: References): JsonFields[] {
   const found = new Map<string, JsonFields>();
   for (const item of lists.flatMap(listOf)) {
@@ -112,13 +112,13 @@ function readBody(body: unknown, references: References): RequestDescription['bo
   return { isRequired: body.required === true, contents };
 }
 
-/** The schema of a content, which people also write without the word `schema`. */
+/** Returns the schema of a content object. Some documents omit the keyword `schema`. */
 function schemaOf(content: unknown): unknown {
   const isSchema = ['type', 'properties', 'items', 'allOf', 'oneOf', 'anyOf'].some((name) => field(content, name));
   return field(content, 'schema') ?? (isSchema ? content : undefined);
 }
 
-/** Media types as people write them: several in one text, and short names. */
+/** Normalizes media types: several types in one text, and short names. */
 function mediaTypesIn(text: string): string[] {
   const types = text.length > 500 || text.includes('"') ? [text] : text.split(',');
   return types.map((type) => {
@@ -127,7 +127,7 @@ function mediaTypesIn(text: string): string[] {
   });
 }
 
-/** Swagger 2 has the body and the fields of a form among the parameters. */
+/** Reads a Swagger 2 request, whose body and form fields are parameters. */
 function swaggerRequest(parameters: readonly JsonFields[], consumes: readonly string[]): RequestDescription {
   const isInput = (parameter: JsonFields) => parameter.in !== 'body' && parameter.in !== 'formData';
   const inputs = parameters.filter(isInput).map((parameter) => inputOf(parameter, parameter));

@@ -16,7 +16,7 @@ const ofType: Partial<Record<JsonType, readonly string[]>> = {
   ],
 };
 
-/** Keywords that refuse values of a type, except those for types, values, properties, and items. */
+/** Returns the keywords that constrain values of a type, except those for types, values, properties, and items. */
 export function keywordsOf(pieces: readonly JsonFields[], type: JsonType): Map<string, unknown> {
   const found = new Map<string, unknown>();
   const names = type === 'any' ? Object.values(ofType).flat() : [...(ofType[type] ?? [])];
@@ -26,13 +26,13 @@ export function keywordsOf(pieces: readonly JsonFields[], type: JsonType): Map<s
     }
     const pattern = type === 'object' ? onlyPattern(piece) : undefined;
     if (pattern !== undefined && found.delete('patternProperties')) found.set('propertyNames', { pattern });
-    // Draft 4 of JSON Schema has a list here.
+    // JSON Schema draft 4 uses a list here.
     if (type === 'array' && Array.isArray(piece.items)) found.set('prefixItems', piece.items);
   }
   return found;
 }
 
-/** A pattern that all names have. */
+/** Returns the pattern that all property names must match. */
 function onlyPattern({ patternProperties, properties, additionalProperties }: JsonFields): string | undefined {
   const [first, ...others] = entriesOf(patternProperties);
   const isOnly = additionalProperties === false && entriesOf(properties).length === 0 && others.length === 0;
@@ -57,7 +57,10 @@ function isPlain(name: string): boolean {
   return name === 'uniqueItems' || name === 'multipleOf';
 }
 
-/** OpenAPI 3.0 and Swagger 2 write `exclusiveMinimum` as a flag next to `minimum`. Numbers are safe integers anyway. */
+/**
+ * Sets a numeric limit. OpenAPI 3.0 and Swagger 2 write `exclusiveMinimum` as a flag next to `minimum`. Numbers are
+ * limited to safe integers in any case.
+ */
 function setBound(found: Map<string, unknown>, name: string, piece: JsonFields): void {
   const value = plainNumbers(piece[name]);
   if (typeof value !== 'number' || Math.abs(value) > Number.MAX_SAFE_INTEGER) return;
@@ -65,7 +68,7 @@ function setBound(found: Map<string, unknown>, name: string, piece: JsonFields):
   found.set(piece[exclusive] === true ? exclusive : name, value);
 }
 
-/** How a keyword of a tool stands to that of the description. */
+/** Compares a keyword of a tool with the same keyword of the description. */
 export function relationOf(name: string, described: unknown, offered: unknown): 'same' | 'wider' | 'narrower' {
   if (described === undefined) return offered === undefined ? 'same' : 'narrower';
   if (offered === undefined) return 'wider';
@@ -76,7 +79,7 @@ export function relationOf(name: string, described: unknown, offered: unknown): 
   return offered > described === isLower ? 'narrower' : 'wider';
 }
 
-/** A pattern of another language has to be translated. */
+/** Returns true for a pattern that JavaScript supports. Patterns in another dialect have to be translated. */
 function isPattern(text: string): boolean {
   try {
     new RegExp(text, 'u');

@@ -6,29 +6,29 @@ import { type JsonType, keywordsOf } from './schema-keywords.ts';
 /** Values of one type that a schema allows. A schema is a list of variants: one for each type and alternative. */
 export type Variant = {
   type: JsonType;
-  /** The allowed values by their text; undefined where any value is allowed. */
+  /** Allowed values, by their text; undefined if any value is allowed. */
   values: ReadonlyMap<string, unknown> | undefined;
-  /** Other keywords that refuse values. */
+  /** Other keywords that constrain values. */
   keywords: ReadonlyMap<string, unknown>;
   properties: ReadonlyMap<string, unknown>;
-  /** Properties that only a condition names; an undefined schema is one that the condition tests. */
+  /** Properties that only a condition names. An undefined schema means that the condition only tests the property. */
   conditional: ReadonlyMap<string, unknown>;
   required: ReadonlySet<string>;
   items: unknown;
-  /** The schema of other properties, where there may be any. */
+  /** Schema of other properties, if they are allowed. */
   free: unknown;
   isClosed: boolean;
-  /** The values that a discriminator gives to its property. */
+  /** Values that a discriminator assigns to its property. */
   kinds: ReadonlyMap<string, readonly string[]>;
   description: string;
-  /** References that lead here, for the schemas inside. */
+  /** References followed to reach this schema; used for nested schemas. */
   trail: readonly string[];
   isRecursive: boolean;
   /** Reason why the schema cannot be read. */
   unreadable: string | undefined;
 };
 
-/** Schemas of which all hold at one place, and the references followed there. */
+/** Schemas that all apply to one location, and the references followed there. */
 type Branch = {
   pieces: readonly JsonFields[];
   followed: readonly string[];
@@ -54,12 +54,12 @@ const typeNames: ReadonlyMap<string, JsonType> = new Map(
   }).flatMap(([type, names]) => names.split(' ').map((name) => [name, type as JsonType] as const)),
 );
 
-/** Reads schemas of a document or of a tool into variants. */
+/** Converts the schemas of a document or a tool to variants. */
 export class SchemaReader {
   readonly #references: References;
   readonly #isExact: boolean;
 
-  /** `isExact`: nothing is meant that a schema does not say, as in that of a tool. */
+  /** `isExact` disables inference of types, as for the schema of a tool. */
   constructor(references: References, isExact = false) {
     this.#references = references;
     this.#isExact = isExact;
@@ -71,20 +71,20 @@ export class SchemaReader {
     return joinValues([...variants.filter(({ type }) => type !== 'null'), ...nulls.slice(0, 1)]);
   }
 
-  /** Returns whether a schema is for answers only. */
+  /** Returns true if a schema applies to responses only. */
   isReadOnly(raw: unknown): boolean {
     if (isFields(raw) && raw.readOnly === undefined && raw.$ref === undefined && raw.allOf === undefined) return false;
     return this.#branches(raw).some(({ pieces }) => pieces.some(({ readOnly }) => readOnly === true));
   }
 
-  /** `isPart`: the schema stands in `allOf`, where a discriminator stands for nothing. */
+  /** `isInAllOf` means that the schema is inside `allOf`, where a discriminator does not stand for other schemas. */
   #branches(raw: unknown, here: readonly string[] = [], depth = 0, isPart = false): Branch[] {
-    if (this.#references.isExhausted) return [{ ...nothing, unreadable: 'references of more than 20,000 schemas' }];
+    if (this.#references.isExhausted) return [{ ...nothing, unreadable: 'references to more than 20,000 schemas' }];
     const { value, references, problem } = this.#references.follow(raw);
-    if (problem !== undefined) return [{ ...nothing, unreadable: 'a reference that leads nowhere' }];
+    if (problem !== undefined) return [{ ...nothing, unreadable: 'an unresolved reference' }];
     if (!isFields(value)) return [nothing];
     if (references.some((one) => here.includes(one)) || depth > maxDepth)
-      // A kind is made of the schema that stands around it here.
+      // A kind is derived from the schema that encloses it here.
       return [{ ...nothing, followed: references, unreadable: value.discriminator ? undefined : 'recursion' }];
     const inner = [...here, ...references];
     let found: Branch[] = [{ pieces: [value], followed: references, kinds: new Map() }];
@@ -97,7 +97,7 @@ export class SchemaReader {
     return found;
   }
 
-  /** The lists of alternatives of a schema; one with a discriminator stands for its kinds. */
+  /** Returns the lists of alternatives of a schema. A schema with a discriminator stands for its kinds. */
   #alternatives(value: JsonFields, own: string | undefined): (readonly unknown[])[] {
     const lists = [value.oneOf, value.anyOf].map(listOf).filter(({ length }) => length > 0);
     const kinds = own === undefined ? [] : this.#references.kindsOf(value, own);
@@ -113,10 +113,10 @@ export class SchemaReader {
     return branches.map((branch) => ({ ...branch, kinds: new Map([...branch.kinds, ...kinds]) }));
   }
 
-  /** One variant for each type of a branch. */
+  /** Returns one variant per type of a branch. */
   #split({ pieces, followed, kinds, unreadable }: Branch, above: readonly string[]): Variant[] {
     const types = typesOf(pieces, this.#isExact);
-    const contrary = types ? undefined : 'types that exclude each other';
+    const contrary = types ? undefined : 'conflicting types';
     const values = valuesOf(pieces);
     const description = pieces.map((piece) => asText(piece.description)).join('\n');
     const base = {
@@ -155,7 +155,10 @@ export class SchemaReader {
     };
   }
 
-  /** The properties that only conditions name, and the keywords of conditions with rules besides those properties. */
+  /**
+   * Returns the properties that only conditions name, and the keywords of conditions with rules beyond those
+   * properties.
+   */
   #conditional(pieces: readonly JsonFields[], known: ReadonlyMap<string, unknown>): Conditions {
     const found: Conditions = { names: new Map(), lost: new Set() };
     for (const piece of pieces) {
@@ -186,14 +189,14 @@ export class SchemaReader {
   }
 }
 
-/** Returns whether a schema among alternatives says only that there may be no value. */
+/** Returns true if an alternative only allows null. */
 function isOnlyNull(schema: JsonFields): boolean {
   return (
     schema.nullable === true && Object.keys(schema).every((name) => /^(?:nullable|description|title|x-.*)$/.test(name))
   );
 }
 
-/** Both of each pair. Beyond the limit the second list is left out, as an unreadable part. */
+/** Combines every pair of two lists. Beyond the limit, the second list is left out and marked as unreadable. */
 function product(first: readonly Branch[], second: readonly Branch[]): Branch[] {
   if (first.length * second.length > maxBranches)
     return first.map((one) => ({ ...one, unreadable: `more than ${maxBranches} alternatives` }));
@@ -207,7 +210,7 @@ function product(first: readonly Branch[], second: readonly Branch[]): Branch[] 
   );
 }
 
-/** The types that all pieces allow; undefined where they exclude each other. */
+/** Returns the types that all schemas allow, or undefined if they conflict. */
 function typesOf(pieces: readonly JsonFields[], isExact: boolean): JsonType[] | undefined {
   const declared = pieces.map(declaredTypes).filter((types) => types.length > 0);
   const types = declared.length > 0 ? declared.reduce(sharedTypes) : inferredTypes(pieces, isExact);
@@ -238,7 +241,7 @@ function inferredTypes(pieces: readonly JsonFields[], isExact: boolean): JsonTyp
   if (has('items') || pieces.some(({ prefixItems }) => Array.isArray(prefixItems))) return ['array'];
   const values = pieces.map(listedValues).find((list) => list !== undefined) ?? [];
   const kinds = [...new Set(values.map(kindOf))];
-  // Integers among other numbers are numbers.
+  // If there are other numbers, integers count as numbers.
   return kinds.includes('number') ? kinds.filter((kind) => kind !== 'integer') : kinds;
 }
 
@@ -255,7 +258,9 @@ function listedValues(piece: JsonFields): readonly unknown[] | undefined {
   return Array.isArray(piece.enum) && piece.enum.length > 0 ? piece.enum : undefined;
 }
 
-/** The values that all lists have, by their text: YAML reads `1.0` or `no` as another type than was meant. */
+/**
+ * Returns the values that all lists contain, by their text. YAML reads `1.0` or `no` as a different type than intended.
+ */
 function valuesOf(pieces: readonly JsonFields[]): Map<string, unknown> | undefined {
   let found: Map<string, unknown> | undefined;
   for (const piece of pieces) {
@@ -276,7 +281,7 @@ function onlyOf(values: ReadonlyMap<string, unknown>, type: JsonType): Map<strin
   return new Map([...values].filter(([, value]) => fits(kindOf(value))));
 }
 
-/** Lists of values of one type are one list. */
+/** Merges enums of one type into one list. */
 function joinValues(variants: readonly Variant[]): Variant[] {
   const joined: Variant[] = [];
   for (const variant of variants) {
@@ -300,8 +305,8 @@ function joinSchemas(schemas: readonly unknown[]): unknown {
 }
 
 /**
- * Rules for unlisted properties. A part of `allOf` that lists only some properties does not count: if it is closed, it
- * would forbid those of the other parts; if it is open, it adds nothing to them.
+ * Returns the rules for unlisted properties. A part of `allOf` that lists only some of the properties is ignored: if it
+ * is closed, it would forbid the properties of other parts; if it is open, it adds nothing to them.
  */
 function otherProperties(
   pieces: readonly JsonFields[],

@@ -5,25 +5,25 @@ import { argumentsIn, parseParts, tokenPattern } from '../../domain/http/url-tem
 import { asText, asTexts, field, isFields, type JsonFields } from '../document/lenient.ts';
 import type { ImportedTool } from '../tools/made-tool.ts';
 
-/** An argument of a tool, or a value that the tool always sends. */
+/** Argument of a tool, or a value that the tool always sends. */
 export type ToolInput = {
   wireName: string;
   isRequired: boolean;
-  /** Its definition; empty for a constant in the URL or the headers. */
+  /** Definition of the argument; empty for a constant in the URL or headers. */
   definition: JsonFields;
-  /** The value that is always sent. */
+  /** Value that is always sent. */
   value: unknown;
 };
 
 /** Inputs that a tool sends, by location. Headers have folded names. */
 export type ToolInputs = {
-  /** The arguments of the path, in order. */
+  /** Path arguments, in order. */
   path: readonly ToolInput[];
   query: ReadonlyMap<string, ToolInput>;
   headers: ReadonlyMap<string, ToolInput>;
   cookies: ReadonlyMap<string, ToolInput>;
   fields: ReadonlyMap<string, ToolInput>;
-  /** The argument that is the whole body. */
+  /** Argument that is the whole body. */
   whole: ToolInput | undefined;
   /** Arguments whose properties are sent under their own names. */
   spread: { query: readonly ToolInput[]; body: readonly ToolInput[] };
@@ -98,7 +98,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A percent sign that encodes nothing stands for itself.
+    // A percent sign that encodes nothing is kept as is.
     return text;
   }
 }

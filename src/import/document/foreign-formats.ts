@@ -1,14 +1,14 @@
 import { field, isFields, listOf } from './lenient.ts';
 
-/** A format that is known and not read, and how to get one that is. */
+/** Known format that cannot be read, and how to get a readable one. */
 type ForeignFormat = { name: string; way: string };
 type ForeignText = ForeignFormat & { isIt: RegExp };
 type ForeignValue = ForeignFormat & { isIt: (value: object) => boolean };
 
-const asRequests = 'Save its requests as a Postman collection, as curl commands or as HAR, and import those.';
+const asRequests = 'Save its requests as a Postman collection, curl commands, or HAR, and import those.';
 const viaCurl = 'Write the requests as curl commands or in an .http file.';
 
-/** Told by how a text begins; only that much of it is looked at. */
+/** Formats are recognized by the beginning of a text; only this many characters are searched. */
 const maxSearched = 20_000;
 
 const texts: readonly ForeignText[] = [
@@ -43,7 +43,7 @@ const texts: readonly ForeignText[] = [
   {
     name: 'a GraphQL schema',
     isIt: /^\s*(?:extend\s+)?(?:schema\s*(?:@[^\n{]*)?\{|type\s+(?:Query|Mutation)\b)/m,
-    way: 'Save the queries that agents need as a Postman collection, curl commands or HAR. Each becomes a tool.',
+    way: 'Save the queries that agents need as a Postman collection, curl commands, or HAR. Each becomes a tool.',
   },
   {
     name: 'TypeSpec',
@@ -98,7 +98,7 @@ const values: readonly ForeignValue[] = [
   {
     name: 'a GraphQL schema',
     isIt: (value) => [value, field(value, 'data')].some((one) => field(one, '__schema') !== undefined),
-    way: 'Save the queries that agents need as a Postman collection, curl commands or HAR. Each becomes a tool.',
+    way: 'Save the queries that agents need as a Postman collection, curl commands, or HAR. Each becomes a tool.',
   },
   {
     name: 'OpenRPC',
@@ -110,16 +110,16 @@ const values: readonly ForeignValue[] = [
     isIt: has('overlay', 'actions'),
     way: 'Apply it to its OpenAPI document and import the result.',
   },
-  { name: 'Arazzo', isIt: has('arazzo'), way: 'Import the OpenAPI documents that its sourceDescriptions name.' },
+  { name: 'Arazzo', isIt: has('arazzo'), way: 'Import the OpenAPI documents listed in its sourceDescriptions.' },
   {
     name: 'a Google API discovery document',
     isIt: (value) => /^discovery#/.test(String(field(value, 'kind'))),
-    way: 'Convert it to OpenAPI first; https://apis.guru has those of Google.',
+    way: 'Convert it to OpenAPI first; https://apis.guru has the Google APIs.',
   },
   {
     name: 'a Smithy or AWS service model',
     isIt: (value) => has('smithy', 'shapes')(value) || has('metadata', 'operations', 'shapes')(value),
-    way: 'Convert it to OpenAPI first; https://apis.guru has those of AWS.',
+    way: 'Convert it to OpenAPI first; https://apis.guru has the AWS APIs.',
   },
   {
     name: 'a Postman environment',
@@ -164,11 +164,11 @@ const values: readonly ForeignValue[] = [
   {
     name: 'the configuration of an MCP client',
     isIt: has('mcpServers'),
-    way: 'The MCP servers that it names exist already. Import the description of an HTTP API.',
+    way: 'It lists MCP servers that already exist. Import the description of an HTTP API instead.',
   },
 ];
 
-/** Names a format that cannot be read, and says what to do; undefined for an unknown one. */
+/** Names a format that cannot be read and explains what to do instead. Returns undefined for an unknown format. */
 export function explainForeignFormat(text: string, value?: unknown): string | undefined {
   const start = text.slice(0, maxSearched);
   const found =

@@ -1,6 +1,6 @@
 import { isRawNumber } from '../../domain/json/json.ts';
 
-/** Reading of values whose form nobody checked: what does not have the expected form counts as absent. */
+/** Accessors for unvalidated values. A value of an unexpected type counts as absent. */
 
 export type JsonFields = { readonly [name: string]: unknown };
 
@@ -8,7 +8,7 @@ export function isFields(value: unknown): value is JsonFields {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }
 
-/** An own field; a document may have fields named like inherited ones. */
+/** Returns an own field. A document may have fields named like inherited properties. */
 export function field(value: unknown, name: string): unknown {
   return isFields(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }

@@ -2,20 +2,26 @@ import { readUrl } from '../../domain/http/read-url.ts';
 import { invalid } from '../../errors.ts';
 
 /**
- * Pages that show an API description (Swagger UI, Redoc, Scalar, RapiDoc, Stoplight Elements) and the scripts that they
- * load name its address, or have it in them. Nothing is fetched here.
+ * Finds API descriptions in web pages. Pages that show a description (Swagger UI, Redoc, Scalar, RapiDoc, Stoplight
+ * Elements) and the scripts that they load contain its address or the description itself. Fetches nothing.
  */
 
-/** Only this much of a page is searched; one with the description in it is read whole. */
+/** Maximum number of characters of a page that are searched. An embedded description is read completely. */
 const maxSearched = 2 * 1024 * 1024;
 
-/** Result of looking into a page, a script or a Swagger UI configuration. */
+/** Result of inspecting a page, a script, or a Swagger UI configuration. */
 export type PageStep = { document: string } | { address: string };
 
-/** Steps from an address to the description: a page, its script, and the configuration that this names. */
+/**
+ * Maximum number of steps from an address to the description: a page, its script, and the configuration that the script
+ * names.
+ */
 export const maxPageSteps = 4;
 
-/** Returns whether bytes may be a page, by their beginning. Behind a page, scripts and configurations are looked into too. */
+/**
+ * Returns true if bytes may be a page, based on their beginning. After a page, scripts and configurations are inspected
+ * too.
+ */
 export function mayBePage(bytes: Uint8Array, steps: number): boolean {
   const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 200)).toString('latin1').trimStart();
   return (
@@ -27,9 +33,9 @@ export function mayBePage(bytes: Uint8Array, steps: number): boolean {
 }
 
 /**
- * The step behind a page; undefined for what is no page.
+ * Returns the next step from a page, or undefined if the text is not a page.
  * @param at address of the page
- * @throws AppError invalid when the page names no description, or several
+ * @throws AppError invalid if the page names no description, or several
  */
 export function readPageStep(text: string, at: string): PageStep | undefined {
   const kind = kindOf(text);
@@ -50,7 +56,7 @@ export function readPageStep(text: string, at: string): PageStep | undefined {
   return { address };
 }
 
-/** Explains why a page cannot be read by itself, with the address that it names. */
+/** Explains why a page cannot be read directly, with the address that it names. */
 export function explainPage(text: string): string {
   const [address] = findAddresses(text);
   if (address !== undefined) {
@@ -75,7 +81,10 @@ function kindOf(text: string): 'page' | 'script' | 'configuration' | undefined {
     : undefined;
 }
 
-/** Words before a description that is inside of a page or a script, and how many of each are looked at. */
+/**
+ * Texts before a description embedded in a page or script, and the maximum number of occurrences of each that are
+ * checked.
+ */
 const markers = [
   '__redoc_state',
   'id="api-reference"',
@@ -87,10 +96,10 @@ const markers = [
   'content:',
 ];
 const maxMarkers = 20;
-/** Most characters between a marker and the brace. */
+/** Maximum number of characters between a marker and the brace. */
 const maxDistance = 400;
 
-/** The description that a page has in it, as JSON. */
+/** Returns the description embedded in a page, as JSON. */
 export function findEmbeddedDocument(text: string): string | undefined {
   for (const marker of markers) {
     let at = text.indexOf(marker);
@@ -103,13 +112,13 @@ export function findEmbeddedDocument(text: string): string | undefined {
   return undefined;
 }
 
-/** A description that begins at a brace, or not far behind it inside of an object that holds it. */
+/** Returns a description that begins at a brace or shortly after it, inside an object that contains it. */
 function readEmbedded(text: string, brace: number): string | undefined {
   const begins = /\{\s*"(?:openapi|swagger)"\s*:/.exec(text.slice(brace, brace + maxDistance));
   return begins ? readBalanced(text, brace + begins.index) : undefined;
 }
 
-/** The text from an opening brace to the one that closes it. */
+/** Returns the text from an opening brace to its closing brace. */
 function readBalanced(text: string, from: number): string | undefined {
   let depth = 0;
   const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}]/gs;
@@ -130,7 +139,7 @@ const calls = /\bRedoc\.init\(\s*["'`]([^"'`\n]{1,2000})["'`]/g;
 const links = /\bhref=["']([^"'\s<>]{1,500})["']/gi;
 const ofDescription = /(?:openapi|swagger|api-docs)[^/?#]*\.(?:json|ya?ml)(?:[?#]|$)/i;
 
-/** Addresses of descriptions in a page, as they stand there. */
+/** Returns addresses of descriptions exactly as they appear in a page. */
 function findAddresses(text: string): string[] {
   const searched = text.slice(0, maxSearched).replaceAll('&quot;', '"').replaceAll('&amp;', '&');
   if (!viewers.test(searched) && !/"(?:configUrl|urls|validatorUrl|oauth2RedirectUrl)"/.test(searched)) return [];
@@ -142,12 +151,12 @@ function findAddresses(text: string): string[] {
   const told = [...new Set(all)].filter(
     (one) => !/\.(?:js|css|png|svg|ico|html?)(?:[?#]|$)|^\s*[{$#]|validator|oauth2-redirect/i.test(one),
   );
-  // The scripts of Swagger UI name its own example until somebody changes them.
+  // Swagger UI scripts name its sample API until someone changes them.
   const own = told.filter((one) => !/petstore\.swagger\.io/.test(one));
   return own.length > 0 ? own : told;
 }
 
-/** Scripts of Swagger UI that say where the description is. */
+/** Returns the Swagger UI scripts that contain the address of the description. */
 function findScripts(text: string): string[] {
   const found = text.slice(0, maxSearched).matchAll(/\bsrc=["']([^"'\s<>]{1,1000})["']/gi);
   const all = [...found].map(([, address]) => address as string);

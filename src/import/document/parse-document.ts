@@ -19,7 +19,10 @@ import { explainForeignFormat } from './foreign-formats.ts';
 import { explainPage, findEmbeddedDocument } from './page.ts';
 import { stripComments } from './relaxed-json.ts';
 
-/** Bounds of a document. YAML takes about ten times the work of JSON. Nothing real is nested deeper than 60 levels. */
+/**
+ * Document limits. Parsing YAML takes about ten times as long as JSON. No real document is nested deeper than 60
+ * levels.
+ */
 export const documentLimits = {
   jsonBytes: 32 * 1024 * 1024,
   yamlBytes: 8 * 1024 * 1024,
@@ -28,16 +31,16 @@ export const documentLimits = {
   aliases: 10_000,
 } as const;
 
-/** The value of a document, and the names that it has twice in one object. */
+/** Value of a document, and findings about duplicate names in one object. */
 type Parsed = { value: unknown; findings: Finding[] };
 
 /**
- * The value of a JSON or YAML document. It may stand behind comments, be a text of JSON or Base64, or be inside of a page.
- * @throws AppError invalid when it is none of them, or larger or deeper than allowed
+ * Parses a JSON or YAML document. The document may follow comments, be JSON or Base64 text, or be embedded in a page.
+ * @throws AppError invalid if it cannot be parsed, or exceeds the size or depth limit
  */
 export function parseDocument(text: string): Parsed {
   const trimmed = stripFence(text);
-  if (trimmed === '') throw refused('the document is empty; allowed: an API description, a collection or a command');
+  if (trimmed === '') throw refused('the document is empty; allowed: an API description, a collection, or a command');
   if (trimmed.startsWith('<')) {
     const document = findEmbeddedDocument(trimmed);
     if (document === undefined) throw refused(explainForeignFormat(trimmed) ?? explainPage(trimmed));
@@ -53,13 +56,16 @@ function parsePlain(text: string): Parsed {
   return parseJsonText(text) ?? parseLenient(text);
 }
 
-/** JSON of people has comments and commas that JSON does not have; YAML also begins with a brace at times. */
+/**
+ * Parses JSON with comments and trailing commas, which people write and the standard does not allow. Falls back to
+ * YAML, which can also begin with a brace.
+ */
 function parseLenient(text: string): Parsed {
   const plain = text.length > documentLimits.yamlBytes ? undefined : stripComments(text);
   return (plain !== undefined && plain !== text ? parseJsonText(plain) : undefined) ?? parseYamlText(text);
 }
 
-/** A text from a page or a chat, without white space around it, and of blocks between fences only what is in them. */
+/** Trims text copied from a page or a chat. If it has fenced blocks, returns only their content. */
 export function stripFence(text: string): string {
   const trimmed = text.replace(/^\ufeff/, '').trimStart();
   if (!/^(?:```|~~~)/.test(trimmed)) return trimmed;
@@ -74,7 +80,7 @@ export function stripFence(text: string): string {
   return inside.join('\n').trim();
 }
 
-/** Comments before JSON. */
+/** Removes comments before JSON. */
 function stripLeadingComments(text: string): string {
   let at = 0;
   for (;;) {
@@ -88,7 +94,10 @@ function stripLeadingComments(text: string): string {
   return /[{[]/.test(text[at] ?? '') ? text.slice(at) : text;
 }
 
-/** A document that is a text of another: as Base64, which springdoc answers behind some converters, or as it is. */
+/**
+ * Returns a document that is encoded as a string in another one: plain, or as Base64, which springdoc returns with some
+ * converters.
+ */
 function findInnerText(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const isBase64 = /^[A-Za-z0-9+/_-]{16,}={0,2}$/.test(value);
@@ -96,7 +105,7 @@ function findInnerText(value: unknown): string | undefined {
   return /^(?:\{|(?:openapi|swagger)\s*:)/.test(text) ? text : undefined;
 }
 
-/** Undefined when it is not JSON; YAML also begins with a brace at times. */
+/** Returns undefined if the text is not JSON. YAML can also begin with a brace. */
 function parseJsonText(text: string): Parsed | undefined {
   const bytes = Buffer.from(text);
   if (bytes.length > documentLimits.jsonBytes) throw tooLarge(bytes.length, documentLimits.jsonBytes);
@@ -104,14 +113,14 @@ function parseJsonText(text: string): Parsed | undefined {
   if (!scan) return undefined;
   if (scan.depth > documentLimits.depth) throw tooDeep();
   if (scan.elements > documentLimits.elements) {
-    throw refused(`found more than ${documentLimits.elements} values; import a part of the document`);
+    throw refused(`found more than ${documentLimits.elements} values; import part of the document`);
   }
   const value = parseJson(text);
-  const message = 'a name is written twice in one object, such as a path; the last one counts';
+  const message = 'an object contains the same name twice, such as a path; the last one is used';
   return { value, findings: scan.names > namesIn(value) ? [{ at: 'document', message }] : [] };
 }
 
-/** How many names the objects of a JSON value have. */
+/** Counts the names in all objects of a JSON value. */
 function namesIn(value: unknown): number {
   let count = 0;
   const waiting = [value];
@@ -124,7 +133,7 @@ function namesIn(value: unknown): number {
   return count;
 }
 
-/** Dates and bytes of YAML 1.1, which JSON does not have, stay the texts that they are. */
+/** YAML 1.1 tags for types that JSON does not have, such as dates and bytes. Their values are kept as text. */
 const notJson = new Set(['timestamp', 'binary', 'set', 'omap', 'pairs'].map((tag) => `tag:yaml.org,2002:${tag}`));
 const yamlOptions: ParseOptions & DocumentOptions & SchemaOptions = {
   uniqueKeys: false,
@@ -148,7 +157,7 @@ function parseYamlText(text: string): Parsed {
     findings = joinedRepeats(document);
     value = document.toJS({ maxAliasCount: documentLimits.aliases });
   } catch (error) {
-    if (error instanceof ReferenceError) throw refused('its YAML aliases repeat too much; write them out');
+    if (error instanceof ReferenceError) throw refused('the YAML aliases expand too far; write out their values');
     if (error instanceof RangeError) throw tooDeep();
     throw error;
   }
@@ -156,7 +165,7 @@ function parseYamlText(text: string): Parsed {
   return { value, findings };
 }
 
-/** Joins paths that are written twice, each with some of their operations. Of other names the last one counts. */
+/** Merges paths that are written twice with different operations. For other duplicate names, the last one is used. */
 function joinedRepeats(document: Document): Finding[] {
   const findings: Finding[] = [];
   visit(document, {
@@ -168,7 +177,7 @@ function joinedRepeats(document: Document): Finding[] {
         if (name !== undefined && !before) byName.set(name, pair);
         if (name === undefined || !before) return true;
         const isPath = name.startsWith('/') && isMap(before.value) && isMap(pair.value);
-        const message = `is written twice; ${isPath ? 'what both say is joined' : 'the last one counts'}`;
+        const message = `is written twice; ${isPath ? 'both are merged' : 'the last one is used'}`;
         findings.push({ at: isPath ? `paths.${name}` : name, message });
         if (isPath) (before.value as YAMLMap).items.push(...(pair.value as YAMLMap).items);
         else before.value = pair.value;
@@ -179,13 +188,16 @@ function joinedRepeats(document: Document): Finding[] {
   return findings;
 }
 
-/** Levels of a value, of which each is measured once however many aliases refer to it. Beyond `most` it is infinite. */
+/**
+ * Returns the nesting depth of a value, or infinity if it exceeds `maxDepth`. Measures each value once, no matter how many
+ * aliases refer to it.
+ */
 function heightOf(value: unknown, most: number, known: Map<object, number>): number {
   if (typeof value !== 'object' || value === null) return 0;
   if (most <= 0) return Number.POSITIVE_INFINITY;
   const before = known.get(value);
   if (before !== undefined) return before;
-  // An alias of a value that surrounds it.
+  // An alias of an enclosing value.
   known.set(value, Number.POSITIVE_INFINITY);
   let height = 0;
   for (const inner of Object.values(value)) height = Math.max(height, heightOf(inner, most - 1, known));
@@ -193,7 +205,7 @@ function heightOf(value: unknown, most: number, known: Map<object, number>): num
   return height + 1;
 }
 
-/** The YAML parser calls itself for each bracket. */
+/** The YAML parser recurses for each bracket. */
 function refuseDeepBrackets(text: string): void {
   let depth = 0;
   for (const bracket of text.matchAll(/[[\]{}]/g)) {

@@ -1,15 +1,15 @@
 import { asText, entriesOf, field, isFields, type JsonFields, listOf } from './lenient.ts';
 
 const mostHops = 50;
-/** The end of the problem of a reference to another document. */
+/** Ending of the problem message for a reference to another document. */
 export const notFetched = 'which is not fetched';
 
-/** A value behind its references, and the references that led to it. */
+/** Resolved value, and the references that were followed to reach it. */
 export type Resolved = { value: unknown; references: readonly string[]; problem: string | undefined };
 
 /**
- * Follows the references of a document into itself. Other documents are never fetched: their address could be any
- * address that the service reaches.
+ * Follows references within a document. Other documents are never fetched, because their address could be any address
+ * that the service can reach.
  */
 export class References {
   readonly #root: unknown;
@@ -17,7 +17,7 @@ export class References {
   #left: number;
   #isBetween = false;
 
-  /** `most` bounds how many values are followed, because few references can lead to exponentially many. */
+  /** `maxFollowed` limits the number of followed values, because few references can expand to exponentially many values. */
   constructor(root: unknown, finder = new SchemaFinder(root), most = Number.POSITIVE_INFINITY) {
     this.#root = root;
     this.#finder = finder;
@@ -28,7 +28,7 @@ export class References {
     return this.#left <= 0;
   }
 
-  /** The value itself when it is no reference. JsonFields beside `$ref` overrule those of its target. */
+  /** Returns the value itself if it is not a reference. Fields next to `$ref` override those of its target. */
   follow(value: unknown): Resolved {
     const references: string[] = [];
     let found = value;
@@ -52,8 +52,9 @@ export class References {
   }
 
   /**
-   * The schemas that a schema with a discriminator stands for without naming them in `oneOf`: those of its mapping, or
-   * else those that are made of it (OpenAPI 3.1, 4.8.25.4). `reference` is its own.
+   * Returns the schemas that a schema with a discriminator stands for without listing them in `oneOf`: the schemas in
+   * its mapping, or else the schemas derived from it (OpenAPI 3.1, 4.8.25.4). `reference` is the schema's own
+   * reference.
    */
   kindsOf(schema: JsonFields, reference: string | undefined): string[] {
     if (schema.discriminator === undefined || schema.oneOf !== undefined || schema.anyOf !== undefined) return [];
@@ -69,7 +70,7 @@ export class References {
     let value = this.#root;
     for (const step of reference.slice(2).split('/')) {
       const name = decoded(step).replaceAll('~1', '/').replaceAll('~0', '~');
-      // Descriptions in several files have references where OpenAPI wants the value, such as in components.schemas.
+      // Descriptions in several files use references where OpenAPI requires the value, such as in components.schemas.
       if (isFields(value) && typeof value.$ref === 'string' && !Object.hasOwn(value, name))
         value = this.#between(value);
       value = Array.isArray(value) && /^\d+$/.test(name) ? value[Number(name)] : field(value, name);
@@ -77,7 +78,7 @@ export class References {
     return value;
   }
 
-  /** A reference on the way of another one; on its own way there is none, so that they cannot lead in a circle. */
+  /** Follows a reference on the path of another one. Does not recurse, so references cannot form a cycle. */
   #between(value: unknown): unknown {
     if (this.#isBetween) return undefined;
     this.#isBetween = true;
@@ -88,8 +89,8 @@ export class References {
 }
 
 /**
- * Finds schemas of a document by `$anchor` (JSON Schema 2020-12, 8.2.2), and those that are made of another one. The
- * document is searched once, when something is asked for.
+ * Finds schemas of a document by `$anchor` (JSON Schema 2020-12, 8.2.2), and schemas derived from another one. The
+ * document is indexed once, on first use.
  */
 export class SchemaFinder {
   readonly #root: unknown;
@@ -105,7 +106,7 @@ export class SchemaFinder {
     return this.#found.get(name);
   }
 
-  /** References to the schemas that have a reference in `allOf`. */
+  /** Returns references to the schemas that have the given reference in `allOf`. */
   madeOf(reference: string): readonly string[] {
     this.#made ??= madeIn(this.#root);
     return this.#made.get(reference) ?? [];
@@ -116,12 +117,12 @@ function mappedReference(target: string): string {
   return target.includes('#') ? target : `#/components/schemas/${target}`;
 }
 
-/** The name of the property of a discriminator, which is the discriminator itself in Swagger 2. */
+/** Returns the property name of a discriminator. In Swagger 2, the discriminator itself is the name. */
 export function discriminatorOf({ discriminator }: JsonFields): string {
   return asText(discriminator) || asText(field(discriminator, 'propertyName'));
 }
 
-/** The values of that property that stand for an alternative: those of the mapping, or else its name. */
+/** Returns the discriminator values that stand for an alternative: the values in the mapping, or else its name. */
 export function kindValues({ discriminator }: JsonFields, alternative: unknown): string[] {
   const reference = field(alternative, '$ref');
   if (discriminator === undefined || typeof reference !== 'string') return [];
@@ -154,7 +155,7 @@ function madeIn(root: unknown): Map<string, string[]> {
 
 function anchorsIn(root: unknown): Map<string, unknown> {
   const found = new Map<string, unknown>();
-  // A value that YAML aliases share is looked at once.
+  // A value shared by YAML aliases is visited once.
   const seen = new Set<unknown>();
   const waiting = [root];
   while (waiting.length > 0) {
@@ -180,7 +181,7 @@ function decoded(step: string): string {
   try {
     return decodeURIComponent(step);
   } catch {
-    // A percent sign that encodes nothing stands for itself.
+    // A percent sign that encodes nothing is kept as is.
     return step;
   }
 }

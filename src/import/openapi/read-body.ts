@@ -8,7 +8,7 @@ import {
   swaggerStyle,
 } from './read-parameters.ts';
 
-/** The `requestBody` of OpenAPI 3. */
+/** Reads the `requestBody` of OpenAPI 3. */
 export function readRequestBody(value: unknown, at: string, reading: DocumentReading): ApiBody | undefined {
   const { value: body, problem } = reading.references.follow(value);
   if (problem !== undefined) reading.add({ at, message: problem });
@@ -42,7 +42,7 @@ function encodingStyle(style: unknown, explode: unknown): InputStyle | undefined
   return explode === true || style === 'form' ? 'repeat' : undefined;
 }
 
-/** The body of Swagger 2: one parameter `in: body`, or the fields of a form. */
+/** Reads the body of Swagger 2: one parameter `in: body`, or form fields. */
 export function readSwaggerBody(
   { bodyParameter, formParameters }: Parameters,
   consumes: readonly string[],
@@ -76,7 +76,7 @@ export function readSwaggerBody(
   };
 }
 
-/** `required` of a parameter is a flag, that of a schema a list. */
+/** Removes parameter keywords. `required` is a flag on a parameter and a list in a schema. */
 function asSchema(parameter: JsonFields): JsonFields {
   const { required: _required, name: _name, in: _in, ...schema } = parameter;
   return schema;
@@ -84,7 +84,7 @@ function asSchema(parameter: JsonFields): JsonFields {
 
 const longestTypes = 500;
 
-/** Types as people write them: several in one text, and short names. */
+/** Normalizes media types: several types in one text, and short names. */
 function writtenTypes(text: string): string[] {
   if (text.length > longestTypes) return [text.trim()];
   return text.split(/,(?=[^"]*(?:"[^"]*"[^"]*)*$)/).map((type) => {
@@ -95,7 +95,7 @@ function writtenTypes(text: string): string[] {
   });
 }
 
-/** `consumes` or `produces` of an operation, or else of the document. */
+/** Reads `consumes` or `produces` of an operation, falling back to the document. */
 export function mediaTypesOf(operation: JsonFields, root: JsonFields, name: 'consumes' | 'produces'): string[] {
   const own = operation[name];
   return asTexts(Array.isArray(own) ? own : root[name]).flatMap(writtenTypes);

@@ -8,12 +8,14 @@ import { readRequirements, readSchemes } from './read-security.ts';
 
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace', 'query'];
 
-/** Whether a document says that it is OpenAPI or Swagger, or has paths as they do. */
+/** Returns true if a document declares OpenAPI or Swagger, or has OpenAPI paths. */
 export function isOpenApi(root: unknown): root is JsonFields {
   return isFields(root) && (root.openapi !== undefined || root.swagger !== undefined || isFields(root.paths));
 }
 
-/** Reads Swagger 2 and OpenAPI 3.0 to 3.2. Nothing is refused: what cannot be read is reported with its location. */
+/**
+ * Reads Swagger 2 and OpenAPI 3.0 to 3.2. Rejects nothing: parts that cannot be read are reported with their location.
+ */
 export function readOpenApi(root: JsonFields): ApiDescription {
   const findings: Finding[] = [];
   const isSwagger = root.swagger !== undefined && root.openapi === undefined;
@@ -100,7 +102,7 @@ function readOperation(
   }));
 }
 
-/** Media types, headers and kind of the successful answers. */
+/** Reads media types, headers, and the schema of the successful responses. */
 function readAnswers(operation: JsonFields, root: JsonFields, reading: DocumentReading): ApiAnswers {
   const mediaTypes = new Set<string>();
   const headers = new Set<string>();
@@ -126,7 +128,7 @@ function readAnswers(operation: JsonFields, root: JsonFields, reading: DocumentR
 
 const mostFields = 60;
 
-/** Names of the fields of an object, and of those inside, `below` levels down. */
+/** Returns the field names of an object, and of nested objects down to `levels` levels deep. */
 function fieldsOf(schema: unknown, reading: DocumentReading, below: number): string[] {
   const { value } = reading.references.follow(schema);
   const parts = [value, ...listOf(field(value, 'allOf')).map((part) => reading.references.follow(part).value)];
@@ -137,13 +139,13 @@ function fieldsOf(schema: unknown, reading: DocumentReading, below: number): str
   });
 }
 
-/** A longer address is none that a tool could have. */
+/** Maximum URL length; tools cannot have longer URLs. */
 const mostUrl = 1000;
 
-/** Without servers the API is where the document is (OpenAPI 3.1, 4.8.1.1). */
+/** Without servers, the API is at the origin of the document (OpenAPI 3.1, 4.8.1.1). */
 const ownServer: ApiServer = { url: '/', description: '', variables: [] };
 
-/** The `servers` of OpenAPI 3; undefined when there are none. */
+/** Reads the `servers` of OpenAPI 3. Returns undefined if there are none. */
 function readServers(value: unknown): ApiServer[] | undefined {
   const servers = listOf(value).flatMap((server): ApiServer[] => {
     const url = asText(field(server, 'url')).trim();
@@ -169,7 +171,7 @@ function readVariable(name: string, value: unknown): ServerVariable {
   };
 }
 
-/** `host`, `basePath` and `schemes` of Swagger 2; the secure scheme where there is a choice. */
+/** Reads `host`, `basePath`, and `schemes` of Swagger 2. Prefers https if there is a choice. */
 function readSwaggerServers(root: JsonFields): ApiServer[] {
   const host = asText(root.host)
     .replace(/^[a-z]+:\/\//i, '')

@@ -2,19 +2,19 @@ import { asText, entriesOf, field, isFields, type JsonFields, listOf } from '../
 import type { References } from '../document/references.ts';
 import { type ApiInput, type Finding, type InputStyle, inputLocations } from '../model.ts';
 
-/** The parameters of an operation, and of Swagger 2 those that make its body. */
+/** Parameters of an operation, including the Swagger 2 parameters that form its body. */
 export type Parameters = {
   inputs: ApiInput[];
   bodyParameter: JsonFields | undefined;
   formParameters: JsonFields[];
-  /** Why nothing can be sent without an input that was left out. */
+  /** Reason why nothing can be sent: a required input was left out. */
   unreadable: string | undefined;
 };
 
-/** What the readers share about one document. `add` reports a finding. */
+/** State that the readers share for one document. `add` reports a finding. */
 export type DocumentReading = { references: References; isSwagger: boolean; add: (finding: Finding) => void };
 
-/** Those of the operation replace those of its path that have the same name and location. */
+/** Reads parameters. Operation parameters replace path parameters with the same name and location. */
 export function readParameters(lists: readonly { at: string; value: unknown }[], reading: DocumentReading): Parameters {
   const byKey = new Map<string, JsonFields>();
   for (const { at, value } of lists) {
@@ -67,7 +67,7 @@ function readParameter(parameter: JsonFields, at: string, reading: DocumentReadi
   return [
     {
       name,
-      // The fields of a form are separate pairs, like those of a query.
+      // Form fields are separate pairs, like query parameters.
       location: isForm ? 'query' : location,
       required: parameter.required === true || parameter.required === 'true' || location === 'path',
       description: asText(parameter.description),
@@ -80,13 +80,13 @@ function readParameter(parameter: JsonFields, at: string, reading: DocumentReadi
   ];
 }
 
-export const atWrongPlace = 'a schema stands outside of its place, and is read as if it were there';
+export const atWrongPlace = 'a schema is in the wrong place and is read as if it were in the right one';
 
 const schemaParts = ['type', 'properties', 'items', 'enum', 'allOf', 'oneOf', 'anyOf', 'additionalProperties'];
 const schemaRules =
   'format default nullable pattern minimum maximum minLength maxLength minItems maxItems multipleOf'.split(' ');
 
-/** The schema whose keywords stand in a parameter or a media type, which should have it in `schema`. */
+/** Returns a schema whose keywords are written directly in a parameter or media type instead of in `schema`. */
 export function misplacedSchema(holder: JsonFields): JsonFields | undefined {
   if (holder.schema !== undefined || holder.content !== undefined) return undefined;
   if (!schemaParts.some((keyword) => holder[keyword] !== undefined)) return undefined;
@@ -96,13 +96,19 @@ export function misplacedSchema(holder: JsonFields): JsonFields | undefined {
   );
 }
 
-/** `/{id}` is sent as `/;id=5` in the style `matrix`, and as `/.5` in the style `label` (RFC 6570, 3.2.5 and 3.2.7). */
+/**
+ * Returns the prefix of a path value. `/{id}` is sent as `/;id=5` in the style `matrix`, and as `/.5` in the style
+ * `label` (RFC 6570, 3.2.5 and 3.2.7).
+ */
 function pathPrefix({ style }: JsonFields, name: string): { prefix?: string } {
   if (style === 'label') return { prefix: '.' };
   return style === 'matrix' ? { prefix: `;${encodeURIComponent(name.toWellFormed())}=` } : {};
 }
 
-/** `name[]` means a list to receivers, also where the description has forgotten to say so. */
+/**
+ * Converts the schema of a `name[]` parameter to an array. Receivers treat it as a list even if the description does
+ * not say so.
+ */
 function asList(schema: unknown, { references, isSwagger }: DocumentReading): unknown {
   const type = [field(references.follow(schema).value, 'type')].flat();
   const isOne = type.every((one) => ['string', 'integer', 'number'].includes(asText(one))) && type.length > 0;
@@ -112,7 +118,7 @@ function asList(schema: unknown, { references, isSwagger }: DocumentReading): un
   return { type: 'array', items, collectionFormat: 'multi' };
 }
 
-/** Examples and the mark of a deprecated input stand beside the schema. */
+/** Adds the example to a schema. Parameters have it next to the schema. */
 function withExample(schema: unknown, { example }: JsonFields): unknown {
   return isFields(schema) && example !== undefined && schema.example === undefined && schema.$ref === undefined
     ? { ...schema, example }
@@ -123,7 +129,7 @@ function contentStyle(mediaType: string): InputStyle | undefined {
   return /json/i.test(mediaType) ? 'json' : undefined;
 }
 
-/** The style of arrays and objects; undefined for other values and where the default of the tool fits. */
+/** Returns the style of arrays and objects. Returns undefined for other values and if the tool default applies. */
 function styleOf(
   parameter: JsonFields,
   location: string,
@@ -144,7 +150,7 @@ function styleOf(
   return parameter.explode === true ? 'exploded' : 'comma';
 }
 
-/** What a schema or one of its alternatives allows. */
+/** Returns true per type if a schema or one of its alternatives allows it. */
 function kindsOf(resolved: unknown, reading: DocumentReading, depth = 0): { isArray: boolean; isObject: boolean } {
   const type = [field(resolved, 'type')].flat();
   const inner = ['oneOf', 'anyOf', 'allOf']
@@ -162,7 +168,7 @@ const deepestAlternatives = 3;
 const mostAlternatives = 20;
 
 function arrayStyle({ style, explode }: JsonFields, location: string): InputStyle | undefined {
-  // In the styles `matrix` and `label` only.
+  // Only in the styles `matrix` and `label`.
   if (location === 'path' && explode === true && style !== undefined && style !== 'simple') return 'exploded';
   if (location !== 'query') return 'comma';
   if (style === 'deepObject') return 'brackets';
@@ -175,7 +181,7 @@ const swaggerStyles: ReadonlyMap<string, InputStyle> = new Map(
   Object.entries({ csv: 'comma', ssv: 'space', tsv: 'tab', pipes: 'pipe', multi: 'repeat' } as const),
 );
 
-/** `collectionFormat` of Swagger 2, comma-separated when absent. */
+/** Returns the style for `collectionFormat` of Swagger 2; the default is comma-separated. */
 export function swaggerStyle(parameter: JsonFields): InputStyle {
   return swaggerStyles.get(asText(parameter.collectionFormat)) ?? 'comma';
 }

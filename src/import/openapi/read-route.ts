@@ -1,25 +1,28 @@
 import type { ApiInput } from '../model.ts';
 
 /**
- * Paths as frameworks and standards write them. `{id}`, `:id`, `<id>`, `{id?}`, `{path=**}` and the operators of RFC 6570
- * all become `{name}` with a meaning; nothing behind this knows another spelling.
+ * Path syntax of frameworks and standards. `{id}`, `:id`, `<id>`, `{id?}`, `{path=**}`, and the operators of RFC 6570
+ * are all normalized to `{name}` with properties. Later stages know only this form.
  */
 export type PathForm = {
-  /** Identity of the operation: the path as written, without the optional segments that this form leaves out. */
+  /** Identity of the operation: the path as in the document, minus the optional segments that this form omits. */
   path: string;
-  /** With each parameter as `{name}`. */
+  /** Path with each parameter as `{name}`. */
   route: string;
   inputs: readonly ApiInput[];
-  /** Names of the optional segments that it does without. */
+  /** Names of the optional segments that this form omits. */
   without: readonly string[];
 };
 
 type Token = { text: string } | Parameter;
 type Parameter = { name: string; hasSlashes: boolean; isOptional: boolean };
-/** A pair of the query whose value is a parameter. */
+/** Query pair whose value is a parameter. */
 type QueryParameter = { wireName: string; name: string; isOptional: boolean };
 
-/** The routes of a path: one for each number of optional segments, the whole one first; or why there is none. */
+/**
+ * Returns the routes of a path, one per number of optional segments, the full one first, or the reason why there is
+ * none.
+ */
 export function readRoutes(path: string, inputs: readonly ApiInput[]): { routes: PathForm[] } | { problem: string } {
   const declared = new Set(inputs.filter(({ location }) => location === 'path').map(({ name }) => name));
   const [before, query] = splitQuery(withoutFragment(withBraces(path)));
@@ -29,7 +32,7 @@ export function readRoutes(path: string, inputs: readonly ApiInput[]): { routes:
   const unreadable =
     found.problem ?? parsed.find((pair) => 'problem' in pair)?.problem ?? found.tokens.map(leftOver).find((one) => one);
   if (unreadable !== undefined)
-    return { problem: `the part ${quoted(unreadable)} of the path, whose brackets name no value` };
+    return { problem: `the path segment ${quoted(unreadable)}, whose brackets contain no parameter name` };
   const inQuery = [...found.query, ...parsed.flatMap((pair) => ('name' in pair ? [pair] : []))];
   const queryNames = new Set(inputs.flatMap(({ location, name }) => (location === 'query' ? [name] : [])));
   const fixed = parsed.flatMap((pair) => ('fixed' in pair && !isOpenPair(pair.fixed, queryNames) ? [pair.fixed] : []));
@@ -56,12 +59,12 @@ function leftOver(token: Token): string | undefined {
 }
 
 function withoutFragment(path: string): string {
-  // An expression such as {#part} is a fragment as well.
+  // An expression such as {#part} is also a fragment.
   const at = path.search(/(?<!\{)#/);
   return (at < 0 ? path : path.slice(0, at)).replaceAll(/\{#[^{}]*\}/g, '');
 }
 
-/** Writes every kind of bracket and colon that names a value with braces. */
+/** Rewrites every bracket and colon syntax for parameters to braces. */
 function withBraces(path: string): string {
   return path
     .replaceAll(/%7b/gi, '{')
@@ -80,7 +83,7 @@ function withBraces(path: string): string {
     );
 }
 
-/** The query behind a question mark that is in no braces. */
+/** Splits off the query at a question mark outside braces. */
 function splitQuery(path: string): [before: string, query: string | undefined] {
   let depth = 0;
   for (let at = 0; at < path.length; at++) {
@@ -108,7 +111,10 @@ function tokensOf(path: string, declared: ReadonlySet<string>): Tokens {
   return found;
 }
 
-/** Literal text, in which a declared name behind a colon is a parameter: `/a:id` is none when `id` is not declared. */
+/**
+ * Splits literal text into tokens. A declared name after a colon is a parameter; `/a:id` contains none if `id` is not
+ * declared.
+ */
 function literal(text: string, declared: ReadonlySet<string>): Token[] {
   return text.split(/:([A-Za-z_]\w*)/).flatMap((piece, index): Token[] => {
     if (index % 2 === 0) return piece === '' ? [] : [{ text: piece }];
@@ -116,7 +122,7 @@ function literal(text: string, declared: ReadonlySet<string>): Token[] {
   });
 }
 
-/** Patterns inside of braces may have braces of their own. */
+/** Returns the index of the matching brace. Patterns inside braces may contain braces. */
 function closingBrace(path: string, open: number): number {
   let depth = 0;
   for (let at = open; at < path.length; at++) {
@@ -126,7 +132,10 @@ function closingBrace(path: string, open: number): number {
   return -1;
 }
 
-/** Separators before each value of an RFC 6570 expression (3.2); simple and reserved expansion have none before the first. */
+/**
+ * Separators before each value of an RFC 6570 expression (3.2). Simple and reserved expansion have none before the
+ * first value.
+ */
 const marks: { readonly [operator: string]: string } = { '': ',', '+': ',', '.': '.', '/': '/' };
 
 function addExpression(inner: string, declared: ReadonlySet<string>, { tokens, query }: Tokens): void {
@@ -134,7 +143,7 @@ function addExpression(inner: string, declared: ReadonlySet<string>, { tokens, q
     tokens.push({ name: inner, hasSlashes: false, isOptional: false });
     return;
   }
-  // The end of a path in Go.
+  // `{$}` marks the end of a path in Go.
   if (inner === '$') return;
   const [, operator = '', list = ''] = /^([+./;?&]?)(.*)$/s.exec(inner) ?? [];
   const values = (/[=:]/.test(list) ? [list] : list.split(',')).map(readValue);
@@ -152,7 +161,9 @@ function addExpression(inner: string, declared: ReadonlySet<string>, { tokens, q
   }
 }
 
-/** One value of an expression: `id`, `id:int`, `id?`, `path*`, `*path`, `path...`, `proxy+`, `name=shelves/*`. */
+/**
+ * Parses one value of an expression: `id`, `id:int`, `id?`, `path*`, `*path`, `path...`, `proxy+`, `name=shelves/*`.
+ */
 function readValue(text: string): Parameter {
   const isOptional = text.endsWith('?');
   const [, stars = '', name = '', rest = ''] = /^(\*{0,2}):?([^=:*+?]*?)((?:\.\.\.|[=:*+]).*)?\??$/s.exec(text) ?? [];
@@ -182,15 +193,15 @@ function decoded(text: string): string {
   return [...new URLSearchParams(text).keys()][0] ?? text;
 }
 
-/** Returns whether a declared parameter gives a pair its value, because it has none. */
+/** Returns true if a pair has no value of its own and a declared parameter supplies it. */
 function isOpenPair(pair: string, declared: ReadonlySet<string>): boolean {
   return /^[^=]+=?$/.test(pair) && declared.has(decoded(pair));
 }
 
-/** The most optional segments of a path. */
+/** Maximum number of optional segments in a path. */
 const mostOptional = 3;
 
-/** The tokens of a path, then those without its last optional segment, and so on. */
+/** Returns the tokens of a path, then the tokens without its last optional segment, and so on. */
 function shorterForms(tokens: readonly Token[]): (readonly Token[])[] {
   const forms: (readonly Token[])[] = [tokens];
   let left = tokens;
@@ -216,7 +227,7 @@ type Places = {
   fixed: readonly string[];
 };
 
-/** The inputs with the meaning that the path gives them. A pair that the path writes is a constant. */
+/** Returns the inputs, adjusted to the path. A pair with a fixed value in the path is a constant. */
 function placed(inputs: readonly ApiInput[], { names, gone, inQuery, fixed }: Places): ApiInput[] {
   const constants = new Set(fixed.map(decoded));
   const moved = new Set(inQuery.map(({ name }) => name));

@@ -3,10 +3,10 @@ import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } 
 import type { References } from '../document/references.ts';
 import type { ApiRequirement, ApiScheme } from '../model.ts';
 
-/** A longer name is none that a person could answer. */
+/** Maximum length of a scheme name; people could not answer a question about a longer one. */
 const longestName = 200;
 
-/** Security schemes of OpenAPI 3 and security definitions of Swagger 2, by name. */
+/** Reads the security schemes of OpenAPI 3 and the security definitions of Swagger 2, by name. */
 export function readSchemes(root: JsonFields, references: References): Map<string, ApiScheme> {
   const described = field(field(root, 'components'), 'securitySchemes') ?? root.securityDefinitions;
   const schemes = new Map<string, ApiScheme>();
@@ -43,7 +43,7 @@ function httpScheme(base: ApiScheme, scheme: string): ApiScheme {
   if (scheme === 'digest' || scheme === 'mutual' || scheme === 'hoba') {
     return { ...base, reason: `HTTP authentication of type ${scheme}` };
   }
-  // Any other word stands before the token, as Bearer does.
+  // Any other scheme name is sent before the token, like Bearer.
   const word = /^[a-z][a-z0-9_-]{0,40}$/.test(scheme) ? `${scheme[0]?.toUpperCase()}${scheme.slice(1)} ` : '';
   return { ...base, kind: 'key', in: 'header', parameter: 'Authorization', prefix: word };
 }
@@ -58,7 +58,7 @@ function keyScheme(base: ApiScheme, scheme: JsonFields): ApiScheme {
   if (location === 'header' && !isHeaderName(parameter)) {
     return {
       ...base,
-      reason: `a key in the header ${JSON.stringify(parameter.slice(0, 60))}, which is no header name`,
+      reason: `a key in the header ${JSON.stringify(parameter.slice(0, 60))}, which is not a valid header name`,
     };
   }
   if (location === 'query' && !/^[A-Za-z0-9_.~-]{1,64}$/.test(parameter)) {
@@ -71,7 +71,10 @@ function keyScheme(base: ApiScheme, scheme: JsonFields): ApiScheme {
   return { ...base, kind: 'key', in: location, parameter, prefix };
 }
 
-/** The text before a key, as descriptions show it: `Token token=KEY`, `Klaviyo-API-Key your-key`, `Bearer <token>`. */
+/**
+ * Returns the text before a key, as shown in descriptions: `Token token=KEY`, `Klaviyo-API-Key your-key`, `Bearer
+ * <token>`.
+ */
 function prefixOf(parameter: string, description: string): string {
   const shown =
     /(?:format|value|prefix|header|authorization)\b[^\n]{0,60}?[`"':\s](Token token=|(?:Bearer|Token|[A-Z][A-Za-z]+-API-Key|Apikey|ApiKey|SSWS|GenieKey|Bot|Key)(?=[\s=]))/i.exec(
@@ -100,7 +103,7 @@ function swaggerFlows(scheme: JsonFields): JsonFields {
   return { [asText(scheme.flow) || 'implicit']: scheme };
 }
 
-/** The `security` of the document or of an operation; undefined when it is not given. */
+/** Reads the `security` of the document or of an operation. Returns undefined if there is none. */
 export function readRequirements(value: unknown): ApiRequirement[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const read = listOf(value)

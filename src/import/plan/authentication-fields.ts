@@ -8,13 +8,13 @@ import type { NeededSecret } from '../plan-outline.ts';
 import { short } from '../tools/input-arguments.ts';
 import { plainText } from '../tools/texts.ts';
 
-/** The fields of the configuration that say how requests are authorised. */
+/** Configuration fields that define how requests are authorized. */
 export type CredentialFields = {
   authentication?: object | object[];
   credentials?: Record<string, object | object[]>;
   oauth?: object;
   secrets: NeededSecret[];
-  /** Where the secrets are written as something else than the person has. */
+  /** Notes about secrets that are stored in another form than the one people have. */
   notes: string[];
 };
 
@@ -22,11 +22,11 @@ export type AuthenticationSource = {
   scopes: readonly string[];
   answers: Readonly<Record<string, string>>;
   description: ApiDescription;
-  /** Why the deployment may not call an address. */
+  /** Returns the reason why the deployment may not call an address. */
   urlProblem: UrlRule;
-  /** Names that no secret can have, because they are those of variables. */
+  /** Names that are taken by variables and cannot be used for secrets. */
   taken: ReadonlySet<string>;
-  /** The secrets that were named by now, by the scheme and what it is of it. */
+  /** Names of secrets assigned so far, by scheme and part of the credential. */
   secretNames: Map<string, string>;
 };
 
@@ -38,7 +38,10 @@ export function authenticationOf(schemes: readonly ApiScheme[], source: Authenti
   return fields;
 }
 
-/** The schemes, of which those are unsupported that a configuration would refuse, such as a key in the header Host. */
+/**
+ * Returns the schemes. Those that a configuration would reject, such as a key in the Host header, are marked as
+ * unsupported.
+ */
 export function usableSchemes(description: ApiDescription, urlProblem: UrlRule): ApiDescription['schemes'] {
   const source = {
     scopes: [],
@@ -91,7 +94,7 @@ function keyEntry({ in: location, parameter = '', prefix = '' }: ApiScheme, toke
   return { type: 'ApiKey', ...header, token: `${prefix}${token}` };
 }
 
-/** People log in when the keys of an application are given, otherwise one access token is stored. */
+/** People log in if the client ID and secret of an OAuth application are set. Otherwise one access token is stored. */
 function oauthEntry(scheme: ApiScheme, fields: CredentialFields, source: AuthenticationSource): object[] {
   const { answers, scopes } = source;
   const { client_id: id, client_secret: key } = answers;
@@ -119,12 +122,12 @@ function oauthEntry(scheme: ApiScheme, fields: CredentialFields, source: Authent
     ];
   }
   fields.notes.push(
-    'An access token that is stored ends when the provider says; with client_id and client_secret people log in.',
+    'A stored access token expires when the provider decides. With client_id and client_secret, people log in instead.',
   );
   return [{ type: 'Bearer', token: placeholder(scheme, 'TOKEN', 'Access token', { fields, source }) }];
 }
 
-/** Whether client credentials can be exchanged at an address. */
+/** Returns true if client credentials can be exchanged at an address. */
 function isTokenUrl(url: string | undefined, urlProblem: UrlRule): url is string {
   if (!isHttps(url)) return false;
   const entry = { type: 'ClientCredentials', token_url: url, client_id: 'x', client_secret: 'x' };
@@ -177,7 +180,7 @@ function placeholder({ name, description }: ApiScheme, suffix: string, what: str
     .join('_')
     .replace(/^(?=\d)/, '_')
     .slice(0, 60);
-  // Two schemes may have the same name in letters that a secret can have, and a variable would be sent in its place.
+  // Two schemes may map to the same secret name, and a variable with that name would be sent instead.
   const key = `${name}\0${suffix}`;
   const others = new Set(source.secretNames.values());
   let own = source.secretNames.get(key) ?? base;

@@ -4,28 +4,31 @@ import type { ApiDescription } from '../model.ts';
 import { isCredentialAnswer } from './credentials.ts';
 import { isSecret, variableName } from './server-address.ts';
 
-/** What a person or an agent decides about an import. Everything is optional. */
+/** Decisions of a person or an agent about an import. All are optional. */
 export type ImportChoices = {
-  /** Tags, operation ids, names of tools, `METHOD /path` or `/path`, with `*` for any text. */
+  /** Tags, operation IDs, tool names, `METHOD /path`, or `/path`; `*` matches any text. */
   include?: readonly string[] | undefined;
   exclude?: readonly string[] | undefined;
-  /** What agents should do with the server, in a sentence; the proposal is what fits it. */
+  /** One sentence about what agents should do with the server. The proposal is chosen to match it. */
   for?: string | undefined;
-  /** Only operations that read. */
+  /** Import only operations that read. */
   readOnly?: boolean | undefined;
-  /** Deprecated operations as well. */
+  /** Import deprecated operations as well. */
   deprecated?: boolean | undefined;
-  /** Tools with large answers keep only the fields that the plan proposes. */
+  /** Let tools with large responses return only the fields that the plan proposes. */
   fields?: boolean | undefined;
-  /** The address that replaces the one in the document. */
+  /** Address that replaces the one in the document. */
   server?: string | undefined;
-  /** Answers to the questions of the plan, by name. */
+  /** Replies to the plan's questions, by question name. */
   answers?: Readonly<Record<string, string>> | undefined;
-  /** The address that the document was read from; relative servers are below it. */
+  /** Address that the document was read from; relative server URLs are resolved against it. */
   documentUrl?: string | undefined;
-  /** Keys of the operations whose tool has the credential of the server by now: it goes on with that of most of them. */
+  /**
+   * Keys of the operations whose tool already uses the server's credential. The server keeps the credential that most
+   * of them use.
+   */
   present?: ReadonlySet<string> | undefined;
-  /** Whether callers bring the credential of the server, so that its tools can name no other. */
+  /** True if callers bring the server's credential. Its tools can then name no other credential. */
   isAlone?: boolean | undefined;
   name?: string | undefined;
   slug?: string | undefined;
@@ -33,14 +36,14 @@ export type ImportChoices = {
 
 const always = ['server', 'credential', 'client_id', 'client_secret', 'region', 'service'];
 
-/** Names of everything that a document may ask. */
+/** Returns the names of all questions that a document may ask. */
 export function questionsOf(description: ApiDescription): string[] {
   return [...new Set([...always, ...variablesOf(description, false)])];
 }
 
 /**
- * Names of the variables of all addresses: of those that are answered, or of those whose value is a secret of the server,
- * because an answer would be stored as it is.
+ * Returns the names of variables in all addresses: either those that can be answered, or those whose value is a secret
+ * of the server. A secret cannot be an answer, because answers are stored in plain text.
  */
 function variablesOf({ servers, operations }: ApiDescription, areSecret: boolean): string[] {
   const all = [...servers, ...operations.flatMap((operation) => operation.servers ?? [])];
@@ -49,7 +52,7 @@ function variablesOf({ servers, operations }: ApiDescription, areSecret: boolean
   );
 }
 
-/** Checks that every answer belongs to a question of the document. @throws AppError invalid */
+/** Rejects answers that do not belong to a question of the document. @throws AppError invalid */
 export function checkAnswers(description: ApiDescription, { answers = {}, server }: ImportChoices): void {
   const known = questionsOf(description);
   const secrets = new Set(variablesOf(description, true));
@@ -59,19 +62,19 @@ export function checkAnswers(description: ApiDescription, { answers = {}, server
     const path = `answers.${name.slice(0, 64)}`;
     if (!known.includes(name) && secrets.has(name)) {
       const secret = variableName(name).toUpperCase();
-      const message = `is a secret, and answers are stored as they are; leave it out, and set the secret ${secret} of the server once it exists`;
+      const message = `is a secret, but answers are stored in plain text; remove it, and set the secret ${secret} after creating the server`;
       problems.push({ path, message });
     } else if (!known.includes(name)) {
       problems.push({
         path,
-        message: `the document asks no such question${didYouMean(name, known, guesses) || `; allowed: ${known.slice(0, 20).join(', ')}`}`,
+        message: `the document has no such question${didYouMean(name, known, guesses) || `; allowed: ${known.slice(0, 20).join(', ')}`}`,
       });
     } else if (name === 'credential' && !isCredentialAnswer(description, value)) {
       const described = [...description.schemes.keys()].slice(0, 10);
       const allowed = [...described, 'bearer', 'basic', 'header:NAME', 'query:NAME', 'none'].join(', ');
       problems.push({
         path,
-        message: `found ${JSON.stringify(value.slice(0, 60))}; allowed: ${allowed}, or several of the document joined by +`,
+        message: `found ${JSON.stringify(value.slice(0, 60))}; allowed: ${allowed}, or several credentials of the document joined by +`,
       });
     }
   }
@@ -79,7 +82,7 @@ export function checkAnswers(description: ApiDescription, { answers = {}, server
   if (address !== undefined && !/^\d{1,3}$/.test(address) && !/^https?:\/\/[^/\s]+/i.test(address)) {
     problems.push({
       path: 'server',
-      message: `found ${JSON.stringify(address.slice(0, 100))}; allowed: an address such as https://api.example.com/v1, or the number of a server of the document`,
+      message: `found ${JSON.stringify(address.slice(0, 100))}; allowed: a URL such as https://api.example.com/v1, or the number of a server in the document`,
     });
   }
   if (problems.length > 0) throw invalid(problems, 'The document was not imported');

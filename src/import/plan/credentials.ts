@@ -8,23 +8,31 @@ import { type AuthenticationSource, authenticationOf, type CredentialFields } fr
 import type { ImportChoices } from './choices.ts';
 import { isSameAddress } from './server-address.ts';
 
-/** The credential of an operation: what its tool names, undefined for that of the server, or why none is enough. */
+/**
+ * Credential of an operation: the name that its tool references (undefined for the server's credential), or the reason
+ * why no credential is sufficient.
+ */
 type OperationCredential = { name: string | undefined; names: CredentialNames; problem?: string | undefined };
 
-/** The credentials of a server: that of most operations, and by name those that the others need. */
+/** Credentials of a server: the default that most operations use, and named credentials for the others. */
 export type ServerCredentials = {
-  /** The id of that of most operations, as answers name it. */
+  /** Id of the default credential, as used in `answers`. */
   usual: string | undefined;
   of: (operation: ApiOperation) => OperationCredential;
-  /** The credential of the server, and those that these operations need by name: with the scopes that they ask for. */
+  /**
+   * Returns the server's credential and the named credentials of these operations, with the scopes that they require.
+   */
   fieldsFor: (operations: readonly ApiOperation[]) => CredentialFields;
   questions: Question[];
 };
 
-/** Credentials that are needed at once, and how many operations they are enough for, with or without a tool by now. */
+/**
+ * Credentials that are required together, the number of operations that they are sufficient for, and the number of
+ * those that already have a tool.
+ */
 type Option = { id: string; schemes: readonly ApiScheme[]; covers: number; coversPresent: number };
 
-/** `present` are operations that have a tool by now and whose tool has the credential of the server. */
+/** Input of a credential choice. `existing` lists operations that already have a tool with the server's credential. */
 type CredentialChoice = Pick<AuthenticationSource, 'urlProblem' | 'taken'> & {
   choices: ImportChoices;
   present: readonly ApiOperation[];
@@ -33,9 +41,9 @@ type CredentialChoice = Pick<AuthenticationSource, 'urlProblem' | 'taken'> & {
 const byHand = ['bearer', 'basic', 'none'];
 
 /**
- * Chooses the credential that is enough for most operations, unless `credential` is answered: of those that have a tool
- * by now, and then of all. Each other operation gets the first one that is enough for it, under a name, unless callers
- * bring that of the server: then it has no other.
+ * Chooses the server's credential. Unless `credential` is answered, it is the one that is sufficient for most
+ * operations that already have a tool, then for most of all operations. Every other operation gets the first named
+ * credential that is sufficient. If callers bring the server's credential, there are no named ones.
  */
 export function chooseCredentials(
   description: ApiDescription,
@@ -53,7 +61,7 @@ export function chooseCredentials(
   const isAlone = isByHand || choices.isAlone === true || hasLogin(first, makes);
   const others = isAlone ? [] : ranked.filter((option) => option !== described && hasAddressOf(option.schemes, first));
   const used = others.slice(0, mostNamedCredentials);
-  // In the order of the document, so that names are the same whichever credential is the first.
+  // Uses document order, so names do not depend on which credential comes first.
   const inOrder = found.filter((option) => option === described || used.includes(option));
   for (const option of inOrder) makes(option.schemes, [], true);
   const names = namesOfOptions(inOrder);
@@ -81,17 +89,17 @@ export function chooseCredentials(
   };
 }
 
-/** Makes the fields of one credential with the scopes of the operations that ask for it. */
+/** Builds the configuration fields of one credential with the scopes of the operations that use it. */
 type MakesFields = (
   schemes: readonly ApiScheme[],
   asking: readonly ApiOperation[],
   isNamed: boolean,
 ) => CredentialFields;
 
-/** Each secret has one name, whichever credentials it is a part of. */
+/** Creates a builder that gives each secret one name, regardless of how many credentials include it. */
 function fieldsMaker(given: Omit<AuthenticationSource, 'scopes' | 'secretNames'>): MakesFields {
   const secretNames = new Map<string, string>();
-  // People log in for the credential of the server only.
+  // People log in only for the server's credential.
   const { client_id: _, client_secret: _secret, ...stored } = given.answers;
   return (schemes, asking, isNamed) => {
     const scopes = scopesOf(asking, new Set(schemes.map(({ name }) => name)));
@@ -103,7 +111,7 @@ function hasLogin(schemes: readonly ApiScheme[], makes: MakesFields): boolean {
   return schemes.some(({ kind }) => kind === 'oauth2') && makes(schemes, [], false).oauth !== undefined;
 }
 
-/** A credential that can be given to operations, and its name in the configuration; undefined for that of the server. */
+/** Credential that operations can use, and its name in the configuration; undefined for the server's credential. */
 type ReadyCredential = OperationCredential & { schemes: readonly ApiScheme[]; chosen: ReadonlySet<string> };
 
 function readyCredential(
@@ -116,7 +124,7 @@ function readyCredential(
 
 type Users = { asking: readonly ApiOperation[]; of: ServerCredentials['of']; makes: MakesFields };
 
-/** The fields of the server with the credentials that its operations name. */
+/** Adds the credentials that the operations reference by name to the server's fields. */
 function withNamed(fields: CredentialFields, further: readonly ReadyCredential[], { asking, of, makes }: Users) {
   const byName = Object.groupBy(asking, (operation) => of(operation).name ?? '');
   for (const { name = '', schemes } of further) {
@@ -130,12 +138,12 @@ function withNamed(fields: CredentialFields, further: readonly ReadyCredential[]
   return fields;
 }
 
-/** Whether the document says that an operation needs no credential. */
+/** Returns true if the document declares that an operation needs no credential. */
 function isPublic({ security }: ApiOperation): boolean {
   return security.length > 0 && security.every(({ size }) => size === 0);
 }
 
-/** A name for each option, from those of its schemes; no two are the same. */
+/** Returns a unique name for each option, derived from its schemes. */
 function namesOfOptions(options: readonly Option[]): Map<string, string> {
   const names = new Map<string, string>();
   const taken = new Set<string>([noCredential]);
@@ -153,7 +161,7 @@ function namesOfOptions(options: readonly Option[]): Map<string, string> {
   return names;
 }
 
-/** Whether the answer to `credential` is one of those that can be given. */
+/** Returns true if a reply to the `credential` question is allowed. */
 export function isCredentialAnswer(description: ApiDescription, given: string): boolean {
   return (
     byHand.includes(given) ||
@@ -162,7 +170,7 @@ export function isCredentialAnswer(description: ApiDescription, given: string): 
   );
 }
 
-/** In the order of the document. */
+/** Returns the credential options in document order. */
 function optionsOf({ operations, schemes }: ApiDescription): Option[] {
   const found = new Map<string, Option>();
   for (const operation of operations) {
@@ -216,7 +224,7 @@ function optionOf(requirement: ApiRequirement, schemes: ApiDescription['schemes'
     : { id: all.map(({ name }) => name).join('+'), schemes: all, covers: 0, coversPresent: 0 };
 }
 
-/** Two schemes of one requirement that go to the same header or parameter are two names for one credential. */
+/** Removes aliases: two schemes of one requirement that use the same header or parameter are one credential. */
 function onePerTarget(schemes: readonly ApiScheme[]): ApiScheme[] {
   const first = new Map(schemes.toReversed().map((scheme) => [targetOf(scheme), scheme]));
   return schemes.filter((scheme) => first.get(targetOf(scheme)) === scheme);
@@ -226,7 +234,7 @@ const signed = new Set(signatureHeaders.map(foldedHeader));
 
 function targetOf({ kind, in: location, parameter = '' }: ApiScheme): string {
   if (kind !== 'key') return 'header authorization';
-  // Headers that a signature of AWS consists of belong to the signature.
+  // Headers that are part of an AWS signature belong to the signature.
   if (location === 'header' && signed.has(foldedHeader(parameter))) return 'header authorization';
   return `${location} ${location === 'header' ? foldedHeader(parameter) : foldedName(parameter)}`;
 }
@@ -235,15 +243,18 @@ function addressOf(schemes: readonly ApiScheme[]): string | undefined {
   return schemes.find(({ address }) => address !== undefined)?.address;
 }
 
-/** A secret may go to every host of its server, so a credential that was found at another address is not beside it. */
+/**
+ * Returns true if two credentials belong to the same address. A secret may be sent to every host of its server, so a
+ * credential found at another address cannot be added to it.
+ */
 function hasAddressOf(one: readonly ApiScheme[], other: readonly ApiScheme[]): boolean {
   const [own, of] = [addressOf(one), addressOf(other)];
   return own === of || (own !== undefined && of !== undefined && isSameAddress(own, of));
 }
 
 /**
- * Why an operation does not get the credential: requests that people recorded go to any hosts, and the credential is for
- * one of them. An address that replaces all of them is the person's word.
+ * Returns the reason why an operation does not get the credential. Recorded requests go to any host, and their
+ * credential is for one host only. An address that the person set for the whole server overrides this.
  */
 function elsewhere(
   operation: ApiOperation,
@@ -255,7 +266,7 @@ function elsewhere(
   if (address === undefined || server !== undefined || answers?.server !== undefined) return undefined;
   const own = (operation.servers ?? description.servers)[0]?.url;
   if (own === undefined || isSameAddress(own, address)) return undefined;
-  return 'its address is not that of the credential; make a server of its own for it';
+  return 'its address differs from the address of the credential; create a separate server for it';
 }
 
 function missing(
@@ -274,7 +285,7 @@ function missing(
   return reason ?? `it needs the credential ${short(needed.join('+'))}`;
 }
 
-/** A credential that the document does not describe: `bearer`, `basic`, `header:NAME` or `query:NAME`. */
+/** Returns a credential that the document does not describe: `bearer`, `basic`, `header:NAME`, or `query:NAME`. */
 function handMade(given: string | undefined, { format, servers }: ApiDescription): ApiScheme[] {
   const [kind = '', parameter] = (given ?? '').split(':');
   const base = {
@@ -302,8 +313,9 @@ function namesOf(schemes: readonly ApiScheme[], listed: ReadonlySet<string>): Cr
 const fewest = 3;
 
 /**
- * Parameters that are called and described like a credential. One that most operations have is the credential of the
- * server, as `token` is at Slack; any other one is an argument, as the token is that an operation revokes.
+ * Returns parameters that are named and described like a credential. If most operations have such a parameter, it is
+ * the server's credential, like `token` in the Slack API. Otherwise it is an argument, like the token that an operation
+ * revokes.
  */
 function listedIn(operations: readonly ApiOperation[]): Set<string> {
   const counts = new Map<string, number>();
@@ -323,7 +335,7 @@ function listedIn(operations: readonly ApiOperation[]): Set<string> {
 
 const scopePattern = /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/;
 
-/** Only the scopes that the chosen operations ask for. */
+/** Returns only the scopes that the chosen operations require. */
 function scopesOf(operations: readonly ApiOperation[], chosen: ReadonlySet<string>): string[] {
   const scopes = new Set<string>();
   for (const { security } of operations) {
@@ -342,7 +354,7 @@ function questionsOf(
   const total = description.operations.length;
   const listed = options.slice(0, 10).map(({ id, schemes: all, covers }) => ({
     value: id,
-    meaning: `${all.map(meaningOf).join(' and ')}; enough for ${covers} of ${total} operations`,
+    meaning: `${all.map(meaningOf).join(' and ')}; sufficient for ${covers} of ${total} operations`,
   }));
   const hasLogins = schemes.some(
     ({ kind, authorizationUrl, tokenUrl }) => kind === 'oauth2' && authorizationUrl && tokenUrl,
@@ -351,7 +363,7 @@ function questionsOf(
   if (given !== undefined || options.length === 1) return logins;
   if (options.length === 0) return [unknownCredential];
   const question =
-    'Which credential should the server use? A tool that it is not enough for names one of its own where it can.';
+    'Which credential should the server use? Tools that need another credential reference their own, if possible.';
   return [{ name: 'credential', required: false, question, options: listed, assumed: options[0]?.id }, ...logins];
 }
 
@@ -360,7 +372,7 @@ const loginQuestions: Question[] = [
     name: 'client_id',
     required: false,
     question:
-      'Client id of your OAuth application at the provider. With it and client_secret people log in; without them one access token is stored.',
+      'Client ID of your OAuth application at the provider. With client_id and client_secret, people log in. Without them, one access token is stored.',
   },
   { name: 'client_secret', required: false, question: 'Client secret of your OAuth application.' },
 ];
@@ -368,10 +380,10 @@ const loginQuestions: Question[] = [
 const unknownCredential: Question = {
   name: 'credential',
   required: false,
-  question: 'The document describes no credential that can be sent. Which one does the API need?',
+  question: 'The document describes no usable credential. Which credential does the API need?',
   options: [
     { value: 'bearer', meaning: 'a token in the Authorization header' },
-    { value: 'basic', meaning: 'user and password' },
+    { value: 'basic', meaning: 'username and password' },
     { value: 'header:NAME', meaning: 'a key in a header' },
     { value: 'query:NAME', meaning: 'a key in the query' },
     { value: 'none', meaning: 'no credential' },
@@ -383,9 +395,9 @@ function meaningOf(scheme: ApiScheme): string {
   const text = plainText(scheme.description, 80);
   const kinds = {
     bearer: 'a bearer token',
-    basic: 'user and password',
+    basic: 'username and password',
     key: `a key in the ${scheme.in ?? 'header'} ${short(scheme.parameter ?? '')}`,
-    oauth2: scheme.authorizationUrl ? 'a login of people (OAuth)' : 'an access token (OAuth)',
+    oauth2: scheme.authorizationUrl ? 'a user login (OAuth)' : 'an access token (OAuth)',
     aws: 'an AWS signature',
     unsupported: 'unsupported',
   };

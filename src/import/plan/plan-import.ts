@@ -26,7 +26,7 @@ import { withoutRefused } from './refused-parts.ts';
 import { groupsOf, propose, select, tokensOfAll } from './selection.ts';
 import { type Address, ownAddress, serverAddress } from './server-address.ts';
 
-/** What an import would make, and what it made of each operation. */
+/** Result of planning an import: the configuration to create, and the outcome of each operation. */
 export type ImportPlan = {
   title: string;
   format: string;
@@ -35,18 +35,18 @@ export type ImportPlan = {
   proposal: Proposal;
   questions: Question[];
   secrets: NeededSecret[];
-  /** The credentials that the chosen tools name. */
+  /** Credentials that the chosen tools reference. */
   credentials: ImportedConfig['credentials'];
   notes: string[];
-  /** Selectors of `include` that no operation fits. */
+  /** Selectors in `include` that match no operation. */
   unmatched: string[];
   findings: readonly Finding[];
   all: readonly MadeTool[];
-  /** What identifies each of `all` when the document is imported again. */
+  /** Key of each operation in `all`, used to identify it in a re-import. */
   keys: readonly string[];
   chosen: readonly MadeTool[];
   tokens: number;
-  /** The configuration of the chosen operations; undefined while a question must be answered. */
+  /** Configuration of the chosen operations; undefined while a required question is unanswered. */
   config: ImportedConfig | undefined;
 };
 
@@ -64,9 +64,9 @@ export type ImportedConfig = {
 };
 
 /**
- * Plans the import of a description. Without `include` the proposal is chosen. `urlProblem` says which addresses the
+ * Plans the import of a description. Without `include`, the proposal is chosen. `urlProblem` rejects addresses that the
  * deployment may not call.
- * @throws AppError invalid when an answer belongs to no question
+ * @throws AppError invalid if an answer does not belong to any question
  */
 export function planImport(
   described: ApiDescription,
@@ -104,7 +104,7 @@ export function planImport(
   const wanted = choices.include === undefined ? { ...choices, include: proposal.include } : choices;
   let { chosen, unmatched } = select(all, wanted);
   if (choices.present === undefined) {
-    // The credential of the server is that of most tools that it gets.
+    // The server's credential is the one that most of its chosen tools use.
     const better = chooseCredentials(description, { ...choosing, present: operationsOf(chosen) });
     if (better.usual !== credentials.usual) {
       credentials = better;
@@ -140,7 +140,10 @@ export function planImport(
   };
 }
 
-/** A finished tool with what a comparison with its operation says of it, and why inputs were left out. */
+/**
+ * Sets a finished tool's outcome and notes by comparing it with its operation. Adds the reasons why inputs were left
+ * out.
+ */
 function judged(made: MadeTool, source: ToolSource): MadeTool {
   if (!made.tool) return made;
   const { outcome, notes } = compareTool(made.operation, made.tool, source);
@@ -154,12 +157,12 @@ function operationsOf(tools: readonly MadeTool[]): ApiOperation[] {
   return tools.map(({ operation }) => operation);
 }
 
-/** A key of the address and one of a header may be the same secret. */
+/** Removes duplicates. A key in the URL and a key in a header may be the same secret. */
 function withoutRepeats(secrets: readonly NeededSecret[]): NeededSecret[] {
   return secrets.filter(({ name }, index) => secrets.findIndex((other) => other.name === name) === index);
 }
 
-/** What the checks of tools look at beside them. An address that must be answered first stands for any. */
+/** Returns the context that tool checks need. A placeholder stands for an address that must be answered first. */
 function surroundingsOf(
   { baseUrl, variables }: Address,
   given: CredentialFields,
@@ -216,19 +219,22 @@ function nameOf(title: string): string {
   return shortened(plainText(title, 200), 100) || 'Imported API';
 }
 
-/** Longest slug. Claude Code shows a tool as `mcp__slug__tool` and takes 64 characters, also of tools not chosen yet. */
+/**
+ * Returns the maximum slug length. Claude Code shows a tool as `mcp__slug__tool` and allows 64 characters. Tools that
+ * are not chosen yet count as well.
+ */
 function longestSlug(longestName: number): number {
   return Math.min(24, 64 - 'mcp____'.length - longestName);
 }
 
-/** Words that say nothing about an API, as long as other words are left. */
+/** Words that carry no information about an API if other words are left. */
 const generic = new Set(
   'a an and api apis docs documentation for http https json of official openapi preview public reference rest restful service spec specification specs swagger the v1 v2 v3 web'.split(
     ' ',
   ),
 );
 
-/** A short slug for a server: the words of its name that say something, or else its host. */
+/** Returns a short slug for a server: the distinctive words of its name, or its host. */
 function slugOf(name: string, address: string | undefined, longestName: number): string {
   const longest = longestSlug(longestName);
   const isHost = /^[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}$/i.test(name);
@@ -250,7 +256,7 @@ function wordsOf(name: string): string[] {
     .filter((word) => word !== '');
 }
 
-/** As many whole words as fit. */
+/** Joins as many whole words as fit. */
 function joined(words: readonly string[], longest: number): string {
   let slug = (words[0] ?? '').slice(0, longest).replace(/-+$/, '');
   for (const word of words.slice(1)) {
@@ -260,7 +266,7 @@ function joined(words: readonly string[], longest: number): string {
   return slug;
 }
 
-/** The word of a host that names its owner, such as `sentry` of `https://us.sentry.io`. */
+/** Returns the word of a host that names its owner, such as `sentry` in `https://us.sentry.io`. */
 function hostWord(address: string | undefined): string | undefined {
   const labels = (address === undefined ? undefined : readUrl(address))?.hostname.split('.') ?? [];
   const word = labels.at(-2);
@@ -271,7 +277,7 @@ function hostWord(address: string | undefined): string | undefined {
 
 const longestKey = 2000;
 
-/** What identifies each operation when the document is imported again, such as `GET /pets/{id}`; no two are the same. */
+/** Returns unique keys that identify operations in a re-import, such as `GET /pets/{id}`. */
 export function operationKeys(operations: readonly ApiOperation[]): string[] {
   const counts = new Map<string, number>();
   return operations.map(({ method, path }) => {
@@ -283,13 +289,13 @@ export function operationKeys(operations: readonly ApiOperation[]): string[] {
 }
 
 /**
- * Why a configuration, as JSON, is larger than one that may be sent to the service; undefined when it is not. A schema
- * that many operations share is written out in each of their tools, so a short document can give any size.
+ * Returns the reason why a configuration, as JSON, exceeds the request size limit, or undefined if it fits. A schema
+ * that many operations share is repeated in each of their tools, so a short document can expand to any size.
  */
 export function sizeProblem(config: string): string | undefined {
   const { bytes: most, depth } = configurationLimits;
   const text = Buffer.from(config);
   const scan = text.length > most ? undefined : scanJson(text, depth);
   if (scan && bodyProblem(scan, configurationLimits) === undefined) return undefined;
-  return `the configuration of the chosen operations is too large (${(text.length / 1024 / 1024).toFixed(1)} MB); allowed: at most ${most / 1024 / 1024} MB, ${configurationLimits.elements} elements and ${configurationLimits.names} names; choose fewer operations, or make several servers of them`;
+  return `the configuration of the chosen operations is too large (${(text.length / 1024 / 1024).toFixed(1)} MB); allowed: at most ${most / 1024 / 1024} MB, ${configurationLimits.elements} elements, and ${configurationLimits.names} names; choose fewer operations, or split them into several servers`;
 }

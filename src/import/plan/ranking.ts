@@ -2,12 +2,14 @@ import { stem } from '../../domain/search/words.ts';
 import type { ApiDescription, ApiOperation } from '../model.ts';
 import { nameWords } from '../tools/names.ts';
 
-/** What an operation does with the noun of its path. */
+/** Action of an operation on the noun of its path. */
 type Action = keyof typeof actionWeights;
 
-/** What agents do most with an API weighs most. */
+/** Weights of actions by how often agents use them. */
 const actionWeights = { list: 1, get: 1, create: 0.97, search: 0.95, update: 0.92, act: 0.75, delete: 0.55 };
-/** The same for a part of something, such as the comments of an issue: seldom is one of them read without the others. */
+/**
+ * Weights of actions on a part, such as the comments of an issue. Agents seldom read a single part without the others.
+ */
 const partWeights = { list: 1, get: 0.6, create: 1, search: 0.8, update: 0.7, act: 0.7, delete: 0.5 };
 const usualActions = ['list', 'get', 'create', 'update'] as const;
 
@@ -24,7 +26,7 @@ const actionOfVerb = new Map(
   Object.entries(verbsOf).flatMap(([action, verbs]) => verbs.split(' ').map((verb) => [verb, action as Action])),
 );
 
-/** Parts of words, and whole words, of what an API has beside its purpose: who may do what, and how it is set up. */
+/** Words and parts of words that mark secondary parts of an API: permissions, setup, and administration. */
 const asidePart =
   /admin|announcement|audit|avatar|banner|billing|certificate|compliance|config|credential|deprecat|emoji|enterprise|experimental|extension|gitignore|identit|installation|integration|legacy|licen[cs]e|locale|metadata|migrat|oauth|password|permission|photo|plugin|preference|presence|propert|protection|quota|redact|restriction|retention|runner|saml|sandbox|schema|scheme|scim|secret|security|setting|telemetry|webhook/;
 const asideWords = new Set(
@@ -36,24 +38,24 @@ const asideSummary = /\b(?:deprecated|beta|legacy|experimental)\b/i;
 
 type Segment = { text: string; isParameter: boolean };
 
-/** An operation by the words of its path. */
+/** Operation, parsed into the words of its path. */
 type Read = {
   /** Stems of the nouns, outermost first. */
   nouns: string[];
   action: Action;
-  /** The segment that names the action. */
+  /** Segment that names the action. */
   verb: string;
-  /** How many words or marks say that it is beside the purpose. */
+  /** Number of words or marks that classify the operation as secondary. */
   aside: number;
-  /** Whether it searches everything, or tells who calls. */
+  /** True if it searches everything or identifies the caller. */
   isOverall: boolean;
 };
 
 /**
- * How much each operation is worth to an agent, in their order, by what the document itself shows. An operation acts on
- * the last noun of its path. A noun counts by the number of operations whose path or tags name it, more if it can be
- * listed, read, created and changed, and if the title or the description names it; a part counts by its whole too.
- * `tokens` are what the tools cost.
+ * Returns the score of each operation for an agent, in input order, based only on the document. An operation acts on
+ * the last noun of its path. A noun scores by the number of operations whose path or tags name it. It scores more if it
+ * can be listed, read, created, and changed, and if the title or description names it. The score of a part also
+ * includes its whole. `tokens` are the token costs of the tools.
  */
 export function worthOfOperations(description: ApiDescription, tokens: readonly number[]): number[] {
   const { operations } = description;
@@ -66,7 +68,7 @@ export function worthOfOperations(description: ApiDescription, tokens: readonly 
     return { read, own, index, worth: (value * 0.3 ** read.aside) / (1 + (tokens[index] ?? 0) / 5000) };
   });
   const worth = found.map((one) => one.worth);
-  // What does the same again, and the third and fourth special action of a noun, are worth less.
+  // Operations that repeat an action, and further special actions of a noun, score lower.
   const seen = new Map<string, number>();
   for (const one of found.toSorted((a, b) => b.worth - a.worth || a.index - b.index)) {
     const { action, verb } = one.read;
@@ -79,15 +81,15 @@ export function worthOfOperations(description: ApiDescription, tokens: readonly 
   return worth;
 }
 
-/** The nouns of a document, and what each is worth. */
+/** Nouns of a document and their scores. */
 class Nouns {
   readonly #named = new Map<string, number>();
   readonly #actions = new Map<string, Set<Action>>();
-  /** How often a noun is the outermost of a path, and a part of another. */
+  /** Number of times that a noun is the outermost one in a path, and a part of another noun. */
   readonly #outer = new Map<string, number>();
   readonly #inner = new Map<string, number>();
   readonly #intro: ReadonlySet<string>;
-  /** The noun that most others are parts of, such as the repositories of a code host. */
+  /** Noun that most others are parts of, such as the repositories of a code host. */
   readonly #container: string | undefined;
   readonly #heaviest: number;
 
@@ -114,7 +116,7 @@ class Nouns {
     this.#heaviest = Math.max(1, ...[...this.#named.keys()].map((noun) => this.#weightOf(noun)));
   }
 
-  /** The nouns below the container. */
+  /** Returns the nouns below the container. */
   #own({ nouns }: Read): readonly string[] {
     return nouns.length > 1 && nouns[0] === this.#container ? nouns.slice(1) : nouns;
   }
@@ -138,7 +140,10 @@ class Nouns {
     return { own, value: value * this.#placeOf(read, own) };
   }
 
-  /** Less for what is listed below another noun although it has a place of its own, and for what is not in the container. */
+  /**
+   * Returns a factor that lowers the score of nouns listed below another noun although they have their own path, and of
+   * nouns outside the container.
+   */
   #placeOf({ nouns, action, isOverall }: Read, own: readonly string[]): number {
     const noun = own.at(-1) ?? '';
     const isElsewhere = own.length > 1 && (this.#outer.get(noun) ?? 0) >= (this.#inner.get(noun) ?? 0);
@@ -152,7 +157,7 @@ function count(counts: Map<string, number>, key: string): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
-/** Segments of a path; `chat.postMessage` and `files:copy` are two. */
+/** Splits a path into segments; `chat.postMessage` and `files:copy` are two segments each. */
 function segmentsOf(path: string): Segment[] {
   const [route = ''] = path.split(/[?#]/, 1);
   return route.split('/').flatMap((text): Segment[] => {
@@ -162,7 +167,7 @@ function segmentsOf(path: string): Segment[] {
   });
 }
 
-/** How many segments at the beginning are the same in nearly all paths, such as `/rest/api/3`. */
+/** Returns the number of leading segments that nearly all paths share, such as `/rest/api/3`. */
 function sharedSegments(paths: readonly (readonly Segment[])[]): number {
   for (let at = 0; ; at++) {
     const counts = new Map<string, number>();
@@ -186,7 +191,8 @@ function readOf({ method, summary, isDeprecated }: ApiOperation, segments: reado
     const words = nameWords(text);
     const action = actionOfVerb.get(words[0] ?? '');
     const isEnd = index === own.length - 1;
-    // The verb is the last segment, or the first one, as in `/search/issues`; `/orders/{id}/refund` is one, `/refund/{id}` is none.
+    // The verb is the last segment, or the first one as in `/search/issues`. `/orders/{id}/refund` has a verb;
+    // `/refund/{id}` does not.
     const isVerb = action !== undefined && found === undefined && own[index + 1]?.isParameter !== true;
     if (isVerb && ((isEnd && named.length > 1) || (index === 0 && (!isEnd || action === 'search')))) found = action;
     else nouns.push(words.map(stem).join(' '));

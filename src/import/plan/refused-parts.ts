@@ -8,12 +8,13 @@ import { field, isFields, type JsonFields } from '../document/lenient.ts';
 import type { ImportedTool, MadeTool } from '../tools/made-tool.ts';
 import { tokensOfTool } from '../tools/make-tool.ts';
 
-/** Rounds of leaving inputs out; each finds at most twenty problems. */
+/** Maximum number of rounds of removing inputs; each round reports at most 20 problems. */
 const mostRounds = 8;
 
 /**
- * A tool without what the check of configurations would refuse: optional inputs and the type of the answer are left out,
- * and otherwise there is no tool. So one operation never makes the whole import refused.
+ * Removes everything from a tool that the configuration check would reject. Optional inputs and the response type are
+ * left out; if that is not enough, the operation gets no tool. One operation therefore never makes the whole import
+ * fail.
  */
 export function withoutRefused(made: MadeTool, surroundings: ToolSurroundings): MadeTool {
   if (!made.tool) return made;
@@ -49,7 +50,7 @@ function skipped(made: MadeTool, { path, message }: Problem): MadeTool {
   return { ...made, tool: undefined, isRefused: true, outcome: 'skipped', notes: [`${path}: ${message}`], tokens: 0 };
 }
 
-/** The tool without the part that has the problem; undefined where nothing is left without it. */
+/** Returns the tool without the part that has the problem, or undefined if nothing is left. */
 function without(
   tool: ImportedTool,
   { path, message }: Problem,
@@ -62,7 +63,7 @@ function without(
   }
   if (!path.startsWith('input_schema.')) return undefined;
   const name = inputAt(path, tool);
-  // Another problem of an input that is left out by now.
+  // Another problem of an input that was already left out.
   if (name === undefined) return refused.size > 0 ? tool : undefined;
   if (isRequired(tool, name)) return undefined;
   refused.set(wireNameOf(tool, name), message);
@@ -74,7 +75,10 @@ function inputsOf({ input_schema: schema }: ImportedTool): JsonFields {
   return isFields(schema.properties) ? schema.properties : {};
 }
 
-/** The input that the path of a problem names. Rules for a form of JSON Schema write its path with or without `properties`. */
+/**
+ * Returns the input that a problem's path refers to. Rules for JSON Schema inputs write the path with or without
+ * `properties`.
+ */
 function inputAt(path: string, tool: ImportedTool): string | undefined {
   const names = Object.keys(inputsOf(tool));
   const starts = isJsonSchemaForm(tool.input_schema)
@@ -86,7 +90,7 @@ function inputAt(path: string, tool: ImportedTool): string | undefined {
     .find((name) => name !== undefined);
 }
 
-/** Names may have dots, so the longest one that fits is meant. */
+/** Returns the longest name that matches. Names may contain dots. */
 function longestFit(rest: string, names: readonly string[]): string | undefined {
   return names
     .filter((name) => rest === name || rest.startsWith(`${name}.`) || rest.startsWith(`${name}[`))
@@ -103,7 +107,7 @@ function isRequired({ input_schema: schema }: ImportedTool, name: string): boole
   return Array.isArray(schema.required) && schema.required.includes(name);
 }
 
-/** The tool without an input; the name of a file goes with the file. */
+/** Returns the tool without an input. The input for a file's name is removed with the file. */
 function withoutInput(tool: ImportedTool, name: string): ImportedTool {
   const fileName = field(field(field(inputsOf(tool), name), 'file_name'), 'argument');
   const inputs = Object.fromEntries(

@@ -6,13 +6,13 @@ import { hintsOf } from '../tools/effects.ts';
 import type { MadeTool } from '../tools/made-tool.ts';
 import type { ImportChoices } from './choices.ts';
 
-/** The bounds of the proposal: some clients cut off above 40 tools, and every conversation pays for the list. */
+/** Limits of the proposal. Some clients drop tools above 40, and every conversation pays for the tool list. */
 export const proposed = { tools: 40, tokens: 10_000 } as const;
 
-/** Longest text of `include`, so a longer one cannot be proposed. */
+/** Maximum length of a selector in `include`; a longer one cannot be proposed. */
 const longestSelector = 500;
 
-/** Name of the group of an operation: its first tag, or else the first word of its path. */
+/** Returns an operation's group: its first tag, or the first word of its path. */
 export function groupOf({ operation }: MadeTool): string {
   const [tag] = operation.tags;
   if (tag !== undefined) return tag;
@@ -32,7 +32,7 @@ function nameOf({ operation }: MadeTool): string {
   return `${operation.method} ${operation.path}`;
 }
 
-/** Texts by which an operation itself is named, and those of its groups. */
+/** Returns the texts that name an operation itself. `groupTexts` returns the names of its groups. */
 function ownTexts(made: MadeTool): string[] {
   return [made.operation.operationId ?? '', made.name, made.operation.path, nameOf(made)];
 }
@@ -41,10 +41,10 @@ function groupTexts(made: MadeTool): string[] {
   return [...made.operation.tags, groupOf(made)];
 }
 
-/** Selectors without `*`, and those with it by the texts around the stars; all in lower case. */
+/** Selectors without `*`, and selectors with `*` split into the texts around the stars. All are lowercase. */
 type Selectors = { exact: ReadonlySet<string>; patterns: readonly (readonly string[])[] };
 
-/** `*` stands for any text; upper and lower case are the same. */
+/** Parses selectors. `*` matches any text; letter case is ignored. */
 function selectorsOf(given: readonly string[]): Selectors {
   const parts = given.map((text) => partsOf(folded(text)));
   return {
@@ -61,17 +61,17 @@ function folded(text: string): string {
   return text.trim().toLowerCase();
 }
 
-/** Whether one of the texts fits one of the selectors. */
+/** Returns true if one of the texts matches one of the selectors. */
 function fits(texts: readonly string[], { exact, patterns }: Selectors): boolean {
   return texts.some((text) => exact.has(text) || patterns.some((parts) => isMatch(text, parts)));
 }
 
-/** Whether a text has these parts one after the other, the first at its beginning and the last at its end. */
+/** Returns true if a text contains these parts in order, the first at its beginning and the last at its end. */
 function isMatch(text: string, parts: readonly string[]): boolean {
   const [first = '', last = ''] = [parts[0], parts.at(-1)];
   const end = text.length - last.length;
   if (!text.startsWith(first) || !text.endsWith(last)) return false;
-  // The first place of each part leaves most to the others, so no other place has to be tried.
+  // The first match of each part leaves the most text for the others, so no other position has to be tried.
   let from = first.length;
   for (const part of parts.slice(1, -1)) {
     const at = text.indexOf(part, from);
@@ -85,13 +85,13 @@ const lowered = (texts: readonly string[]) => texts.map((text) => text.toLowerCa
 
 export type Selection = { chosen: MadeTool[]; unmatched: string[] };
 
-/** The operations that the choices name; without `include` all of them. Skipped ones are left out. */
+/** Returns the operations that the choices select; without `include`, all of them. Skipped operations are left out. */
 export function select(all: readonly MadeTool[], choices: ImportChoices): Selection {
   const include = choices.include && selectorsOf(choices.include);
   const exclude = choices.exclude && selectorsOf(choices.exclude);
   const own = new Map(all.map((made) => [made, lowered(ownTexts(made))]));
   const texts = new Map(all.map((made) => [made, [...lowered(groupTexts(made)), ...(own.get(made) ?? [])]]));
-  /** Whether an operation is named without `*`, so that it is wanted even if it is deprecated. */
+  /** Returns true if an operation is named without `*`, so it is selected even if it is deprecated. */
   const isNamedItself = (made: MadeTool) => own.get(made)?.some((text) => include?.exact.has(text)) === true;
   const chosen = all.filter((made) => {
     const named = texts.get(made) ?? [];
@@ -104,7 +104,7 @@ export function select(all: readonly MadeTool[], choices: ImportChoices): Select
   return { chosen, unmatched: unmatched.map((selector) => selector.trim()) };
 }
 
-/** Whether a selector fits one of these texts. */
+/** Returns true if a selector matches one of these texts. */
 function isKnown(selector: string, texts: ReadonlySet<string>): boolean {
   const parts = partsOf(selector);
   return parts.length === 1 ? texts.has(selector) : texts.values().some((text) => isMatch(text, parts));
@@ -127,21 +127,23 @@ export function groupsOf(all: readonly MadeTool[], order: readonly string[]): Gr
 }
 
 /**
- * Proposes everything when it fits, otherwise the operations that are worth most; with `choices.for` those that fit the
- * sentence. `worth` are those of `all`.
+ * Proposes everything if it fits within the limits, and otherwise the operations with the highest score. With
+ * `choices.for`, proposes the operations that match the sentence. `scores` holds the scores of `all`.
  */
 export function propose(all: readonly MadeTool[], worth: readonly number[], choices: ImportChoices): Proposal {
   const worthOf = new Map(all.map((made, index) => [made, worth[index] ?? 0]));
   const usable = select(all, { ...choices, include: undefined }).chosen;
   const byWorth = usable.toSorted((a, b) => (worthOf.get(b) ?? 0) - (worthOf.get(a) ?? 0));
   const fitting = choices.for === undefined ? [] : fittingTools(byWorth, choices.for);
-  if (fitting.length > 0) return named(all, fitting, 'the operations that fit the sentence best');
-  const missed = choices.for === undefined ? '' : 'no operation fits the sentence, so ';
-  if (isSmall(usable)) return proposal(['*'], usable, `${missed}all operations, which fit`);
+  if (fitting.length > 0) return named(all, fitting, 'the operations that match the sentence best');
+  const missed = choices.for === undefined ? '' : 'no operation matches the sentence, so ';
+  if (isSmall(usable)) return proposal(['*'], usable, `${missed}all operations, because they fit within the limits`);
   return named(all, byWorth, `${missed}the operations that agents use most, as far as the description shows`);
 }
 
-/** The first operations that fit. Of those that come much later small ones would only fill what is left. */
+/**
+ * Proposes the first operations that fit. Later small ones would only fill the remaining space, so they are ignored.
+ */
 function named(all: readonly MadeTool[], ranked: readonly MadeTool[], reason: string): Proposal {
   const first = firstThatFit(ranked.slice(0, 2 * proposed.tools));
   const counts = Map.groupBy(all, nameOf);
@@ -152,11 +154,11 @@ function named(all: readonly MadeTool[], ranked: readonly MadeTool[], reason: st
   return proposal(include, first, reason);
 }
 
-/** The tools that fit a sentence: what the search for tools ranks first, and of those what is worth more. */
+/** Returns the tools that match a sentence, ranked by tool search and score. */
 function fittingTools(byWorth: readonly MadeTool[], sentence: string): MadeTool[] {
   const index = indexOf(byWorth);
   const { best } = searchTools(index, sentence, byWorth.length);
-  // Reciprocal rank fusion (G. Cormack et al., 2009): the search counts double, and positions are those by worth.
+  // Reciprocal rank fusion (G. Cormack et al., 2009): search ranks count double; `position` is the rank by score.
   const scores = best.map((position, rank) => [position, 2 / (20 + rank) + 1 / (20 + position)] as const);
   return scores.toSorted(([, a], [, b]) => b - a).map(([position]) => byWorth[position] as MadeTool);
 }

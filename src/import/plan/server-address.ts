@@ -10,21 +10,21 @@ import type { ImportChoices } from './choices.ts';
 
 type Variables = Record<string, { value: string; description?: string; enum?: string[] }>;
 
-/** Where the tools are sent: the base address with `{{NAME}}` for variables, and what is still to be answered. */
+/** Address that the tools call: the base URL with `{{NAME}}` for variables, and the questions that are still open. */
 export type Address = {
   baseUrl: string | undefined;
   variables: Variables;
   questions: Question[];
-  /** Secrets in the path, such as the token of a bot. */
+  /** Secrets in the path, such as a bot's token. */
   secrets: NeededSecret[];
   findings: Finding[];
 };
 
-/** A value for a variable that nobody would have, such as `your-domain`. */
+/** Matches sample values of variables that no real API would use, such as `your-domain`. */
 const placeholderValue =
   /your|example|[<>{}]|xxx|my[-_]|^(?:domain|subdomain|tenant|company|customer|account|host(?:name)?|localhost|site|instance|organi[sz]ation|region)$/i;
 
-/** Whether two addresses are one: an import sends to https where a document says http. */
+/** Returns true if two addresses are the same. An import calls https even if the document says http. */
 export function isSameAddress(one: string, other: string): boolean {
   const plain = (url: string) => url.toLowerCase().replace(/^http:/, 'https:');
   return plain(one) === plain(other);
@@ -47,7 +47,7 @@ export function serverAddress(
   return given === undefined ? askedIfRefused(found, urlProblem) : found;
 }
 
-/** An address of the document that no configuration can have is asked for, like one that is missing. */
+/** Turns an address that no configuration can use into a question, as if it were missing. */
 function askedIfRefused(address: Address, urlProblem: UrlRule): Address {
   const { baseUrl, variables, questions } = address;
   if (questions.some(({ required }) => required)) return address;
@@ -55,11 +55,12 @@ function askedIfRefused(address: Address, urlProblem: UrlRule): Address {
   checkServerWide({ base_url: baseUrl, variables }, { authentication: undefined, urlProblem }, problems);
   const parsed = serverWideShape.base_url.safeParse(baseUrl);
   const token = /(?<!\w):[A-Za-z_]\w*/.exec((baseUrl ?? '').replace(/^[a-z]+:\/\/[^/]*/i, ''))?.[0];
-  if (token !== undefined) problems.add(() => ({ path: 'base_url', message: `${token} stands for a part of it` }));
-  const [problem] = parsed.success ? problems.all() : [{ message: 'it is too long' }];
+  if (token !== undefined)
+    problems.add(() => ({ path: 'base_url', message: `${token} is a placeholder for a part of it` }));
+  const [problem] = parsed.success ? problems.all() : [{ message: 'the address is too long' }];
   if (!problem) return address;
   const shown = JSON.stringify((baseUrl ?? '').slice(0, 100));
-  const question = `The address ${shown} of the document cannot be called: ${problem.message}. Which address has the API, such as https://api.example.com?`;
+  const question = `The document's address ${shown} cannot be called: ${problem.message}. What is the API's address, such as https://api.example.com?`;
   const others = questions.filter(({ name }) => name !== 'server');
   return {
     ...address,
@@ -71,8 +72,9 @@ function askedIfRefused(address: Address, urlProblem: UrlRule): Address {
 }
 
 /**
- * The address of an operation that has servers of its own, or why it has none; undefined when it is that of the others.
- * A relative one is on the host of the others, or else below the document.
+ * Returns the address of an operation that has its own servers, or the reason why it cannot be used. Returns undefined
+ * if the operation uses the server's address. A relative URL is resolved against the server's host, or else against the
+ * document.
  */
 export function ownAddress(
   servers: readonly ApiServer[] | undefined,
@@ -83,15 +85,15 @@ export function ownAddress(
   if (!found || choices.server !== undefined || choices.answers?.server !== undefined) return undefined;
   const url = absolute(found.url, withValues(others) ?? choices.documentUrl);
   if (url === undefined)
-    return others.baseUrl === undefined ? undefined : { problem: 'an address of its own that is relative' };
+    return others.baseUrl === undefined ? undefined : { problem: 'its own address, which is relative' };
   const nothing: Address = { baseUrl: undefined, variables: {}, questions: [], secrets: [], findings: [] };
   const address = filled(nothing, { ...found, url }, choices.answers ?? {});
   const open = address.questions.find(({ required }) => required);
   if (open) {
     const name = JSON.stringify(open.name.slice(0, 60));
-    return { problem: `the address of its own needs a value of ${name}; give it in answers` };
+    return { problem: `its own address needs a value for ${name}; set it in answers` };
   }
-  if (address.secrets.length > 0) return { problem: 'a secret in an address of its own' };
+  if (address.secrets.length > 0) return { problem: 'its own address, which contains a secret' };
   return { url: withValues(address) ?? '' };
 }
 
@@ -110,11 +112,11 @@ function isAbsolute(url: string): boolean {
   return /^https?:\/\/[^/]/i.test(url) || /^\/\/[^/]/.test(url) || /^\{[^{}]+\}/.test(url);
 }
 
-/** Hosts of files: no API is where they keep its description. */
+/** Matches file hosts. No API runs where its description is hosted. */
 const fileHosts =
   /^https?:\/\/(?:raw|gist)\.githubusercontent\.com\/|^https?:\/\/(?:cdn\.jsdelivr\.net|unpkg\.com|gitlab\.com|bitbucket\.org|github\.com)\//i;
 
-/** A relative address is below that of the document. */
+/** Resolves a relative URL against the address of the document. */
 function absolute(url: string, documentUrl: string | undefined): string | undefined {
   if (/^\/\/[^/]/.test(url)) return `https:${url}`;
   if (isAbsolute(url)) return url;
@@ -135,7 +137,7 @@ function addChoice(
     address.questions.push({
       name: 'server',
       required: true,
-      question: `The document has ${found}. Which address has the API, such as https://api.example.com?`,
+      question: `The document has ${found}. What is the API's address, such as https://api.example.com?`,
     });
   } else if (servers.length > 1) {
     const options = servers.slice(0, 20).map((option, index) => ({
@@ -145,7 +147,7 @@ function addChoice(
     address.questions.push({
       name: 'server',
       required: false,
-      question: 'Which of the servers should the tools call?',
+      question: 'Which server should the tools call?',
       options,
       assumed: url,
     });
@@ -160,7 +162,7 @@ function filled(address: Address, server: ApiServer, answers: Readonly<Record<st
       base = base.replaceAll(`{${variable.name}}`, `{{${name}}}`);
       address.secrets.push({
         name,
-        description: plainText(variable.description, 200) || 'Part of the address of the API',
+        description: plainText(variable.description, 200) || 'Part of the API address',
       });
       continue;
     }
@@ -172,7 +174,7 @@ function filled(address: Address, server: ApiServer, answers: Readonly<Record<st
         : undefined;
     const value = withScheme(given ?? variable.fallback ?? '', base.startsWith(`{${variable.name}}`));
     if (given === undefined) address.questions.push(questionOf(variable));
-    // A variable that is the scheme or holds slashes cannot be filled in later.
+    // A variable that is the scheme or contains slashes cannot be filled in later.
     if (/^https?$|\/|^$/.test(value) || !isVariable(name, value, address)) {
       base = base.replaceAll(
         `{${variable.name}}`,
@@ -196,7 +198,7 @@ function filled(address: Address, server: ApiServer, answers: Readonly<Record<st
   return { ...address, baseUrl: withoutEnd(secure(base, address.findings)) };
 }
 
-/** Whether the configuration can have it as a variable. */
+/** Returns true if the configuration can use this variable. */
 function isVariable(name: string, value: string, { variables }: Address): boolean {
   return (
     secretNamePattern.test(name) &&
@@ -207,12 +209,12 @@ function isVariable(name: string, value: string, { variables }: Address): boolea
   );
 }
 
-/** A host where the address begins with the variable, as in collections and scripts. */
+/** Adds https:// to a host if the address begins with the variable, as in collections and scripts. */
 function withScheme(value: string, isBeginning: boolean): string {
   return isBeginning && /^[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/|$)/.test(value) ? `https://${value}` : value;
 }
 
-/** A variable of the path that is called like a credential. No secret can stand in a host. */
+/** Returns true for a path variable that is named like a credential. A host cannot contain a secret. */
 export function isSecret(name: string, url: string): boolean {
   return isCredentialName(name) && !/^[a-z]+:\/\/[^/]*/i.exec(url)?.[0].includes(`{${name}}`);
 }
@@ -228,9 +230,9 @@ function questionOf(variable: ServerVariable): Question {
   return {
     name,
     question: joined([
-      text || `Value of ${JSON.stringify(name)} in the address of the API`,
+      text || `Value of ${JSON.stringify(name)} in the API address`,
       isCredentialName(name)
-        ? 'It stands in the host, where no secret can stand: everybody who may read the configuration sees it'
+        ? 'It is part of the host, which cannot contain a secret: everyone who can read the configuration sees it'
         : '',
     ]),
     required: !isKnown,
@@ -239,16 +241,16 @@ function questionOf(variable: ServerVariable): Question {
   };
 }
 
-/** The name of a variable in the configuration. */
+/** Returns the name of a variable in the configuration. */
 export function variableName(name: string): string {
   return name.replaceAll(/\W+/g, '_').replace(/^(?=\d)/, '_');
 }
 
-/** Plain http is refused for upstreams, and every public API answers to https. */
+/** Replaces http with https. Plain http is rejected for upstreams, and every public API supports https. */
 function secure(url: string, findings: Finding[]): string {
   if (!/^http:\/\//i.test(url)) return url;
   if (/^http:\/\/(?:localhost|127\.|\[::1\]|10\.|192\.168\.)/i.test(url)) return url;
-  findings.push({ at: 'servers', message: 'http is replaced by https' });
+  findings.push({ at: 'servers', message: 'http is replaced with https' });
   return url.replace(/^http:/i, 'https:');
 }
 

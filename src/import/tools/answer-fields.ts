@@ -5,20 +5,23 @@ import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import { asText, entriesOf, field, isFields, listOf } from '../document/lenient.ts';
 import { References, type SchemaFinder } from '../document/references.ts';
 
-/** The fields of an answer to keep, and estimated tokens of an answer with one item, as it is and with these. */
+/**
+ * Fields to select from a response, and the estimated tokens of a response with one item: complete (`tokens`), and with
+ * only these fields (`kept`).
+ */
 export type AnswerFields = { paths: string[]; tokens: number; kept: number };
 
-/** Answers of fewer tokens are left as they are. */
+/** Responses with fewer tokens are returned completely. */
 const manyTokens = 1000;
-/** Most paths of `response_fields`. */
+/** Maximum number of paths in `response_fields`. */
 const mostPaths = 100;
-/** A path that every configuration takes. */
+/** Paths that every configuration accepts. */
 const plainPath = /^[\w.$-]{1,200}$/;
 
 /**
- * The fields to keep of a large answer, by its schema: all but those that are probably useless to a model, and of an
- * object with an id of its own inside of another one only what tells which one it is. Undefined where that saves less than
- * half of it.
+ * Proposes the fields to select from a large response, based on its schema. Leaves out fields that are probably useless
+ * to a model. Of a nested object with its own id, only the identifying fields are selected. Returns undefined if that
+ * saves less than half of the response.
  */
 export function answerFieldsOf(schema: unknown, root: unknown, finder: SchemaFinder): AnswerFields | undefined {
   const example = exampleOf(schema, { references: new References(root, finder, mostFollowed), depth: 0, name: '' });
@@ -36,7 +39,7 @@ const deepest = 5;
 
 type At = { references: References; depth: number; name: string };
 
-/** An answer as its schema describes it: with every property, and one item in each list. */
+/** Returns an example response for a schema: every property, and one item in each list. */
 function exampleOf(schema: unknown, at: At): unknown {
   const { references, depth, name } = at;
   const { value } = references.follow(schema);
@@ -69,7 +72,10 @@ function textOf(format: string, name: string): string {
   return isUrl ? 'https://api.example.com/v1/things/12345' : 'a text of some words';
 }
 
-/** The paths to keep of an object; undefined where that is all of it. An outer one of few fields is an envelope. */
+/**
+ * Returns the paths to select from an object, or undefined for the whole object. An outer object with few fields is an
+ * envelope.
+ */
 function pathsOf(use: FieldUse, prefix: string, isOuter: boolean): string[] | undefined {
   const isEnvelope = isOuter && use.fields.length <= mostOfEnvelope;
   let isWhole = true;
@@ -97,7 +103,7 @@ const ownId = /^_?(?:id|uid|uuid|guid|gid|sid|key)$/i;
 const telling =
   /^(?:html_url|permalink)$|(?:^|_)(?:id|uid|uuid|guid|gid|sid|key|name|login|title|slug|email|number|code|state|status|type|kind)$|(?:Id|ID|Key|Name|Title|Status|Type|Email)$/;
 
-/** Whether it is one object, and no list, that can be asked for by its id. */
+/** Returns true for a single object (not a list) that can be requested by its id. */
 function hasOwnId({ fields, around }: FieldUse): boolean {
   return around === 0 && fields.some(({ name }) => ownId.test(name));
 }

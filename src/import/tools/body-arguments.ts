@@ -8,17 +8,17 @@ import type { MadeArgument } from './made-tool.ts';
 import { fileArguments, fileKind, formField, partArguments, typeHint } from './part-arguments.ts';
 import { joined, mostFieldText, plainText, visibleName } from './texts.ts';
 
-/** Most fields of a JSON body that become arguments of their own. */
+/** Maximum number of JSON body fields that become separate arguments. */
 const mostFlat = 15;
 
-/** Arguments of the body, its encoding or the name of the argument that is the body, and its static headers. */
+/** Body arguments, the encoding or the name of the argument that is the body, and the static headers. */
 export type BodyParts = { arguments: MadeArgument[]; body?: string; contentType?: string };
 
 const nothing: BodyParts = { arguments: [] };
 
 export function bodyArguments(operation: ApiOperation, making: Making): BodyParts {
   const all = operation.body?.contents ?? [];
-  if (operation.body && all.length === 0) making.report.skipRequired('a body of no type', operation.body.required);
+  if (operation.body && all.length === 0) making.report.skipRequired('a body without a type', operation.body.required);
   const sendable = all.filter(({ mediaType }) => isSendable(mediaType));
   const content = preferred(sendable);
   if (!content && all[0])
@@ -45,7 +45,7 @@ export function bodyArguments(operation: ApiOperation, making: Making): BodyPart
   );
 }
 
-/** Whether a type can be the value of a header, in which arguments would be sent as they stand. */
+/** Returns true if a media type can be a header value. Text that looks like an argument would be replaced. */
 function isSendable(mediaType: string): boolean {
   return mediaType.length <= longestType && isHeaderValue(mediaType) && !/[{}]|(?<!\w):/.test(mediaType);
 }
@@ -54,7 +54,7 @@ const longestType = 500;
 
 type Kind = 'json' | 'form' | 'multipart' | 'text' | 'binary';
 
-/** `any` is a range that has JSON in it, or no type at all. */
+/** Returns the kind of a media type. `any` is a range that includes JSON, or no type at all. */
 function kindOf(mediaType: string): Kind | 'any' {
   const type = mediaTypeOf(mediaType);
   if (type === 'application/x-www-form-urlencoded') return 'form';
@@ -64,7 +64,10 @@ function kindOf(mediaType: string): Kind | 'any' {
   return /^text\/|[/+](?:xml|yaml|x-yaml|graphql|javascript|csv|sql)$|json|ndjson/.test(type) ? 'text' : 'binary';
 }
 
-/** The body of any type is bytes where the schema allows them or says nothing, a text where it is one, or else JSON. */
+/**
+ * Returns the kind of a body with any type: binary if the schema allows bytes or is empty, text if it is a string, and
+ * JSON otherwise.
+ */
 function kindOfAny({ mediaType, schema: raw }: ApiContent, making: Making): Kind {
   const { schema } = making.maker.flat(raw);
   if (fileKind(raw, making) === 'file' || (mediaTypeOf(mediaType) === '*/*' && Object.keys(schema).length === 0))
@@ -81,12 +84,12 @@ function rankOf(mediaType: string): number {
   return { form: 3, multipart: 5, text: 6, binary: 7 }[kind];
 }
 
-/** The content that agents write best: JSON, then forms, then files. */
+/** Returns the content type that agents write best: JSON, then forms, then files. */
 function preferred(contents: readonly ApiContent[]): ApiContent | undefined {
   return contents.toSorted((a, b) => rankOf(a.mediaType) - rankOf(b.mediaType))[0];
 }
 
-/** Descriptions give bodies to GET that are mostly empty. */
+/** Returns true if the body has no fields. Many descriptions declare an empty body for GET. */
 function isEmptyBody(body: ApiBody, content: ApiContent, { maker }: Making): boolean {
   const { schema } = maker.flat(content.schema);
   const hasFields =
@@ -94,7 +97,7 @@ function isEmptyBody(body: ApiBody, content: ApiContent, { maker }: Making): boo
   return !hasFields && schema.items === undefined && !body.required;
 }
 
-/** The written type, where it is not what is sent anyway; parameters such as a version are part of it. */
+/** Returns the declared type unless it is the default. Parameters such as a version are part of it. */
 function contentTypeOf(mediaType: string, usual: string): { contentType?: string } {
   const isUsual = mediaType.toLowerCase() === usual || mediaType === '' || mediaType.includes('*');
   return isUsual ? {} : { contentType: mediaType };
@@ -113,12 +116,12 @@ function jsonBody(body: ApiBody, content: ApiContent, making: Making): BodyParts
   if (isClosed(schema) && fields.length === 0) return body.required ? emptyObject(making, type) : nothing;
   const whole = fewerFields(maker.inner(content.schema, []), making);
   const isRequired = body.required || asTexts(schema.required).length > 0;
-  // A text would be sent as it is where no header says that it is JSON.
+  // Without a header that declares JSON, a text would be sent without quotes.
   const said = mayBeText(whole) ? { contentType: concrete(content.mediaType, 'application/json') } : type;
   return { ...wholeBody(body, whole, isRequired, making), ...said };
 }
 
-/** The schema of a body of which large optional fields are named only, when the tool is too large. */
+/** Returns the body schema. If the tool is too large, large optional fields are only named. */
 function fewerFields(schema: MadeArgument['schema'], { save }: Making): MadeArgument['schema'] {
   if (save === 0) return schema;
   const fewer = withFewerFields(schema, save);
@@ -130,14 +133,14 @@ function mayBeText({ type, anyOf }: MadeArgument['schema']): boolean {
   return type === undefined || [type].flat().includes('string');
 }
 
-/** Whether a schema allows no properties but those that it lists, at least by what they are: all of them read-only. */
+/** Returns true if a schema allows only the properties that it lists. Read-only properties count as listed. */
 function isClosed(schema: JsonFields): boolean {
   const { additionalProperties: other } = schema;
   const isSaid = other === false || (!other && entriesOf(schema.properties).length > 0);
   return isSaid && !hasAlternatives(schema) && !isOpen(schema);
 }
 
-/** A required body that can only be `{}` is a constant. */
+/** Returns a constant for a required body that can only be `{}`. */
 function emptyObject({ names }: Making, type: { contentType?: string }): BodyParts {
   const name = names.take('body');
   const schema = { type: 'object' };
@@ -149,7 +152,7 @@ function isFlat(schema: JsonFields, count: number): boolean {
   return count > 0 && count <= mostFlat && !isOpen(schema) && !hasAlternatives(schema) && schema.nullable !== true;
 }
 
-/** Whether a schema says that it allows properties beside those that it lists. */
+/** Returns true if a schema allows properties other than those that it lists. */
 function isOpen({ additionalProperties: other, patternProperties }: JsonFields): boolean {
   return other === true || [other, patternProperties].some((one) => entriesOf(one).length > 0);
 }
@@ -171,12 +174,12 @@ function fieldArgument(
   return { name: names.take(name), wireName, location: 'body', required, schema, wire };
 }
 
-/** A required field that can have only one value is a constant. */
+/** Returns the constant of a required field that allows only one value. */
 function constantOf(values: unknown): { value?: unknown } {
   return Array.isArray(values) && values.length === 1 && values[0] !== null ? { value: values[0] } : {};
 }
 
-/** One argument that is the body. */
+/** Returns a single argument that is the whole body. */
 function wholeBody(body: ApiBody, schema: MadeArgument['schema'], required: boolean, { names }: Making): BodyParts {
   const name = names.take('body');
   const text =
@@ -189,7 +192,7 @@ function wholeBody(body: ApiBody, schema: MadeArgument['schema'], required: bool
   return { arguments: [made], body: name };
 }
 
-/** Most arguments of a form, because a tool has at most 100. */
+/** Maximum number of form arguments; a tool has at most 100 arguments. */
 const mostFormArguments = 70;
 
 function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart', making: Making): BodyParts {
@@ -199,7 +202,7 @@ function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart'
   const type = contentTypeOf(content.mediaType.replace(/\s*;\s*boundary=[^;]*/i, ''), usual);
   const ofWhole = kind === 'multipart' ? fileKind(content.schema, making) : undefined;
   if (ofWhole !== undefined) {
-    report.repairs.add('a file without a name of its field is sent as "file"');
+    report.repairs.add('a file without a field name is sent as "file"');
     const file = fieldArgument({ name: 'file', property: content.schema, trail }, body.required, making);
     const made = fileArguments(file, { mediaType: undefined, isArray: ofWhole === 'files' }, names);
     return { arguments: made, body: kind, ...type };
@@ -225,7 +228,7 @@ function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart'
   if (gone.length > 0 || isOpen(schema) || (isUndescribed && schema.additionalProperties !== false))
     left.push(otherFields(gone, { location: 'body', required: body.required && made.length === 0 }, making));
   if (left.length === 0) return nothing;
-  // The first part is the root of the others (RFC 2387, 3.2), and a description of files rather than one of them.
+  // The first part is the root of the others (RFC 2387, 3.2). It describes the files and is not one of them.
   const isRelated = mediaTypeOf(type.contentType) === 'multipart/related';
   const ordered = isRelated ? left.toSorted((one, other) => rootRank(one) - rootRank(other)) : left;
   return { arguments: ordered, body: kind, ...type };
@@ -235,7 +238,7 @@ function rootRank({ wire }: MadeArgument): number {
   return wire.media_type !== undefined && wire.content === undefined ? 0 : wire.content === undefined ? 1 : 2;
 }
 
-/** The fields of a form and of its alternatives. A discriminator has the values of all of them. */
+/** Returns the fields of a form and of its alternatives. A discriminator gets the values of all alternatives. */
 function formFields(schema: JsonFields, { maker }: Making): Map<string, unknown> {
   const alternatives = [schema.oneOf, schema.anyOf].flatMap(listOf);
   const all = [schema, ...alternatives.map((alternative) => maker.flat(alternative, schema.properties).schema)];
@@ -260,7 +263,7 @@ function formFields(schema: JsonFields, { maker }: Making): Map<string, unknown>
   return fields;
 }
 
-/** The fields of a form that stay when they are too many or too large: of the optional ones the largest go. */
+/** Removes form fields that are too many or too large, starting with the largest optional ones. */
 function fewerArguments(made: readonly MadeArgument[], { save }: Making): MadeArgument[] {
   let left = save;
   const gone = new Set<MadeArgument>();
@@ -270,13 +273,16 @@ function fewerArguments(made: readonly MadeArgument[], { save }: Making): MadeAr
     if (areFew && left <= 0) break;
     if (argument.required || argument.wire.content !== undefined || namesOfFiles.has(argument.name)) continue;
     gone.add(argument);
-    // `save` is of the tool without those that are too many.
+    // `charactersToSave` was measured on the tool without the surplus fields.
     if (areFew) left -= sizeOf(argument.schema);
   }
   return made.filter((argument) => !gone.has(argument));
 }
 
-/** Fields of a form or a query that the description does not name, or that are too many or too large for arguments. */
+/**
+ * Returns an argument for form or query fields that the description does not name, or that are too many or too large
+ * for separate arguments.
+ */
 export function otherFields(
   gone: readonly string[],
   { location, required }: Pick<MadeArgument, 'location' | 'required'>,
@@ -312,10 +318,10 @@ function textBody(body: ApiBody, content: ApiContent, making: Making): BodyParts
   };
 }
 
-/** Most characters of the types that a file may have. */
+/** Maximum length of a file's list of media types, in characters. */
 const longestTypes = 200;
 
-/** A body of bytes. Of several types that of the file is sent. */
+/** Returns a binary body. If several types are allowed, the type of the file is sent. */
 function bytesBody(body: ApiBody, mediaTypes: readonly string[], { names }: Making): BodyParts {
   const [first = ''] = mediaTypes;
   const listed = mediaTypes.join(', ');
@@ -339,23 +345,23 @@ function concrete(mediaType: string, otherwise: string): string {
   return mediaType.includes('*') || !/^[\w.+-]+\/[\w.+-]+/.test(mediaType) ? otherwise : mediaType;
 }
 
-/** Most names of left fields that a description has. */
+/** Maximum number of omitted fields that a description names. */
 const mostNamed = 20;
 
-/** Characters that something takes in a list of tools. */
+/** Returns the number of characters that a value takes in tools/list. */
 function sizeOf(schema: unknown): number {
   return JSON.stringify(schema)?.length ?? 0;
 }
 
-/** The names of fields that have no schema of their own any more, as a sentence. */
+/** Returns a sentence with the names of fields that no longer have their own schema. */
 function moreFields(names: readonly string[]): string {
   const rest = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : '';
   return `Also takes ${names.slice(0, mostNamed).join(', ')}${rest}.`;
 }
 
 /**
- * The fields of an object that stay when about `save` characters have to go: of the optional ones the largest go first.
- * A field that is most of the object is looked into instead, so that a body of one field keeps it.
+ * Removes about `charactersToSave` characters from an object schema, starting with the largest optional fields. A field that makes
+ * up most of the object is reduced instead of removed, so a body with a single field keeps it.
  */
 function withFewerFields(schema: JsonSchema, save: number): JsonSchema {
   if (isFields(schema.items)) return { ...schema, items: withFewerFields(schema.items, save) };
@@ -378,7 +384,7 @@ function withFewerFields(schema: JsonSchema, save: number): JsonSchema {
     }
   }
   if (gone.size === 0) return { ...schema, ...(kept.size > 0 && { properties: Object.fromEntries(kept) }) };
-  // What is left out may be sent, so the object is open.
+  // Omitted fields may still be sent, so the object is open.
   const { additionalProperties: _closed, description = '', ...open } = schema;
   const names = sizes.map(({ name }) => name).filter((name) => gone.has(name));
   return {

@@ -2,25 +2,25 @@ import type { Annotations } from '../../domain/config/tool.ts';
 import { isSafeMethod } from '../../domain/http/headers.ts';
 import type { ApiOperation } from '../model.ts';
 
-/** Verbs of operations that take something away. */
+/** Verbs of operations that delete or remove something. */
 const destroying = new Set(
   'cancel clear delete destroy drop erase kill purge remove reset revoke terminate uninstall wipe'.split(' '),
 );
-/** Verbs of operations that change something, and that APIs also have as GET. */
+/** Verbs of operations that change something, although some APIs use them with GET. */
 const changing = new Set(
   'add approve archive assign close create disable edit enable insert invite lock mark merge move open pause publish reboot register reject rename replace restart restore resume run save send set start stop submit trigger unlock update upload upsert write'.split(
     ' ',
   ),
 );
-/** Verbs of operations that only read, and that APIs also have as POST. */
+/** Verbs of operations that only read, although some APIs use them with POST. */
 const reading = new Set('count find list lookup msearch query search'.split(' '));
-/** A query in one of these languages may change what it is about. */
+/** Query languages. A query in one of them may change data. */
 const languages = /\b(?:cypher|graphql|mutations?|n1ql|sparql|sql|statements?)\b/i;
 
 /**
- * The hints of an operation whose words say something else than its method: a GET that cancels, a POST that searches.
- * Its verbs are the first words of the parts of its operation id, and of its summary, and the last word of its path. Rather
- * too few operations count as reading: clients call those without asking.
+ * Returns the annotations of an operation whose words contradict its method: a GET that cancels, a POST that searches.
+ * Its verbs are the first words of the parts of its operation ID and of its summary, and the last word of its path.
+ * When in doubt, an operation does not count as read-only, because clients call read-only tools without asking.
  */
 export function hintsOf({
   method,
@@ -29,7 +29,7 @@ export function hintsOf({
   description,
   path,
 }: ApiOperation): Annotations | undefined {
-  // A word before it that is the method says nothing: GET_TerminateInstances.
+  // A leading word that is the method carries no information: GET_TerminateInstances.
   const named = operationId.replace(/^(?:GET|POST|PUT|PATCH)_/, '');
   const parts = named.split(/[./:#]|__|(?<=[A-Za-z])_(?=[A-Z])/).map(wordsOf);
   const route = path.split(/[?#]/)[0] ?? '';
@@ -37,7 +37,7 @@ export function hintsOf({
   const action = /[?#]/.test(path) ? wordsOf(/=([^&]*)/.exec(path)?.[1] ?? '') : [];
   const ends = route.endsWith('}') ? [] : wordsOf(last);
   const heads = [...parts, wordsOf(summary), action, ends].flatMap(([first]) => (first === undefined ? [] : [first]));
-  // `answerCallbackQuery` ends in a noun.
+  // `answerCallbackQuery` ends with a noun.
   const tail = ends.filter((word, index) => index === ends.length - 1 && word !== 'query');
   const verbs = new Set([...heads, ...tail].map(infinitive));
   const isDestroying = !verbs.isDisjointFrom(destroying);
@@ -62,12 +62,12 @@ function wordsOf(text: string): string[] {
 
 const plainVerbs = new Set('check download export fetch get import read'.split(' '));
 
-/** Returns true for a word that says what an operation does. */
+/** Returns true for a word that names the action of an operation. */
 export function isVerb(word: string): boolean {
   return [destroying, changing, reading, plainVerbs].some((verbs) => verbs.has(word));
 }
 
-/** `cancels` and `searches` are the verbs that they come from. */
+/** Returns the base form of a verb, such as `cancel` for `cancels` and `search` for `searches`. */
 function infinitive(word: string): string {
   for (const end of [/s$/, /es$/]) {
     const plain = word.replace(end, '');

@@ -7,13 +7,15 @@ import type { ArgumentNames } from './names.ts';
 import type { SchemaMaker } from './simple-schema.ts';
 import { joined, mostFieldText, plainText, visibleName } from './texts.ts';
 
-/** Names that carry the credential, so that no argument has them, as they are compared. */
+/** Names that carry the credential, in the form used for comparison. No argument may use them. */
 export type CredentialNames = {
   headers: ReadonlySet<string>;
   cookies: ReadonlySet<string>;
   query: OwnedNames;
   isAws: boolean;
-  /** Names in lower case of parameters that most operations have for the credential, beside what the security says. */
+  /**
+   * Lowercase names of parameters that most operations use for the credential, in addition to the declared security.
+   */
   listed: ReadonlySet<string>;
 };
 
@@ -22,13 +24,13 @@ export type Making = {
   names: ArgumentNames;
   report: Report;
   credential: CredentialNames;
-  /** Folded names of the headers so far: receivers take `X_Y` and `x-y` for one. */
+  /** Folded names of the headers so far. Receivers treat `X_Y` and `x-y` as the same header. */
   seen: Set<string>;
-  /** Characters that optional fields of the body have to give up, because the tool would be too large. */
+  /** Characters to remove from optional body fields, because the tool would be too large. */
   save: number;
 };
 
-/** Arguments in path, query and headers, static headers, and constants of the query. */
+/** Path, query, and header arguments, static headers, and query constants. */
 export type InputParts = {
   arguments: MadeArgument[];
   headers: [name: string, value: string][];
@@ -47,7 +49,7 @@ export function inputArguments(operation: ApiOperation, making: Making): InputPa
   const missing = [...inPath].filter((name) => !known.has(name));
   for (const name of missing) making.report.repairs.add(`the path parameter ${short(name)} is not described`);
   const inputs = [...missing.map(undeclared), ...declared];
-  // Names in the path come first, because they keep theirs where two are equal.
+  // Path names come first, because they keep their name if two are equal.
   for (const input of inputs.toSorted((a, b) => rank(a) - rank(b))) addInput(input, parts, making);
   return parts;
 }
@@ -64,7 +66,7 @@ function addInput(described: ApiInput, parts: InputParts, making: Making): void 
   const { report } = making;
   const input = described.location === 'path' ? described : { ...described, name: visibleName(described.name) };
   if (input.name === '' || input.name.length > longestName) {
-    report.skipRequired(`an input called ${short(input.name)}`, input.required);
+    report.skipRequired(`an input named ${short(input.name)}`, input.required);
     return;
   }
   if (isCredential(input, making.credential)) {
@@ -88,10 +90,10 @@ function addInput(described: ApiInput, parts: InputParts, making: Making): void 
   else parts.arguments.push(argumentOf(input, making));
 }
 
-/** Longest name on the wire. */
+/** Maximum length of a wire name. */
 const longestName = 200;
 
-/** Parts of a signature of AWS, in headers or in a query. */
+/** Parts of an AWS signature in headers or in a query. */
 const partOfSignature =
   /^x-amz-(?:content-sha256|date|algorithm|credential|security-token|signature|signedheaders|expires)$/i;
 
@@ -104,12 +106,15 @@ function isCredential({ name, location }: ApiInput, credential: CredentialNames)
   return credential.headers.has(foldedHeader(name)) || foldedHeader(name) === 'authorization';
 }
 
-/** Whether a parameter or a field of a form holds the credential: it has the name of a parameter that holds it. */
+/** Returns true if a parameter or form field holds the credential, based on its name. */
 export function isListedCredential(name: string, { headers, query, listed }: CredentialNames): boolean {
   return listed.has(name.toLowerCase()) || isReadAs(name, query) || headers.has(foldedHeader(name));
 }
 
-/** Headers of the body, of the answer and of HTTP itself are set by the service (OpenAPI 3.1, 4.8.12). */
+/**
+ * Returns false for headers that the service sets: headers of the body, of the response, and of HTTP itself (OpenAPI
+ * 3.1, 4.8.12).
+ */
 function isSendable(input: ApiInput, parts: InputParts, making: Making): boolean {
   const { report, maker, seen } = making;
   const folded = foldedHeader(input.name);
@@ -139,7 +144,7 @@ function isSendable(input: ApiInput, parts: InputParts, making: Making): boolean
   return false;
 }
 
-/** The type of the response, of which agents choose another than the usual one. */
+/** Returns an argument for the response type, which lets agents choose a type other than the default. */
 function acceptArgument(input: ApiInput, choices: readonly string[], making: Making): MadeArgument {
   const { default: given } = making.maker.flat(input.schema).schema;
   const usual = choices.find((choice) => choice === given) ?? choices.find((choice) => /[/+]json\b/i.test(choice));
@@ -147,12 +152,12 @@ function acceptArgument(input: ApiInput, choices: readonly string[], making: Mak
   return { ...made, required: false, schema: { ...made.schema, enum: choices, default: usual ?? choices[0] } };
 }
 
-/** Whether a text is a type of answers, which may have parameters such as a version. */
+/** Returns true if a text is a media type of a response. It may have parameters such as a version. */
 function isMediaType(text: string): boolean {
   return text.length <= 200 && /^[\w.+*-]+\/[\w.+*-]+(?:\s*;[\x20-\x7e]*)?$/.test(text);
 }
 
-/** The value of a required input that can have only one, or whose header names a version. */
+/** Returns the value of a required input that allows only one value, or of a header that names a version. */
 function constantOf(input: ApiInput, { maker }: Making): string | undefined {
   if (!input.required || input.location === 'path') return undefined;
   const { schema } = maker.flat(input.schema);
@@ -184,7 +189,7 @@ function argumentOf(input: ApiInput, { maker, names }: Making): MadeArgument {
   const isObject = mayBeObject(made);
   const isSpread = input.style === 'repeat' && isObject;
   const { prefix, location } = input;
-  // Arrays in a path are joined by commas anyway.
+  // Arrays in a path are joined by commas in any case.
   const wire = {
     ...((location !== 'path' || isObject || input.style === 'json') &&
       wireStyle(input.style, isObject ? 'object' : type)),
@@ -204,17 +209,17 @@ function argumentOf(input: ApiInput, { maker, names }: Making): MadeArgument {
   };
 }
 
-/** Alternatives have their types in `anyOf`. */
+/** Returns true if a schema or one of its alternatives allows an object. */
 export function mayBeObject(schema: unknown): boolean {
   return [field(schema, 'type')].flat().includes('object') || listOf(field(schema, 'anyOf')).some(mayBeObject);
 }
 
-/** `ids[]` is the name on the wire of an argument `ids`. */
+/** Removes brackets: the wire name `ids[]` becomes the argument `ids`. */
 function withoutBrackets(name: string): string {
   return name.replace(/\[\]$/, '');
 }
 
-/** Arrays are repeated and scalars have no style, so both need no word. */
+/** Returns the style keyword. Repeated arrays and scalars need none. */
 export function wireStyle(style: InputStyle | undefined, type: unknown): { style?: string } {
   if (style === undefined || (style === 'repeat' && type !== 'object')) return {};
   return { style };

@@ -4,20 +4,20 @@ import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import type { ApiOperation } from '../model.ts';
 import type { ImportOutcome } from '../plan-outline.ts';
 
-/** An argument of a tool that is being made. */
+/** Argument of a tool that is being built. */
 export type MadeArgument = {
   name: string;
   wireName: string;
   location: ArgumentLocation;
   required: boolean;
   schema: JsonSchema;
-  /** Keywords that say how it is sent, besides `in` and `wire_name`. */
+  /** Keywords that control how it is sent, besides `in` and `wire_name`. */
   wire: { readonly [keyword: string]: unknown };
   /** Text before it in the path. */
   prefix?: string;
 };
 
-/** A tool as the configuration has it. The fields that a reader of the file looks for come first. */
+/** Tool in its configuration form. The fields that a reader of the file looks for come first. */
 export type ImportedTool = {
   name: string;
   description: string;
@@ -31,38 +31,38 @@ export type ImportedTool = {
   redirects?: 'follow';
   annotations?: Annotations;
   tags?: string[];
-  /** The operation that it was made of. */
+  /** Operation that it was generated from. */
   imported_from?: string;
 };
 
-/** What became of an operation. `tool` is missing when it was skipped. */
+/** Import result of an operation. `tool` is undefined if the operation was skipped. */
 export type MadeTool = {
   operation: ApiOperation;
   name: string;
   tool: ImportedTool | undefined;
-  /** Whether it was skipped because the check of configurations would refuse its tool. */
+  /** True if it was skipped because the configuration check would reject its tool. */
   isRefused?: boolean;
-  /** Reasons why the check of configurations would refuse inputs, which were left out, by their names on the wire. */
+  /** Inputs that were left out because the configuration check would reject them: wire name to reason. */
   refused?: ReadonlyMap<string, string>;
   outcome: ImportOutcome;
-  /** What was loosened, which input is missing, or why it was skipped. */
+  /** Loosened constraints, missing inputs, or the reason why the operation was skipped. */
   notes: readonly string[];
   repairs: readonly string[];
-  /** Estimated cost in a list of tools. */
+  /** Estimated token cost in tools/list. */
   tokens: number;
 };
 
-/** Collects decisions about an operation while its tool is made. */
+/** Collects decisions about an operation while its tool is built. */
 export class Report {
   readonly repairs = new Set<string>();
   skipped: string | undefined;
 
-  /** The first reason counts. */
+  /** Skips the operation. The first reason is kept. */
   skip(reason: string): void {
     this.skipped ??= reason;
   }
 
-  /** A part of the request that cannot be sent: without a required one there is no tool. */
+  /** Records a part of the request that cannot be sent. If it is required, the operation is skipped. */
   skipRequired(what: string, isRequired: boolean): void {
     if (isRequired) this.skip(what);
   }

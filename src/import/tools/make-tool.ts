@@ -15,21 +15,23 @@ import { deepestSchema, SchemaMaker } from './simple-schema.ts';
 import { joined, mostToolText, plainText, shortened, visibleName } from './texts.ts';
 import { toolUrl } from './tool-url.ts';
 
-/** What the tools of one document share. `root` is the document. */
+/** Input shared by all tools of a document. `root` is the document. */
 export type ToolSource = { root: unknown; finder: SchemaFinder; credential: CredentialNames };
 
 const mostArguments = 100;
 const mostFollowed = 20_000;
 
 /**
- * Above this a tool is made again with fewer fields, and when that is not enough with fewer levels: forty of them should
- * fit a list of 10,000.
+ * Maximum size of a tool before it is rebuilt with fewer fields and, if that is not enough, fewer levels. Forty such
+ * tools should fit into a list of 10,000 tokens.
  */
 const manyTokens = 800;
-/** What the names of the fields that are left out may take. */
+/** Maximum number of characters for the names of omitted fields. */
 const namesLength = 300;
 
-/** The tool of an operation. `base` stands before its path when the server has no base address for it. */
+/**
+ * Builds the tool of an operation. `base` is prepended to its path if the operation does not use the server's base URL.
+ */
 export function makeTool(operation: ApiOperation, name: string, base: string, source: ToolSource): MadeTool {
   let made = makeWith(operation, { name, base, source, deepest: deepestSchema, save: 0 });
   for (let deepest = deepestSchema; deepest > 0 && made.tokens > manyTokens; deepest--) {
@@ -55,7 +57,7 @@ function makeWith(operation: ApiOperation, { name, base, source, deepest, save }
     const notes = [skipped ?? 'no request'];
     return { operation, name, tool: undefined, outcome: 'skipped', notes, repairs, tokens: 0 };
   }
-  // A comparison decides the outcome when the tool is finished.
+  // The outcome is decided by a comparison after the tool is finished.
   return { operation, name, tool, outcome: 'whole', notes: [], repairs, tokens: tokensOfTool(tool) };
 }
 
@@ -95,8 +97,8 @@ function toolOf(operation: ApiOperation, name: string, base: string, making: Mak
 }
 
 /**
- * Headers about the connection, the message, caching, and browsers (RFC 9110, RFC 9111), which say nothing to an agent.
- * With Link, Location, ETag and Retry-After it goes on.
+ * Headers about the connection, the message, caching, and browsers (RFC 9110, RFC 9111), which are useless to an agent.
+ * Link, Location, ETag, and Retry-After are useful to an agent, so they are not listed here.
  */
 const ofHttp = new RegExp(
   `^(?:${[
@@ -149,10 +151,10 @@ function distinctHeaders(names: readonly string[]): string[] {
   return [...byName.values()].slice(0, mostHeaders);
 }
 
-/** The most headers of a response that a tool has. */
+/** Maximum number of response headers of a tool. */
 const mostHeaders = 20;
 
-/** The tags of an operation, as far as a configuration may have them. */
+/** Returns an operation's tags, within the configuration limits. */
 function tagsOf({ tags }: ApiOperation): string[] {
   const visible = tags.map((tag) =>
     visibleName(tag).replaceAll(/\s+/gu, ' ').slice(0, mostTagText).toWellFormed().trim(),
@@ -160,7 +162,10 @@ function tagsOf({ tags }: ApiOperation): string[] {
   return [...new Set(visible)].filter((tag) => tag !== '').slice(0, mostTags);
 }
 
-/** For optional arguments of the query beyond those that a tool may have one stands; others are left out. */
+/**
+ * Replaces surplus optional query arguments with one `fields` argument, and leaves out other surplus optional
+ * arguments.
+ */
 function fewArguments(given: readonly MadeArgument[], making: Making): MadeArgument[] {
   const { report } = making;
   if (given.length <= mostArguments) return [...given];
@@ -191,13 +196,13 @@ function headersOf(operation: ApiOperation, inputs: InputParts, body: BodyParts)
   return Object.fromEntries(headers);
 }
 
-/** The type of the answer, where it is not the usual one. */
+/** Returns the response type to request, or undefined for the default. */
 function acceptOf(mediaTypes: readonly string[]): string | undefined {
   const concrete = mediaTypes.filter((type) => /^[\w.+-]+\/[\w.+-]+(?:\s*;[\x20-\x7e]*)?$/.test(type));
   if (concrete.length < mediaTypes.length || concrete.some((type) => /^application\/json\b/i.test(type)))
     return undefined;
   const json = concrete.filter((type) => /[+/]json\b/i.test(type));
-  // Types such as application/vnd.github.raw+json are answered with a text that is no JSON.
+  // Types such as application/vnd.github.raw+json return text that is not JSON.
   const chosen = json.find((type) => !/\b(?:raw|diff|patch)\b/i.test(type)) ?? json[0] ?? concrete[0];
   return chosen === undefined || chosen.length > 200 ? undefined : chosen;
 }
@@ -220,7 +225,7 @@ function inputSchemaOf(
 ): ImportedTool['input_schema'] {
   const isOne = body !== undefined && !['json', 'form', 'multipart'].includes(body);
   const usual = isOne || hasNoUsualBody(method) ? 'query' : 'body';
-  // The name of a file is no part of its own.
+  // The argument for a file name is not a separate field.
   const ofFiles = new Set(args.map(({ wire }) => field(wire.file_name, 'argument')));
   const definitions = args.map((argument) => {
     const { name, wireName, location, schema, wire } = argument;
@@ -243,7 +248,7 @@ function inputSchemaOf(
   );
 }
 
-/** A schema whose description has the name that the argument cannot have. */
+/** Adds the wire name to the description of a schema if the argument cannot have that name. */
 function calledBy(wireName: string, { type, description, ...rest }: JsonSchema): JsonSchema {
   const text = joined([`Named ${wireName} in the API`, String(description ?? '')]);
   return { ...(type !== undefined && { type }), description: text, ...rest };
@@ -254,7 +259,7 @@ function requiredOf(definitions: readonly { name: string; required: boolean }[])
   return required.length > 0 ? { required } : {};
 }
 
-/** Current models take about four characters of JSON as a token. */
+/** Returns the estimated tokens of a tool. Current models use about one token per four characters of JSON. */
 export function tokensOfTool({ name, description, input_schema }: ImportedTool): number {
   return tokensOfLength(JSON.stringify({ name, description, inputSchema: toJsonSchema(input_schema) }).length);
 }
@@ -268,7 +273,10 @@ const ofArgument = new Set(
   'in wire_name style value allow_slashes allow_reserved content file_name media_type'.split(' '),
 );
 
-/** Definitions as a flat map, which people read more easily than a JSON Schema; undefined when some need one. */
+/**
+ * Returns the definitions as a flat map, which is easier to read than a JSON Schema. Returns undefined if some of them
+ * need a JSON Schema.
+ */
 function flatFields(definitions: readonly Definition[]): { [name: string]: JsonSchema } | undefined {
   if (!definitions.every(({ definition }) => isFlat(definition, true))) return undefined;
   return Object.fromEntries(
@@ -297,8 +305,8 @@ const offsets = /^(?:offset|start_?at|skip|start_?index)$/i;
 const pageSizes = /^(?:limit|count|max_?results|top|per_?page|page_?size|size)$/i;
 
 /**
- * How an agent gets the next page of an answer, as a sentence, and the headers that tell it; empty when the operation
- * does not say.
+ * Returns a sentence that explains how to get the next page of a response, and the headers that contain it. Returns
+ * empty values if the operation does not say.
  */
 function pagingOf(
   { method, answers }: ApiOperation,
@@ -308,11 +316,11 @@ function pagingOf(
   const size = find(pageSizes);
   const cursor = find(cursors);
   const next = answers.fields.find((path) => nextCursors.test(path.slice(path.lastIndexOf('.') + 1)));
-  if (cursor !== undefined && next !== undefined) return nextPage(`pass ${next} of the answer as ${cursor}`);
+  if (cursor !== undefined && next !== undefined) return nextPage(`pass ${next} of the result as ${cursor}`);
   const after = find(/^starting_?after$/i);
   if (after !== undefined && answers.fields.includes('has_more'))
     return nextPage(`pass the id of the last item as ${after}`);
-  // With a cursor, nothing is counted, even where the answer does not name the next one.
+  // With a cursor, there is no page number, even if the response does not name the next cursor.
   if (method !== 'GET' || cursor !== undefined) return noPaging;
   const isNumber = (name: string) =>
     args.some((one) => one.name === name && /^(?:integer|number)$/.test(String(one.schema.type)));
@@ -321,7 +329,8 @@ function pagingOf(
     return nextPage(`raise ${offset} by the number of items`);
   const page = find(/^page(?:_?number)?$/i);
   if (page === undefined || size === undefined || !isNumber(page)) return noPaging;
-  // Many APIs that count pages name the next one in this header, whether they say so or not (RFC 8288).
+  // Many APIs with page numbers return the next page in this header even if their description does not say so (RFC
+  // 8288).
   return { ...nextPage(`raise ${page} by 1`), headers: ['Link'] };
 }
 

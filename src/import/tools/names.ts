@@ -5,13 +5,13 @@ import { searchToolNames } from '../../domain/search/own-tools.ts';
 import type { ApiOperation } from '../model.ts';
 import { isVerb } from './effects.ts';
 
-/** Clients put the name of the server before that of the tool, and take 64 characters together. */
+/** Maximum length of a tool name. Clients prepend the server name and allow 64 characters in total. */
 const longest = 48;
 
-/** Names of the tools that a server itself offers. */
+/** Names of the built-in tools that a server offers. */
 const reserved = [readMoreName, ...Object.values(searchToolNames)];
 
-/** A name for each operation, in their order. Names do not depend on what is chosen of the operations. */
+/** Returns a name for each operation, in order. Names do not depend on which operations are chosen. */
 export function toolNames(operations: readonly ApiOperation[]): string[] {
   const taken = new Set(reserved);
   return operations.map((operation) => {
@@ -27,7 +27,7 @@ export function toolNames(operations: readonly ApiOperation[]): string[] {
   });
 }
 
-/** `repos/list-forOrg` → repos, list, for, org. */
+/** Splits a name into words: `repos/list-forOrg` → repos, list, for, org. */
 export function nameWords(text: string): string[] {
   return normalised(text, 'NFKD')
     .replaceAll(/\p{M}/gu, '')
@@ -42,7 +42,7 @@ const verbs: ReadonlyMap<string, string> = new Map(
   Object.entries({ POST: 'create', PUT: 'replace', PATCH: 'update', DELETE: 'delete', HEAD: 'check' }),
 );
 
-/** Verb and path: `list_pets`, `get_pet`, `get_pet_toys`. */
+/** Derives words from verb and path: `list_pets`, `get_pet`, `get_pet_toys`. */
 function derivedWords({ method, route }: ApiOperation): string[] {
   const segments =
     route
@@ -68,7 +68,10 @@ function singular(words: readonly string[]): string[] {
   return /[^aeious]s$|[aeo]s$/.test(last) && last.length > 3 ? [...words.slice(0, -1), last.slice(0, -1)] : [...words];
 }
 
-/** Over the length inner words are dropped but for the verb, and the hash of the operation keeps names apart. */
+/**
+ * Shortens a name that is too long. Drops inner words but keeps the verb, and appends the operation's hash to keep
+ * names unique.
+ */
 function fitted(words: readonly string[], hash: string): string {
   const whole = words.join('_');
   if (whole.length <= longest) return whole;
@@ -80,7 +83,7 @@ function fitted(words: readonly string[], hash: string): string {
   return shortName([first, verb], lastWords([first, verb], behind, hash), hash);
 }
 
-/** The last of these words, as many as fit between the first ones and the hash. */
+/** Returns as many of the last words as fit between the first words and the hash. */
 function lastWords(start: readonly string[], words: readonly string[], hash: string): string[] {
   let kept: string[] = [];
   for (const word of words.toReversed()) {
@@ -97,10 +100,10 @@ function shortName([first = '', ...verb]: readonly string[], end: readonly strin
   return [first.slice(0, room), ...rest].join('_').slice(0, longest);
 }
 
-/** Longest name of an argument. */
+/** Maximum length of an argument name. */
 const longestArgument = 64;
 
-/** Names of the arguments of one tool: each is given once, in the form that every client and the configuration take. */
+/** Assigns unique argument names for one tool, in a form that every client and the configuration accept. */
 export class ArgumentNames {
   readonly #taken = new Set<string>();
 
@@ -108,7 +111,10 @@ export class ArgumentNames {
     return this.#taken.has(plainName(wireName));
   }
 
-  /** The name for a name on the wire: the same where possible, such as `filter_status` for `filter[status]`. */
+  /**
+   * Returns a unique name for a wire name: unchanged if possible, otherwise similar, such as `filter_status` for
+   * `filter[status]`.
+   */
   take(wireName: string): string {
     const plain = plainName(wireName);
     let name = plain;
@@ -118,7 +124,7 @@ export class ArgumentNames {
   }
 }
 
-/** Letters whose form in ASCII is not in Unicode. */
+/** Letters whose ASCII form Unicode does not define. */
 const spellings: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ß: 'ss',
@@ -136,14 +142,14 @@ const spellings: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-/** A text in ASCII, as far as its letters are Latin ones. */
+/** Converts a text to ASCII, as far as its letters are Latin letters. */
 function inAscii(text: string): string {
   return normalised(text, 'NFKD')
     .replaceAll(/\p{M}/gu, '')
     .replaceAll(/[ßæÆœŒøØłŁđĐı]/g, (letter) => spellings.get(letter) ?? letter);
 }
 
-/** Returns true for a name on the wire with letters of another script, which no argument can have. */
+/** Returns true for a wire name with letters of another script, which no argument name can contain. */
 export function isForeignName(wireName: string): boolean {
   return /[^\p{ASCII}\P{L}]/u.test(inAscii(wireName));
 }
@@ -164,7 +170,7 @@ function plainName(wireName: string): string {
   return safe.length <= longestArgument ? safe : `${safe.slice(0, longestArgument - 5)}_${shortHash(wireName)}`;
 }
 
-/** Four characters that stay the same for the same text. */
+/** Returns a stable hash of a text with four characters. */
 function shortHash(text: string): string {
   return createHash('sha256').update(text.toWellFormed()).digest('hex').slice(0, 4);
 }

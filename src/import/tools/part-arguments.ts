@@ -6,7 +6,7 @@ import { type Making, mayBeObject, short, wireStyle } from './input-arguments.ts
 import type { MadeArgument } from './made-tool.ts';
 import { joined } from './texts.ts';
 
-/** How the fields of a form and the parts of a multipart body are sent. */
+/** Encodings of form fields and parts of a multipart body. */
 
 export function formField(argument: MadeArgument, { encodings }: ApiContent): MadeArgument {
   const { style } = encodings.get(argument.wireName) ?? {};
@@ -14,7 +14,7 @@ export function formField(argument: MadeArgument, { encodings }: ApiContent): Ma
   const usual = style === 'deep' && isArray ? (isOfObjects(argument) ? 'indices' : 'brackets') : style;
   const isObject = [argument.schema.type].flat().includes('object') || argument.schema.anyOf !== undefined;
   const chosen = isArray ? usual : isObject ? (style ?? 'json') : style === 'deep' ? 'deep' : undefined;
-  // Entries that are objects are JSON text each, which a form must say.
+  // Each object entry is sent as JSON text, and a form must declare that.
   const ofObjects = isArray && isOfObjects(argument) && (chosen ?? 'repeat') === 'repeat' ? 'repeat' : chosen;
   const isSaid = ofObjects === 'repeat' && isArray && isOfObjects(argument);
   const made = isSaid || ofObjects === 'indices' ? { style: ofObjects } : wireStyle(ofObjects, argument.schema.type);
@@ -25,7 +25,7 @@ function isOfObjects({ schema }: MadeArgument): boolean {
   return isFields(schema.items) && schema.items.type === 'object';
 }
 
-/** The arguments of a part of a multipart body; a file has its name in a second argument. */
+/** Returns the arguments of a part of a multipart body. A file has its name in a second argument. */
 export function partArguments(
   argument: MadeArgument,
   property: unknown,
@@ -48,7 +48,7 @@ export function partArguments(
   return [typedPart(argument, type)];
 }
 
-/** A part that is no file. Objects are JSON, or a text of the type that is written. */
+/** Returns the argument of a part that is not a file. Objects are sent as JSON, or as text of the declared type. */
 function typedPart(argument: MadeArgument, mediaType: string | undefined): MadeArgument {
   const isNested = mayBeObject(argument.schema) || isOfObjects(argument);
   const typed = (wire: MadeArgument['wire']) => ({ ...argument, wire: { ...argument.wire, ...wire } });
@@ -62,7 +62,7 @@ function typedPart(argument: MadeArgument, mediaType: string | undefined): MadeA
   return { ...typed({ media_type: mediaType }), schema: { type: 'string', description } };
 }
 
-/** Text that is called `file` in a multipart body, or has the type of bytes. */
+/** Returns true for an undeclared file: text named `file` in a multipart body, or with the type of binary data. */
 function isUnsaidFile(name: string, { type, enum: values }: JsonFields, mediaType: string | undefined): boolean {
   return type === 'string' && values === undefined && (name === 'file' || mediaType === 'application/octet-stream');
 }
@@ -93,13 +93,13 @@ function isFile(schema: JsonFields): boolean {
   );
 }
 
-/** The type that the schema of a file names, unless it means any. */
+/** Returns the media type that the schema of a file names, unless it stands for any type. */
 function fileType({ contentMediaType }: JsonFields): string | undefined {
   const type = asText(contentMediaType);
   return type === 'application/octet-stream' || !mediaTypeChoices(type) ? undefined : type;
 }
 
-/** An argument that is a file, or a list of files, and one for its name. */
+/** Returns an argument for a file or a list of files, and an argument for its name. */
 export function fileArguments(
   argument: MadeArgument,
   { mediaType, isArray }: { mediaType: string | undefined; isArray: boolean },
@@ -128,8 +128,8 @@ export function fileArguments(
   return [file, name];
 }
 
-/** How an agent says which of several types a file has. */
+/** Returns a description of how to declare which of several types a file has. */
 export function typeHint(mediaType: string | undefined): string {
   if (mediaType === undefined || mediaTypeChoices(mediaType)?.isOne !== false) return '';
-  return `A data URL with the type, of ${mediaType}.`;
+  return `A data URL with one of these types: ${mediaType}.`;
 }

@@ -4,39 +4,46 @@ import { discriminatorOf, kindValues, type References } from '../document/refere
 import { joined, mostFieldText, plainText, visibleName } from './texts.ts';
 import { enumOf, exampleText, limitsOf, typesOf, valueNames } from './value-rules.ts';
 
-/** Property names that every client takes; Claude's API refuses a request with any other. */
+/** Property names that every client accepts; the Claude API rejects requests with any other. */
 export const portableName = /^[a-zA-Z0-9_.-]{1,64}$/;
 
-/** Schemas of one tool, alternatives and properties that are kept, and properties that a description names instead. */
+/**
+ * Maximum number of schemas per tool, of alternatives and properties that are kept, and of properties that a
+ * description only names.
+ */
 const most = { schemas: 250, alternatives: 8, properties: 60, named: 20, namedText: 60 };
 export const deepestSchema = 4;
 
-/** Makes schemas of one tool. */
+/** Builds the schemas of one tool. */
 export class SchemaMaker {
   readonly #references: References;
   readonly #deepest: number;
   #left = most.schemas;
 
-  /** `deepest` is the number of levels of objects and arrays below an argument; those below stay open. */
+  /** `maxDepth` is the number of object and array levels below an argument; deeper levels are left open. */
   constructor(references: References, deepest = deepestSchema) {
     this.#references = references;
     this.#deepest = deepest;
   }
 
-  /** The schema of an argument: inline, without references, with `items` on every array and portable names. */
+  /**
+   * Returns the schema of an argument: inline, without references, with `items` on every array, and with portable
+   * names.
+   */
   simple(raw: unknown): JsonSchema {
     return this.#simple(raw, [], 0);
   }
 
   /**
-   * Returns a schema with its references, `allOf`, and conditions resolved at the top level only. `isNamed` is false if no
-   * property is described, at most required. `outer` is the set of properties of the schema that it is an alternative of.
+   * Returns a schema with its references, `allOf`, and conditions resolved at the top level only. `isNamed` is false if
+   * no property is described, even if some are required. `outer` holds the properties of the schema that this schema is
+   * an alternative of.
    */
   flat(raw: unknown, outer?: unknown): { schema: JsonFields; trail: readonly string[]; isNamed: boolean } {
     return this.#flat(raw, [], outer);
   }
 
-  /** The schema of a property of a schema that `flat` gave. */
+  /** Returns the schema of a property of a schema that `flat` returned. */
   inner(raw: unknown, trail: readonly string[]): JsonSchema {
     return this.#simple(raw, trail, 0);
   }
@@ -47,7 +54,7 @@ export class SchemaMaker {
     return { schema: this.#withRequired(flat.schema, flat.trail, outer), trail: flat.trail, isNamed };
   }
 
-  /** Gives each required name of an object a property, of any type where no alternative describes it. */
+  /** Adds a property for each required name of an object. It allows any type if no alternative describes it. */
   #withRequired(schema: JsonFields, trail: readonly string[], outer: unknown): JsonFields {
     const { properties, additionalProperties: other } = schema;
     if (!typesOf(schema).types.includes('object')) return schema;
@@ -77,10 +84,10 @@ export class SchemaMaker {
     return nullable(this.#withAlternatives(merged, { schema, alternatives }, trail, depth), isNullable);
   }
 
-  /** At the last level what is inside stays open. */
+  /** Leaves nested values open at the last level. */
   #cut(schema: JsonFields, types: readonly string[]): JsonSchema {
     const isCut = isFields(schema.properties) || isFields(schema.items);
-    const said = isCut ? { description: joined([describe(schema), 'What is inside is not listed here.']) } : {};
+    const said = isCut ? { description: joined([describe(schema), 'Nested fields are not listed here.']) } : {};
     return { ...said, ...(types.includes('array') && { items: {} }) };
   }
 
@@ -111,7 +118,7 @@ export class SchemaMaker {
     };
   }
 
-  /** Properties that an object takes without a schema of their own, as a sentence. */
+  /** Returns a sentence with the properties that an object accepts but that have no schema of their own. */
   #namedOnly(gone: readonly [string, unknown][], { required }: JsonFields, trail: readonly string[]): string {
     const needed = new Set(asTexts(required));
     const named = gone.slice(0, most.named).map(([name, property]) => {
@@ -123,7 +130,7 @@ export class SchemaMaker {
     return `Also takes ${named.join('; ')}${gone.length > named.length ? `; and ${gone.length - named.length} more` : ''}`;
   }
 
-  /** The rules of the properties that a schema does not name. */
+  /** Returns the rules for properties that a schema does not name. */
   #otherProperties(schema: JsonFields, hasNamed: boolean, trail: readonly string[], depth: number): JsonSchema {
     const { additionalProperties: other, patternProperties } = schema;
     const patterns = entriesOf(patternProperties);
@@ -150,14 +157,14 @@ export class SchemaMaker {
     );
   }
 
-  /** An alternative that is only `nullable` is the type null. */
+  /** Returns true for an alternative that is only `nullable`, which is the type null. */
   #isNull(alternative: unknown, trail: readonly string[]): boolean {
     const { schema } = flatSchema(alternative, trail, this.#references);
     const { title: _title, description: _description, default: _default, ...rules } = schema;
     return rules.nullable === true && Object.keys(rules).length === 1;
   }
 
-  /** Alternatives become `anyOf`: where parts of them were dropped, two of `oneOf` could fit. */
+  /** Converts alternatives to `anyOf`. After constraints were dropped, a value could match two schemas of `oneOf`. */
   #withAlternatives(
     plain: JsonSchema,
     { schema: of, alternatives: raw }: { schema: JsonFields; alternatives: readonly unknown[] },
@@ -192,7 +199,7 @@ export class SchemaMaker {
   }
 }
 
-/** A made schema whose discriminator has one of these values. */
+/** Limits the discriminator of a schema to the given values. */
 function ofKind(schema: JsonSchema, of: JsonFields, values: readonly string[]): JsonSchema {
   const name = discriminatorOf(of);
   if (schema.type !== 'object' || schema.anyOf !== undefined || values.length === 0 || !portableName.test(name))
@@ -218,7 +225,7 @@ function describe(schema: JsonFields): string {
   return example === '' ? text : joined([text, `Example: ${example}`]);
 }
 
-/** A title says something when it is more than a name in code. */
+/** Returns the title if it is more than an identifier. */
 function titleOf(schema: JsonFields): string {
   const title = asText(schema.title);
   return /\s/.test(title) ? title : '';
@@ -242,7 +249,7 @@ function distinct(schemas: readonly JsonSchema[]): JsonSchema[] {
   return [...new Map(schemas.map((schema) => [JSON.stringify(schema), schema])).values()];
 }
 
-/** One list of values for alternatives that are lists of values. */
+/** Merges alternatives that are all enums into one enum. */
 function oneEnum(schemas: readonly JsonSchema[]): JsonSchema | undefined {
   const [first] = schemas;
   if (!first || !schemas.every((schema) => Array.isArray(schema.enum) && schema.type === first.type)) return undefined;
@@ -257,17 +264,14 @@ function ordered(schema: JsonSchema): JsonSchema {
   return { ...(type !== undefined && { type }), ...(description !== undefined && { description }), ...rest };
 }
 
-/**
- * A schema without references and `allOf` at its top, the references that were followed, and the schemas that hold under
- * a condition.
- */
+/** Schema without top-level references and `allOf`, the references that were followed, and the conditional schemas. */
 type Flat = { schema: JsonFields; trail: readonly string[]; conditional: readonly Conditional[] };
 
 const deepestAllOf = 20;
 
 /**
- * Follows a schema's references and joins its `allOf`. `trail` are the references that surround it; one that leads back
- * gives an empty schema.
+ * Follows a schema's references and merges its `allOf`. `trail` lists the enclosing references; a reference back to one
+ * of them results in an empty schema.
  */
 function flatSchema(raw: unknown, trail: readonly string[], references: References, depth = 0): Flat {
   const none = { schema: {}, trail, conditional: [] };
@@ -293,7 +297,7 @@ function flatSchema(raw: unknown, trail: readonly string[], references: Referenc
   );
 }
 
-/** A schema that holds for some values only. That of `if` decides for which ones. */
+/** Schema that applies to some values only. The schema of `if` decides to which values. */
 type Conditional = { schema: unknown; isTest: boolean };
 
 function conditionalOf({ if: test, then, else: otherwise, dependentSchemas, dependencies }: JsonFields): Conditional[] {
@@ -304,13 +308,13 @@ function conditionalOf({ if: test, then, else: otherwise, dependentSchemas, depe
   return [...of([...branches, ...dependent]), ...of([test], true)];
 }
 
-/** A schema with the fields of its conditional schemas, all of them optional. */
+/** Adds the properties of the conditional schemas to a schema. All of them are optional. */
 function withConditions(flat: Flat, references: References): Flat {
   const known = flat.schema.properties;
   const found = new Map<string, unknown[]>();
   const trails = new Set(flat.trail);
   const waiting = flat.conditional.map((one) => ({ ...one, trail: flat.trail }));
-  // The array grows while it is walked.
+  // The array grows during iteration.
   for (const { schema, isTest, trail } of waiting) {
     const inner = flatSchema(schema, trail, references, 1);
     const { required, properties, oneOf, anyOf } = inner.schema;
@@ -327,12 +331,12 @@ function withConditions(flat: Flat, references: References): Flat {
   return { ...flat, schema: { ...flat.schema, properties }, trail: [...trails] };
 }
 
-/** A schema with a discriminator also takes what the schemas have that it stands for. */
+/** Adds the schemas that a schema with a discriminator stands for as alternatives. */
 function withKinds(schema: JsonFields, followed: readonly string[], references: References, depth: number): JsonFields {
   const own = followed.at(-1);
   const kinds = depth > 0 ? [] : references.kindsOf(schema, own);
   if (kinds.length === 0) return schema;
-  // It may be one of its kinds itself.
+  // The schema can be one of its own kinds.
   const itself = {
     type: 'object',
     properties: { [discriminatorOf(schema)]: { enum: kindValues(schema, { $ref: own }) } },
@@ -344,11 +348,11 @@ function descriptionOf({ description, type }: JsonFields): JsonFields {
   return { ...(description !== undefined && { description }), ...(type !== undefined && { type }) };
 }
 
-/** A schema that both allow. What only one of them says is kept, and of two lists of alternatives the first. */
+/** Merges two schemas. Keywords of only one schema are kept; of two lists of alternatives, the first one is kept. */
 function both(first: JsonFields, second: JsonFields): JsonFields {
   const properties = mergedProperties(first.properties, second.properties);
   const required = [...new Set([...listOf(first.required), ...listOf(second.required)])];
-  // A part that is closed would forbid the properties of the others.
+  // A closed part would forbid the properties of the other parts.
   const { additionalProperties: _first, ...rest } = { ...second, ...first };
   const open = [first, second].map((part) => part.additionalProperties).find(isFields);
   return {

@@ -1,15 +1,17 @@
-/** Descriptions for models: short, plain, in one line, without markup and without characters that nobody sees. */
+/** Descriptions for models: short, plain text in one line, without markup and invisible characters. */
 
 export const mostToolText = 300;
 export const mostFieldText = 120;
 
-/** Only this much of a text is looked at; descriptions can be whole manuals. */
+/** Maximum number of characters of a text that are processed; some descriptions are whole manuals. */
 const mostRead = 4000;
 
-/** Control characters other than tab and line feed, and characters that nobody sees, bidirectional ones among them. */
+/** Control characters other than tab and line feed, and invisible characters, including bidirectional ones. */
 const invisible = /(?![\t\n])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** A name of an input without white space around it and without invisible characters, which are slips or tricks. */
+/**
+ * Returns an input name without surrounding white space and without invisible characters, which are mistakes or tricks.
+ */
 export function visibleName(name: string): string {
   return name
     .slice(0, mostRead)
@@ -23,7 +25,7 @@ const entities: ReadonlyMap<string, string> = new Map(
   Object.entries({ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: ' ', '#39': "'" }),
 );
 
-/** The first paragraph of a text in one line of plain text, with at most `most` characters. */
+/** Returns the first paragraph of a text as one line of plain text, with at most `maxLength` characters. */
 export function plainText(text: string, most: number): string {
   const visible = text.slice(0, mostRead).toWellFormed().replaceAll(invisible, '');
   const paragraphs = withoutMarkup(visible)
@@ -35,14 +37,14 @@ export function plainText(text: string, most: number): string {
   return shortened(withoutLeadIn(isWhole ? `${first} ${second}` : first), most);
 }
 
-/** A text without a last sentence that leads to something that is not there: "Supported values are:". */
+/** Removes a last sentence that introduces something that was cut: "Supported values are:". */
 function withoutLeadIn(text: string): string {
   if (!text.endsWith(':')) return text;
   const end = lastSentenceEnd(text);
   return end === undefined ? '' : text.slice(0, end + 1);
 }
 
-/** Where the last sentence but the one at the end of a text ends; an abbreviation is no end. */
+/** Returns the end of the last complete sentence before the end of the text. Abbreviations are not sentence ends. */
 function lastSentenceEnd(text: string): number | undefined {
   return [...text.matchAll(/(?<!\b(?:e\.g|i\.e|etc|vs|approx|no|incl))[.!?](?=\s)/gi)].at(-1)?.index;
 }
@@ -68,7 +70,7 @@ function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim();
 }
 
-/** Cut behind a sentence when one ends after the first third, otherwise behind a word. */
+/** Truncates a text after a sentence if one ends after the first third, otherwise after a word. */
 export function shortened(text: string, most: number): string {
   if (text.length <= most) return text;
   const cut = text.slice(0, most - 1).toWellFormed();
@@ -78,7 +80,7 @@ export function shortened(text: string, most: number): string {
   return `${(word > most / 2 ? cut.slice(0, word) : cut).replace(/[\s,;:(]+$/, '')}…`;
 }
 
-/** Several sentences as one text; each ends with a full stop. */
+/** Joins sentences into one text and ends each of them with a period. */
 export function joined(parts: readonly string[]): string {
   return parts
     .filter((part) => part !== '')
@@ -88,7 +90,7 @@ export function joined(parts: readonly string[]): string {
 
 const longestName = 200;
 
-/** A name as a report has it. */
+/** Truncates a name for a report. */
 export function listedName(name: string): string {
   return name.length > longestName ? `${name.slice(0, longestName)}…` : name;
 }

@@ -3,7 +3,7 @@ import type { MadeArgument } from './made-tool.ts';
 
 type ToolUrl = { url: string; inUrl: ReadonlySet<string> } | { problem: string };
 
-/** The route of an operation as the URL of a tool: `/pets/{petId}` → `/pets/:petId`. */
+/** Converts the route of an operation to the URL of a tool: `/pets/{petId}` → `/pets/:petId`. */
 export function toolUrl(route: string, inputs: InputParts, args: readonly MadeArgument[]): ToolUrl {
   const tokens = new Tokens(args);
   const mark = route.indexOf('?');
@@ -13,12 +13,12 @@ export function toolUrl(route: string, inputs: InputParts, args: readonly MadeAr
     ...queryPairs(query, tokens),
     ...inputs.query.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`),
   ];
-  if (tokens.isUnclear) return { problem: 'a path parameter that a letter follows' };
+  if (tokens.isUnclear) return { problem: 'a path parameter followed by a letter' };
   if (/(?:^|\/)\.{1,2}(?=\/|$)/.test(filled)) return { problem: 'a path with . or .. segments' };
   return { url: pairs.length > 0 ? `${filled}?${pairs.join('&')}` : filled, inUrl: tokens.used };
 }
 
-/** Pairs that the path has behind a question mark; their values may be path parameters. */
+/** Returns the pairs of the path's query; their values may be path parameters. */
 function queryPairs(query: string, tokens: Tokens): string[] {
   return query.split('&').flatMap((text) => {
     const equals = text.indexOf('=');
@@ -42,10 +42,10 @@ function isUtf8(text: string): boolean {
     .includes('\ufffd');
 }
 
-/** Writes the path parameters of an operation as tokens of a URL. */
+/** Replaces the path parameters of an operation with URL tokens. */
 class Tokens {
   readonly used = new Set<string>();
-  /** Whether a token is followed by a character that would belong to its name. */
+  /** True if a token is followed by a character that would belong to its name. */
   isUnclear = false;
   readonly #byWireName: ReadonlyMap<string, MadeArgument>;
   readonly #names: readonly string[];
@@ -56,7 +56,7 @@ class Tokens {
     this.#names = args.map(({ name }) => name);
   }
 
-  /** `reserved` are characters that separate more than they do in a path. */
+  /** `reserved` holds additional characters that are separators here but not in a path. */
   fill(text: string, reserved: string): string {
     let filled = '';
     let isBehindToken = false;
@@ -74,7 +74,7 @@ class Tokens {
     return filled;
   }
 
-  /** Encodes what the URL of a tool cannot hold, and colons that would begin an argument. */
+  /** Encodes characters that a tool URL cannot contain, and colons that would begin an argument. */
   #literal(text: string, before: string, reserved: string): string {
     const encoded = text.replaceAll(/[^\x21-\x7e]|[{}\\"<>^`|?#&]/gu, (character) =>
       character === '&' && reserved === '' ? character : encodeURIComponent(character.toWellFormed()),

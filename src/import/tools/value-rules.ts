@@ -8,7 +8,7 @@ const mostValues = 100;
 const longestValue = 100;
 const longestPattern = 100;
 
-/** Names of types as documents write them. */
+/** Type names found in real documents, by JSON Schema type. */
 const writtenTypes = {
   string: 'string date datetime date-time uuid text str file binary',
   integer: 'integer int int32 int64 long short',
@@ -22,7 +22,7 @@ const types: ReadonlyMap<string, string> = new Map(
   Object.entries(writtenTypes).flatMap(([type, names]) => names.split(' ').map((name) => [name, type] as const)),
 );
 
-/** The types of a schema in any of the dialects, inferred where they are not given. */
+/** Returns the types of a schema in any dialect; missing types are inferred. */
 export function typesOf(schema: JsonFields): { types: string[]; isNullable: boolean } {
   const given = [schema.type]
     .flat()
@@ -55,7 +55,10 @@ function valuesOf({ const: only, enum: listed }: JsonFields): readonly unknown[]
   return only === undefined ? listOf(listed) : [only];
 }
 
-/** The values that a schema lists, in its type: YAML reads `no` or `1.0` as another type than the schema says. */
+/**
+ * Returns the values that a schema lists, converted to its type. YAML reads `no` or `1.0` as a different type than the
+ * schema declares.
+ */
 export function enumOf(schema: JsonFields, allowed: readonly string[]): JsonSchema {
   const listed = valuesOf(schema);
   if (listed.length === 0) return {};
@@ -68,7 +71,10 @@ export function enumOf(schema: JsonFields, allowed: readonly string[]): JsonSche
 const longestName = 80;
 const longestNames = 300;
 
-/** The meanings of the values that a schema lists, such as `0 = Off, 1 = On`; empty where they only repeat the values. */
+/**
+ * Returns the meanings of the listed values, such as `0 = Off, 1 = On`. Returns an empty text if they only repeat the
+ * values.
+ */
 export function valueNames(schema: JsonFields, text: string): string {
   const plain = (value: unknown) =>
     asText(value)
@@ -92,7 +98,7 @@ export function valueNames(schema: JsonFields, text: string): string {
 
 type NamedValue = { value: unknown; names: unknown[] };
 
-/** The extensions of generators: a list in the order of the values, or a map from them. */
+/** Reads generator extensions: a list in the order of the values, or a map from values to names. */
 function namesBeside(schema: JsonFields): NamedValue[] {
   const lists = ['x-enum-varnames', 'x-enumNames', 'x-enum-descriptions', 'x-enumDescriptions'].map(
     (name) => schema[name],
@@ -103,7 +109,7 @@ function namesBeside(schema: JsonFields): NamedValue[] {
   }));
 }
 
-/** Alternatives of one value each, and the extension of Azure. */
+/** Reads alternatives with one value each, and the Azure extension. */
 function namesWithin({ oneOf, anyOf, 'x-ms-enum': azure }: JsonFields): NamedValue[] {
   const alternatives = [oneOf, anyOf].flatMap(listOf).filter(isFields);
   return [
@@ -118,7 +124,7 @@ function namesWithin({ oneOf, anyOf, 'x-ms-enum': azure }: JsonFields): NamedVal
   ];
 }
 
-/** A value in one of the types, or undefined. */
+/** Converts a value to one of the types, or returns undefined. */
 function asType(value: unknown, allowed: readonly string[]): unknown {
   if (allowed.length === 0 || allowed.some((type) => hasType(value, type))) return value;
   if (allowed.includes('string') && typeof value !== 'string' && asText(value) !== '') return asText(value);
@@ -129,7 +135,7 @@ function asType(value: unknown, allowed: readonly string[]): unknown {
   return undefined;
 }
 
-/** The number that a text is; leading zeros, which JSON has not, do not count. */
+/** Parses a text as a number. Leading zeros, which JSON does not allow, are dropped. */
 function asNumber(text: string): unknown {
   return numberWithDigits(text.replace(/^(-?)0+(?=\d)/, '$1'));
 }
@@ -149,7 +155,7 @@ const formats = new Set(
   ),
 );
 
-/** Bounds and format. Numbers of any size are bounded by safe integers anyway. */
+/** Returns limits and format. Numbers are limited to safe integers in any case. */
 export function limitsOf(schema: JsonFields, allowed: readonly string[]): JsonSchema {
   const limits: JsonSchema = {};
   const format = typeof schema.format === 'string' ? schema.format.toLowerCase() : '';
@@ -175,10 +181,10 @@ export function limitsOf(schema: JsonFields, allowed: readonly string[]): JsonSc
   return limits;
 }
 
-/** Patterns that are short enough for a list of tools, that the service can run in linear time, and that clients take. */
+/** Copies patterns that are short enough for tools/list, run in linear time, and are accepted by clients. */
 function setPattern(limits: JsonSchema, { pattern }: JsonFields): void {
   if (typeof pattern !== 'string') return;
-  // Slashes around it and doubled backslashes are slips, with which it would refuse every value.
+  // Surrounding slashes and doubled backslashes are mistakes that would reject every value.
   const isSlip = /^\/.*\/[a-z]*$|\\\\[dwsbDWSB.]/.test(pattern);
   const translated = pattern.length > longestPattern ? pattern : unicodePattern(pattern);
   const read = isSlip || translated.length > longestPattern ? undefined : parsePattern(translated);
@@ -204,12 +210,12 @@ const classPart = /\[:\w+:\]|\\[pP]\{[^}]*\}|\\[pP][A-Z]|\\.|./gsu;
 const patternPart = /\[\^?\]?(?:\[:\w+:\]|\\.|[^\]\\])*\]|\\[pP]\{[^}]*\}|\\[pP][A-Z]|\\.|\{\d*(?:,\d*)?\}|\(\?P<|./gsu;
 
 /**
- * A pattern of Ruby, Python, Go or PCRE, or one with needless escapes, as ECMAScript reads it with the flag u (JSON Schema
- * 2020-12, 6.4). What has no counterpart stays, and no longer is a regular expression.
+ * Converts a Ruby, Python, Go, or PCRE pattern, or one with unnecessary escapes, to ECMAScript with the u flag (JSON
+ * Schema 2020-12, 6.4). Syntax without a counterpart is kept and makes the pattern invalid.
  */
 function unicodePattern(pattern: string): string {
   const parts = [...pattern.matchAll(patternPart)].map(([part]) => part);
-  // A class inside a class ends early in ECMAScript, so a bracket behind it is no character.
+  // In ECMAScript, a class inside a class ends early, so a bracket after it is not a literal character.
   const isNested = parts.some((part) => part.length > 2 && /^\[.*(?<!\\)\[(?!:\w+:\])/s.test(part));
   const made = parts.map((part) => {
     if (part === String.raw`\A`) return '^';
@@ -224,7 +230,7 @@ function unicodePattern(pattern: string): string {
   return made.join('');
 }
 
-/** A character class. A hyphen next to a set such as `\w` is literal. */
+/** Converts a character class. A hyphen next to a set such as `\w` is literal. */
 function unicodeClass(inside: string): string {
   const [, not = '', given = ''] = /^(\^?)(.*)$/s.exec(inside) ?? [];
   const parts = [...given.matchAll(classPart)].map(([part]) => part);
@@ -238,7 +244,10 @@ function unicodeClass(inside: string): string {
   return `[${not}${made.join('')}]`;
 }
 
-/** An escape that `u` allows: letters and digits have their own rules, and other characters need none but these. */
+/**
+ * Returns an escape that the u flag allows. Letters and digits have their own rules; other characters need an escape
+ * only if they are listed.
+ */
 function unicodeEscape(part: string, escaped: string): string {
   if (!part.startsWith('\\')) return part;
   const character = part.slice(1);
@@ -251,7 +260,7 @@ function setCount(limits: JsonSchema, schema: JsonFields, keyword: string): void
   if (Number.isSafeInteger(value) && Number(value) >= 0) limits[keyword] = value;
 }
 
-/** OpenAPI 3.0 and Swagger 2 write `exclusiveMinimum` as a flag beside `minimum`. */
+/** Copies numeric ranges. OpenAPI 3.0 and Swagger 2 write `exclusiveMinimum` as a flag next to `minimum`. */
 function setRange(limits: JsonSchema, schema: JsonFields): void {
   for (const [keyword, exclusive] of [
     ['minimum', 'exclusiveMinimum'],
@@ -268,7 +277,7 @@ function isBound(value: unknown): boolean {
   return typeof value === 'number' && Number.isFinite(value) && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
 }
 
-/** A short value as text for a description; empty for none and for long ones. */
+/** Formats a short value for a description. Returns an empty text for missing and long values. */
 export function exampleText(value: unknown): string {
   if (value === undefined || value === null) return '';
   const text = typeof value === 'string' ? value : JSON.stringify(value);

@@ -35,7 +35,7 @@ import {
   warningsShape,
 } from '../shapes.ts';
 
-/** State of a server as a file describes it. What is absent stays as it is. */
+/** State of a server as a file describes it. Absent fields stay as they are. */
 export type Wanted = {
   slug: string;
   config: unknown;
@@ -44,22 +44,22 @@ export type Wanted = {
   label?: string | undefined;
 };
 
-/** Differences between a server and the wanted state. Values of secrets are in none of them. */
+/** Differences between a server and its desired state. They never contain values of secrets. */
 type ApplyPlan = {
   /** Undefined for a server that does not exist yet. */
   current: StoredServer | undefined;
-  /** The configuration with its defaults, secrets included; undefined when it has problems. */
+  /** The configuration with its defaults, secrets included; undefined if it has problems. */
   config: ServerConfig | undefined;
   changes: FieldChange[];
   /** Paths of changes that would undo a change made elsewhere since the last apply. */
   undone: string[];
-  /** Names of secrets that were given, but may not be compared by this actor. */
+  /** Names of secrets that were provided but that this actor may not compare. */
   notCompared: string[];
   problems: readonly Problem[];
   warnings: readonly Warning[];
 };
 
-/** Compares a server with its wanted state. @throws AppError tooLarge, tooMany */
+/** Compares a server with its desired state. @throws AppError tooLarge, tooMany */
 export async function planOf(context: Context, wanted: Wanted): Promise<ApplyPlan> {
   const of = await checkOf(context, wanted);
   const { current } = of;
@@ -84,7 +84,7 @@ export async function planOf(context: Context, wanted: Wanted): Promise<ApplyPla
   };
 }
 
-/** The server, and the names of the secrets that will have a value. */
+/** Finds the server, and the names of the secrets that will have a value. */
 export async function checkOf(
   context: Context,
   { slug, secrets }: Pick<Wanted, 'slug' | 'secrets'>,
@@ -99,7 +99,8 @@ async function refusals(
   { slug, secrets = {} }: Wanted,
   { current, config }: { current: StoredServer | undefined; config: ServerConfig },
 ): Promise<readonly Problem[]> {
-  if (config.slug !== slug) return [{ path: 'slug', message: `is "${config.slug}", and the request names "${slug}"` }];
+  if (config.slug !== slug)
+    return [{ path: 'slug', message: `found "${config.slug}"; allowed: "${slug}", the slug in the request` }];
   if (!current && (await isSlugTaken(context.db, slug)))
     return [{ path: 'slug', message: await takenSentence(context, slug) }];
   const names = Object.keys(secrets).flatMap((name) => {
@@ -116,7 +117,7 @@ async function refusals(
   }
 }
 
-/** Only those who may store secrets learn whether a value is the stored one. */
+/** Compares secrets. Only actors that may store secrets learn if a value equals the stored one. */
 async function compareSecrets(
   context: Context,
   current: StoredServer | undefined,
@@ -162,25 +163,28 @@ async function undoneBy(context: Context, current: StoredServer, masked: ServerC
 const labelInput = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/, 'allowed: 1 to 63 letters, digits, . _ / -')
-  .describe('Name of the set of files that the server belongs to; kept as it is when absent.');
+  .describe('Name of the set of files that the server belongs to; unchanged if absent.');
 
 const wantedShape = {
   slug: slugInput,
-  config: z.record(z.string(), z.unknown()).describe('The whole configuration, with the same slug.'),
+  config: z.record(z.string(), z.unknown()).describe('Complete configuration, with the same slug.'),
   secrets: z
     .record(secretNameInput, secretValueInput)
     .refine((secrets) => Object.keys(secrets).length <= mostSecrets, `allowed: at most ${mostSecrets} secrets`)
     .optional()
-    .describe('Values of secrets by name; other stored secrets stay as they are.'),
+    .describe('Values of secrets, by name. Other stored secrets stay as they are.'),
   limits: z
     .strictObject(limitInputs)
     .optional()
-    .describe('Exactly these limits: what is absent in the object goes back to the default.'),
+    .describe('Complete set of limits. Limits that are absent from the object are reset to their defaults.'),
   label: labelInput.optional(),
 };
 
 const changeKinds = ['created', 'changed', 'same'] as const;
-/** Differences as they are answered. Those of a new server are its whole configuration, which the caller has. */
+/**
+ * Returns the differences for a response. A new server has none, because they are its whole configuration, which the
+ * caller has.
+ */
 function changesOf({ current, changes }: ApplyPlan): z.input<typeof changesShape> {
   return current ? shownChanges(changes) : [];
 }
@@ -192,18 +196,18 @@ function kindOf({ current, changes }: ApplyPlan): (typeof changeKinds)[number] {
 
 const planMcpServer = operation({
   name: 'planMcpServer',
-  summary: 'Compare a hosted server with a configuration, without storing anything',
+  summary: 'Compare a hosted server with a configuration without storing anything',
   description:
-    'Returns what applyMcpServer would do. Whether a secret has another value is only compared with the scope manage:write.',
+    'Returns what applyMcpServer would do. Values of secrets are only compared if the credential has the scope manage:write.',
   scope: 'manage:read',
   effect: 'read',
   isTool: false,
   input: z.strictObject(wantedShape),
   long: { field: 'config' },
   output: z.object({
-    change: z.enum(changeKinds).describe('created: there is no such server yet.'),
-    version: z.int().min(0).describe('Version of the server; 0 when there is none.'),
-    applied_version: z.int().optional().describe('Version that was applied last; absent when none was.'),
+    change: z.enum(changeKinds).describe('With created, the server does not exist yet.'),
+    version: z.int().min(0).describe('Version of the server; 0 if it does not exist.'),
+    applied_version: z.int().optional().describe('Version that was applied last; absent if none was.'),
     label: z.string().optional(),
     changes: changesShape,
     undone: z
@@ -236,9 +240,9 @@ const planMcpServer = operation({
 
 const applyMcpServer = operation({
   name: 'applyMcpServer',
-  summary: 'Create a hosted server, or change it to match: configuration, secrets, limits and label',
+  summary: 'Create a hosted server or change it to match a configuration, secrets, limits, and label',
   description:
-    'All of it or nothing is stored. Applied again, it changes nothing. A change made elsewhere since the last apply is not undone, unless overwrite is true.',
+    'Everything or nothing is stored. The operation is idempotent. It does not undo a change made elsewhere since the last apply unless overwrite is true.',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
@@ -248,11 +252,15 @@ const applyMcpServer = operation({
       .int()
       .min(0)
       .optional()
-      .describe('Version that planMcpServer reported; 0 when there was no server. A conflict is reported otherwise.'),
+      .describe(
+        'Version that planMcpServer reported; 0 if there was no server. If the current version differs, the request fails with a conflict.',
+      ),
     overwrite: z
       .boolean()
       .optional()
-      .describe('true also undoes changes that were made elsewhere, and takes the server from another label.'),
+      .describe(
+        'If true, also undoes changes that were made elsewhere, and takes over a server that belongs to another label.',
+      ),
   }),
   long: { field: 'config' },
   output: stored.extend({
@@ -299,14 +307,17 @@ function refuseConflicts(
 ): void {
   const version = current?.version ?? 0;
   if (expected_version !== undefined && expected_version !== version)
-    throw new AppError('conflict', `the server was changed meanwhile and is at version ${version}; apply again`);
+    throw new AppError('conflict', `the server was changed in the meantime and is at version ${version}; apply again`);
   if (overwrite) return;
   if (current?.label !== undefined && label !== undefined && label !== current.label)
-    throw new AppError('conflict', `the server belongs to the label ${current.label}; apply it with that label`);
+    throw new AppError(
+      'conflict',
+      `the server belongs to the label ${current.label}; apply it with that label, or with overwrite`,
+    );
   if (undone.length > 0)
     throw new AppError(
       'conflict',
-      `the server was changed elsewhere since it was applied (version ${current?.appliedVersion}, now ${version}), and this would undo: ${undone.slice(0, 5).join(', ')}`,
+      `the server was changed elsewhere since it was applied (version ${current?.appliedVersion}, now ${version}); this would undo: ${undone.slice(0, 5).join(', ')}; update the configuration, or apply with overwrite`,
     );
 }
 

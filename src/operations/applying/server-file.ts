@@ -2,28 +2,30 @@ import { z } from 'zod';
 import { serverConfigJsonSchema } from '../describe.ts';
 import { type LimitField, limitFieldNames, limitFields } from '../limits.ts';
 
-/** Reference to the value of a secret. A file of a server never holds the value itself. */
+/** Reference to the value of a secret. A server file never contains the value itself. */
 const secretReference = z
   .union([
-    z.literal('stored').describe('The value is stored at the service, and stays.'),
+    z.literal('stored').describe('The value is already stored by Toolhost and stays as it is.'),
     z.strictObject({
       env: z
         .string()
         .regex(/^[A-Za-z_]\w*$/)
-        .describe('Environment variable that has the value.'),
+        .describe('Environment variable that contains the value.'),
     }),
-    z.strictObject({ file: z.string().min(1).describe('File that has the value, from the folder of this file.') }),
+    z.strictObject({
+      file: z.string().min(1).describe('File that contains the value, relative to the folder of this file.'),
+    }),
   ])
   .describe('Source of the value: { env: NAME }, { file: PATH }, or stored.');
 export type SecretReference = z.infer<typeof secretReference>;
 
-/** NAME of `{{NAME}}`, or the path of a field that is sealed, such as oauth.client_secret. */
+/** NAME of `{{NAME}}`, or the path of a sealed field, such as oauth.client_secret. */
 const referenceName = /^[A-Za-z_]\w{0,63}$|^(oauth|(authentication|credentials\.[\w-]+)(\[\d\])?)\.\w+$/;
 
 const limit = (field: LimitField) =>
   z.int().min(1).max(limitFields[field].most).optional().describe(`${limitFields[field].meaning}.`);
 
-/** Sections that a file of a server may have besides the fields of the configuration. */
+/** Sections that a server file may have in addition to the configuration fields. */
 export const fileSections = {
   secrets: z
     .record(z.string().regex(referenceName), secretReference)
@@ -32,12 +34,12 @@ export const fileSections = {
   limits: z
     .strictObject(Object.fromEntries(limitFieldNames.map((field) => [field, limit(field)])))
     .optional()
-    .describe('Limits of the calls of the server; those that are absent are the defaults.'),
+    .describe('Call limits of the server. Absent limits have their defaults.'),
 };
 
 type JsonObject = { [key: string]: unknown };
 
-/** The published schema of a file that `toolhost apply` takes: a configuration with the sections beside it. */
+/** Returns the published schema of a file for `toolhost apply`: a configuration with additional sections. */
 export function serverFileJsonSchema(id: string): JsonObject {
   const { properties: sections } = z.toJSONSchema(z.object(fileSections), { io: 'input' }) as {
     properties: JsonObject;

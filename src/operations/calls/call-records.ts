@@ -28,18 +28,18 @@ import { csvLine, csvLines } from './csv.ts';
 const callRecord = z.object({
   id: z.string(),
   at: time,
-  server: z.string().describe('Slug.'),
+  server: z.string().describe('Slug of the server.'),
   tool: z.string(),
   outcome: z.enum(outcomes),
   caller_kind: z
     .enum(callerKinds)
     .describe(
-      'How the caller was let in; try_out is a call by callTool, from the dashboard or by an agent that manages, playground a question to a model by askModel.',
+      'How the caller was authenticated. A try_out is a trial call with callTool, from the dashboard or a managing agent; a playground call is a model request with askModel.',
     ),
   key_id: z
     .string()
     .optional()
-    .describe('The API key; of a login its grant; of somebody who tries out their key or user.'),
+    .describe('ID of the API key or of the grant of a login. For a trial call, ID of the key or user that made it.'),
   upstream_host: z.string().optional(),
   upstream_status: z.int().optional(),
   duration_ms: z.int(),
@@ -51,20 +51,24 @@ const callRecord = z.object({
     .string()
     .optional()
     .describe(
-      'Why the call failed: the argument and what is allowed, the status and type of the answer, what was unreachable. No value of an argument, no text of the API.',
+      'Reason why the call failed: the argument and its allowed values, the status and type of the response, or the unreachable host. Never contains argument values or text from the API.',
     ),
   estimated_tokens: z
     .int()
     .optional()
-    .describe('Tokens of the text that the agent got, at four characters each; absent where it got none.'),
-  view: z.string().optional().describe('The view at whose address it was made; absent for that of the server.'),
-  model: z.string().optional().describe('Model of a question; absent for a call of a tool.'),
-  input_tokens: z.int().optional().describe("Tokens of the question, as the model's host counts them."),
-  output_tokens: z.int().optional().describe('Tokens of its response.'),
+    .describe(
+      'Estimated tokens of the text that the agent got, at four characters per token; absent if it got no text.',
+    ),
+  view: z.string().optional().describe('View that was called; absent for a call at the URL of the server.'),
+  model: z.string().optional().describe('Model of a model request; absent for a tool call.'),
+  input_tokens: z.int().optional().describe('Input tokens, as counted by the model host.'),
+  output_tokens: z.int().optional().describe('Output tokens, as counted by the model host.'),
   upstream_requests: z
     .int()
     .optional()
-    .describe('Requests that the call sent, such as one more with a renewed token; absent for one or none.'),
+    .describe(
+      'Number of upstream requests, for example two if a token was refreshed; absent if there was at most one.',
+    ),
 });
 nameSchema('Call', callRecord);
 
@@ -98,21 +102,21 @@ function modelIn(json: string) {
 }
 
 const filters = {
-  view: viewInput.optional().describe('Only calls at this view.'),
+  view: viewInput.optional().describe('Only calls of this view.'),
   tool: toolInput.optional(),
   outcome: z
     .enum([...outcomes, 'failed'])
     .optional()
-    .describe('failed: any but ok.'),
+    .describe('failed matches any outcome except ok.'),
   caller_kind: z.enum(callerKinds).optional().describe('Only calls of this kind of caller.'),
   key_id: z.string().max(100).optional().describe('Only calls with this API key.'),
-  since: z.iso.datetime().optional().describe('Only calls from this time on.'),
+  since: z.iso.datetime().optional().describe('Only calls at or after this time.'),
   until: z.iso.datetime().optional().describe('Only calls before this time.'),
 };
 
 type Wanted = z.output<z.ZodObject<typeof filters>> & { slug?: string | undefined };
 
-/** The requested calls that the actor may see, newest first. */
+/** Finds the requested calls that the actor may see, newest first. */
 async function wantedCalls(context: Context, wanted: Wanted, page: Page) {
   const { servers } = context.actor;
   const slug = wanted.slug ?? (servers?.length === 1 ? servers[0] : undefined);
@@ -143,7 +147,7 @@ const listCalls = operation({
     searched_to: time
       .optional()
       .describe(
-        `Where a filter is rare, a page may have few calls or none: only ${searchedAtOnce} are looked through for it, back to this time. next_cursor goes on before it.`,
+        `Time back to which calls were searched. A page searches at most ${searchedAtOnce} calls, so it may contain few matches or none if the filter is rare. next_cursor continues from this time.`,
       ),
   }),
   async run(context, input) {
@@ -173,21 +177,23 @@ const listServerCalls = operation({
 });
 
 export const maxExported = 10_000;
-/** Rows that are written as CSV in one turn of the event loop, so that calls run in between. */
+/** Number of rows that are formatted as CSV before yielding to the event loop, so that calls can run in between. */
 const exportedAtOnce = 500;
-/** How many times calls are searched for matching ones. */
+/** Maximum number of searches for matching calls. */
 const maxSearches = 6;
 
 const exportCalls = operation({
   name: 'exportCalls',
-  summary: 'The calls of the workspace as a CSV file, newest first',
-  description: `No more than the newest ${maxExported}, of the newest ${maxSearches * searchedAtOnce} where a filter is rare; since and until choose others.`,
+  summary: 'Export the calls of the workspace as a CSV file, newest first',
+  description: `The file contains at most the newest ${maxExported} calls. With a rare filter, it contains matches among the newest ${maxSearches * searchedAtOnce} calls. Use since and until to export others.`,
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
   isTool: false,
   input: z.strictObject({ slug: slugInput.optional(), ...filters }),
-  output: z.object({ csv: z.string().describe('The file; the REST API answers with only the file, as text/csv.') }),
+  output: z.object({
+    csv: z.string().describe('Content of the file. The REST API returns only the file, as text/csv.'),
+  }),
   file: { mediaType: 'text/csv; charset=utf-8', name: 'calls.csv', text: ({ csv }) => csv },
   async run(context, input) {
     await context.serving?.flushCalls();
@@ -208,40 +214,42 @@ const exportCalls = operation({
 });
 
 const captureShape = z.object({
-  expires_at: time.describe('When it is forgotten at the latest.'),
+  expires_at: time.describe('Time when the capture is deleted at the latest.'),
   arguments: z
     .record(z.string(), z.unknown())
     .optional()
-    .describe('Absent when they are longer than 32 KiB, or shortened names them.'),
+    .describe('Arguments of the call; absent if they are longer than 32 KiB or are listed in shortened.'),
   arguments_bytes: z.int(),
-  request: requestShape.request.optional().describe('Absent when the call was refused before there was one.'),
+  request: requestShape.request
+    .optional()
+    .describe('Upstream request; absent if the call was refused before the request was built.'),
   curl: requestShape.curl.optional(),
-  response: responseShape.optional().describe('Absent when the upstream did not answer.'),
+  response: responseShape.optional().describe('Upstream response; absent if the upstream did not respond.'),
   result: z
     .object({
       is_error: z.boolean(),
-      text: z.string().optional().describe('The first 8 KiB of its text; absent when it begins with a large file.'),
-      bytes: z.int().describe('Size of the whole result.'),
+      text: z.string().optional().describe('First 8 KiB of the text; absent if the result begins with a large file.'),
+      bytes: z.int().describe('Size of the complete result.'),
     })
     .optional()
-    .describe('What the caller got; estimated_tokens of the call is its size.'),
+    .describe('Result that the caller got. Its size in tokens is estimated_tokens of the call.'),
   shortened: z
     .array(z.enum(shortenedParts))
     .max(shortenedParts.length)
     .optional()
-    .describe('Parts of which less is kept than usual, because a capture has 64 KiB at most.'),
+    .describe('Parts that were shortened, because a capture is limited to 64 KiB.'),
 });
 nameSchema('Capture', captureShape);
 
 const getCall = operation({
   name: 'getCall',
-  summary: 'Get the record of a call, with what went over the wire where it was captured',
+  summary: 'Get the record of a call, including its request and response if it was captured',
   description: 'Credentials are masked in the request and redacted everywhere else.',
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
   input: z.strictObject({
-    id: z.string().min(1).max(200).describe('Id of the call, call_…'),
+    id: z.string().min(1).max(200).describe('ID of the call (call_…).'),
     slug: slugInput.optional(),
   }),
   output: z.object({ call: callRecord, caller_name: actorName, capture: captureShape.optional() }),
@@ -251,7 +259,10 @@ const getCall = operation({
     const row = await findCall(db, actor.workspaceId, id);
     const visible = slug === undefined ? actor.servers : [slug];
     if (!row || (visible && !visible.includes(row.slug)))
-      throw new AppError('notFound', 'there is no such call in this workspace; records are kept for a limited time');
+      throw new AppError(
+        'notFound',
+        'there is no such call in this workspace; call records are deleted after their retention period',
+      );
     const document = await findCapture(db, keyring, { workspaceId: actor.workspaceId, callId: id }, context.now());
     const names = await namesFor(context, row.key_id === null ? [] : [row.key_id]);
     return {

@@ -21,18 +21,18 @@ const hourMs = 60 * 60_000;
 
 const captureCalls = operation({
   name: 'captureCalls',
-  summary: 'Capture what the calls of a hosted server send and get, for up to 24 hours',
-  description: `getCall then shows them, without credentials, for a day at most: the newest ${capturesPerServer} of a server and ${capturesPerWorkspace} of a workspace.`,
+  summary: 'Capture requests and responses of the calls of a hosted server for up to 24 hours',
+  description: `getCall shows captures, without credentials, for at most a day: the newest ${capturesPerServer} per server and ${capturesPerWorkspace} per workspace.`,
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
   input: z.strictObject({
     slug: slugInput,
-    hours: z.int().min(0).max(24).describe('For how long from now; 0 turns it off.'),
+    hours: z.int().min(0).max(24).describe('Hours to capture from now; 0 stops capturing.'),
   }),
   output: z.object({
     slug: z.string(),
-    capture_until: time.optional().describe('Absent when nothing is captured.'),
+    capture_until: time.optional().describe('Time when capturing ends; absent if nothing is captured.'),
     unchanged: unchangedShape,
   }),
   async run(context, { slug, hours }) {
@@ -49,23 +49,26 @@ const captureCalls = operation({
 
 const header = z.tuple([z.string(), z.string()]);
 const mostHeaders = 300;
-const headersShape = z.array(header).max(mostHeaders).describe('Name and value of each.');
+const headersShape = z.array(header).max(mostHeaders).describe('Headers, each as name and value.');
 
-/** Number of characters of a body that are shown: Linux limits an argument to 128 KiB (execve(2)). */
+/** Maximum number of body characters that are shown: Linux limits an argument to 128 KiB (execve(2)). */
 const mostOfBody = 100_000;
 
-/** An upstream request as people and agents see it. */
+/** Shape of an upstream request as people and agents see it. */
 export const requestShape = {
   request: z.object({
     method: z.string(),
     url: z.string(),
     headers: headersShape,
-    body: z.string().optional().describe(`Of a longer one the first ${mostOfBody} characters, and how long it is.`),
+    body: z
+      .string()
+      .optional()
+      .describe(`Body; a longer one is cut to its first ${mostOfBody} characters, followed by its length.`),
   }),
   curl: z
     .string()
     .describe(
-      `The same as a command line; ${mask} stands for credentials. A body that is too long for one is in a file.`,
+      `Equivalent curl command. ${mask} stands for credentials. A body that is too long for a command line is read from a file.`,
     ),
 };
 
@@ -74,7 +77,7 @@ nameSchema('UpstreamRequest', requestShape.request);
 const shown = z.object(requestShape);
 
 export function shownRequest(built: UpstreamRequest | ReadableRequest): z.input<typeof shown> {
-  // Decoded, because people would not recognise the encoded mask in a query.
+  // Decoded, because people would not recognize the encoded mask in a query.
   const path = built.path.replaceAll(encode(mask), mask);
   const request: ReadableRequest = { ...built, path, body: readableBody(built.body) };
   const headers: [string, string][] = [];
@@ -97,10 +100,10 @@ function shownBody(body: ReadableBody | undefined): { body: string | undefined; 
   const text = typeof body === 'object' ? linesOf(body.fields) : body;
   if (text === undefined || text.length <= mostOfBody) return { body: text, isWhole: true };
   const size = typeof body === 'object' ? `${body.fields.length} fields` : `${text.length} characters`;
-  return { body: `${text.slice(0, mostOfBody).toWellFormed()}\n… (${size} in all)`, isWhole: false };
+  return { body: `${text.slice(0, mostOfBody).toWellFormed()}\n… (${size} in total)`, isWhole: false };
 }
 
-/** The first fields up to the limit, and one more that shows there are others. */
+/** Formats the first fields up to the limit, and one more to show that there are others. */
 function linesOf(fields: readonly ReadablePart[]): string {
   const lines: string[] = [];
   let length = 0;
@@ -114,16 +117,16 @@ function linesOf(fields: readonly ReadablePart[]): string {
   return lines.join('\n');
 }
 
-/** The answer of an upstream as people and agents see it. */
+/** Shape of an upstream response as people and agents see it. */
 export const responseShape = z.object({
   status: z.int(),
   headers: headersShape,
-  body: z.string().optional().describe('The first 8 KiB; absent when it is not text.'),
-  body_bytes: z.int().describe('Size of the whole body.'),
+  body: z.string().optional().describe('First 8 KiB of the body; absent if it is not text.'),
+  body_bytes: z.int().describe('Size of the complete body.'),
   estimated_tokens: z
     .int()
     .optional()
-    .describe('What the whole body would cost a model, at four characters each; absent when it is not text.'),
+    .describe('Estimated tokens of the complete body, at four characters per token; absent if it is not text.'),
 });
 nameSchema('UpstreamResponse', responseShape);
 

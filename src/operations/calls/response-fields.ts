@@ -18,35 +18,39 @@ import { type Context, operation } from '../operation.ts';
 import { indexOfTool } from '../servers/tools.ts';
 import { getServer, slugInput, toolInput } from '../shapes.ts';
 
-/** Most captured answers that are looked at. */
+/** Maximum number of captured responses that are measured. */
 const mostAnswers = 50;
 const mostFields = 300;
-/** Most paths that `response_fields` takes, and the longest. */
+/** Maximum number and maximum length of the paths that `response_fields` accepts. */
 const mostPaths = 100;
 const path = z.string().min(1).max(200);
 
-const tokens = z.int().describe('Estimated tokens, at four characters each.');
+const tokens = z.int().describe('Estimated tokens, at four characters per token.');
 const fieldShape = z.object({
-  path: z.string().describe('As response_fields takes it; items of lists are merged.'),
-  bytes: z.int().describe('Size of its names and values in all answers, with everything inside it.'),
-  times: z.int().describe('How often it occurs.'),
-  objects: z.int().describe('How many objects it has as values.'),
-  around: z.int().describe('Bytes of lists and of other values, which stay when only fields inside it are kept.'),
+  path: z.string().describe('Path in the format of response_fields. Items of lists are merged.'),
+  bytes: z
+    .int()
+    .describe('Size of the names and values of the field in all responses, including everything inside it.'),
+  times: z.int().describe('Number of occurrences.'),
+  objects: z.int().describe('Number of occurrences whose value is an object.'),
+  around: z
+    .int()
+    .describe('Size in bytes of lists and other values that remain if only fields inside this field are selected.'),
   useless: z
     .enum(uselessReasons)
     .optional()
     .describe(
-      'Why it is probably of no use to a model: always empty, always the same, a link of the API, an id of a node, a picture.',
+      'Reason why the field is probably useless to a model: always empty, always the same value, an API link, a node ID, or an image.',
     ),
-  always: z.string().optional().describe('Its value as JSON, where that is always the same and short.'),
+  always: z.string().optional().describe('Value as JSON, if it is short and always the same.'),
 });
 
 type ShownField = z.input<typeof fieldShape>;
 
 const proposeResponseFields = operation({
   name: 'proposeResponseFields',
-  summary: 'Propose response_fields for a tool from its captured answers, with the tokens they would save',
-  description: `Measures the newest ${mostAnswers} answers that were captured, behind response_transform and before max_answer_tokens. updateTool sets the fields.`,
+  summary: 'Propose response_fields for a tool from its captured responses, with the tokens they would save',
+  description: `Measures the newest ${mostAnswers} captured responses, after response_transform and before max_answer_tokens. updateTool sets the fields.`,
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -54,30 +58,30 @@ const proposeResponseFields = operation({
   input: z.strictObject({
     slug: slugInput,
     tool: toolInput,
-    fields: z.array(path).min(1).max(mostPaths).optional().describe('Paths to measure instead of the proposed ones.'),
+    fields: z.array(path).min(1).max(mostPaths).optional().describe('Additional paths to measure.'),
   }),
   output: z.object({
     slug: z.string(),
     tool: z.string(),
-    answers: z.int().describe('Captured answers that were measured; 0 where there are none yet.'),
+    answers: z.int().describe('Number of captured responses that were measured; 0 if there are none yet.'),
     fields: z
       .array(fieldShape)
       .max(mostFields)
-      .describe('Each after the one that it is in, in the order of the answers.'),
-    current: z.array(z.string()).max(mostPaths).optional().describe('The response_fields that the tool has.'),
+      .describe('Fields in the order of the responses, each after its parent.'),
+    current: z.array(z.string()).max(mostPaths).optional().describe('Current response_fields of the tool.'),
     proposed: z
       .array(z.string())
       .max(mostPaths)
       .optional()
-      .describe('All fields but those that are probably useless; absent where none is.'),
+      .describe('All fields except those that are probably useless; absent if no field is.'),
     tokens: z
       .object({
-        whole: tokens.describe('Estimated tokens of the answers without response_fields.'),
-        now: tokens.describe('With the response_fields that the tool has.'),
-        proposed: tokens.optional().describe('With the proposed ones.'),
-        asked: tokens.optional().describe('With the paths that the input names.'),
+        whole: tokens.describe('Estimated tokens without response_fields.'),
+        now: tokens.describe('Estimated tokens with the current response_fields.'),
+        proposed: tokens.optional().describe('Estimated tokens with the proposed fields.'),
+        asked: tokens.optional().describe('Estimated tokens with the paths from the input.'),
       })
-      .describe('Of all measured answers together.'),
+      .describe('Tokens of all measured responses together.'),
   }),
   async run(context, { slug, tool: name, fields: asked }) {
     await context.serving?.flushCalls();
@@ -106,7 +110,10 @@ const proposeResponseFields = operation({
   say,
 });
 
-/** The fields of the captured answers, as the tool reads them now. Each turn of the event loop opens and merges one. */
+/**
+ * Reads and merges the fields of the captured responses, as the tool would return them now. Yields to the event loop
+ * after each response.
+ */
 async function measuredAnswers(
   context: Context,
   server: StoredServer,
@@ -128,7 +135,7 @@ async function measuredAnswers(
   return { count, merged };
 }
 
-/** All fields, each after the one that it is in, in the order of the answers. */
+/** Lists all fields in the order of the responses, each after its parent. */
 function shownFields(answers: FieldUse): ShownField[] {
   const shown: ShownField[] = [];
   const add = (around: FieldUse, parent: string) => {
@@ -169,21 +176,21 @@ function say(answer: {
 }): string {
   const { slug, tool, answers, fields, proposed, tokens: cost } = answer;
   if (answers === 0) {
-    return `No JSON answer of the tool "${tool}" was captured. Turn captures on with captureCalls, let the tool be called, and ask again.`;
+    return `No JSON response of the tool "${tool}" was captured. Turn on captures with captureCalls, call the tool, and retry.`;
   }
-  const share = (bytes: number) => `${Math.round((bytes / charactersOfToken / Math.max(1, cost.whole)) * 100)} %`;
+  const share = (bytes: number) => `${Math.round((bytes / charactersOfToken / Math.max(1, cost.whole)) * 100)}%`;
   const saved = (left: number) =>
-    `${left} tokens, ${Math.max(0, Math.round((1 - left / Math.max(1, cost.now)) * 100))} % less than now`;
+    `${left} tokens, ${Math.max(0, Math.round((1 - left / Math.max(1, cost.now)) * 100))}% less than now`;
   const largest = fields.toSorted((a, b) => b.bytes - a.bytes).slice(0, mostSaid);
   return [
-    `${answers} captured answers of the tool "${tool}" have ${cost.whole} tokens, ${cost.now} with the fields that agents get now. The largest fields:`,
+    `${answers} captured responses of the tool "${tool}" have ${cost.whole} tokens in total, ${cost.now} with the current fields. Largest fields:`,
     ...largest.map(
       (field) =>
         `- ${field.path}: ${share(field.bytes)}${field.useless ? `, probably useless (${field.useless})` : ''}`,
     ),
-    ...(cost.asked === undefined ? [] : [`With the fields that you named: ${saved(cost.asked)}.`]),
+    ...(cost.asked === undefined ? [] : [`With the requested fields: ${saved(cost.asked)}.`]),
     proposed && cost.proposed !== undefined
-      ? `Without those that are probably useless: ${saved(cost.proposed)}. To set them: updateTool ${JSON.stringify({ slug, tool, response_fields: proposed })}`
+      ? `Without the probably useless fields: ${saved(cost.proposed)}. To apply: updateTool ${JSON.stringify({ slug, tool, response_fields: proposed })}`
       : 'No field looks useless.',
   ].join('\n');
 }

@@ -34,13 +34,13 @@ const mostEntries = 100;
 
 const counts = {
   calls: z.int(),
-  errors: z.int().describe('Calls of any outcome but ok.'),
+  errors: z.int().describe('Number of calls with an outcome other than ok.'),
 };
 
 const getServerActivity = operation({
   name: 'getServerActivity',
   summary: 'Count the calls of hosted servers in the last 24 hours',
-  description: 'Of one server, or of a page of servers: the same ones as listMcpServers gives for these inputs.',
+  description: 'Returns one server, or the page of servers that listMcpServers returns for the same inputs.',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -59,7 +59,7 @@ const getServerActivity = operation({
         hourly: z
           .array(z.int())
           .max(hours)
-          .describe('Calls in each of the 24 hours up to the end of this minute, oldest first.'),
+          .describe('Number of calls in each of the 24 hours before the end of the current minute, oldest first.'),
       }),
     ),
     next_cursor: nextCursor,
@@ -93,7 +93,7 @@ const getServerActivity = operation({
 
 const getToolActivity = operation({
   name: 'getToolActivity',
-  summary: 'Count the calls of the tools of a hosted server in the last 24 hours, and the tokens of their definitions',
+  summary: 'Count the calls of each tool of a hosted server in the last 24 hours, and the tokens of its definition',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -104,12 +104,12 @@ const getToolActivity = operation({
       .array(
         z.object({
           tool: z.string(),
-          tokens: z.int().describe('About how many tokens its definition takes where an agent gets it.'),
+          tokens: z.int().describe('Estimated tokens of the tool definition that an agent gets.'),
           ...counts,
         }),
       )
       .max(mostTools)
-      .describe('Every tool, in the order of the configuration.'),
+      .describe('All tools, in the order of the configuration.'),
   }),
   async run(context, { slug }) {
     const { db, actor } = context;
@@ -130,7 +130,9 @@ const getToolActivity = operation({
   },
 });
 
-/** The end of the minute or day that contains a time. A time at the start of a minute belongs to it. */
+/**
+ * Returns the end of the minute or day that contains a time. A time at the start of a minute belongs to that minute.
+ */
 function endOf(at: number, width: number): number {
   return startOf(at, width) + width;
 }
@@ -146,8 +148,8 @@ function sumOf(rows: readonly { calls: number; errors: number }[]): { calls: num
 
 const statistics = z.object({
   ...counts,
-  p50_ms: z.int().optional().describe('Half of the calls took no longer; absent without calls.'),
-  p95_ms: z.int().optional().describe('Of twenty calls nineteen took no longer; absent without calls.'),
+  p50_ms: z.int().optional().describe('Median duration; absent if there were no calls.'),
+  p95_ms: z.int().optional().describe('95th percentile of the duration; absent if there were no calls.'),
 });
 
 function summary({ calls, errors, durations }: CountedCalls): z.input<typeof statistics> {
@@ -157,10 +159,10 @@ function summary({ calls, errors, durations }: CountedCalls): z.input<typeof sta
 
 const getCallStatistics = operation({
   name: 'getCallStatistics',
-  summary: 'Count calls and errors and how long calls took, over time, by server and by tool',
+  summary: 'Get the number, errors, and durations of calls over time, by server, and by tool',
   description:
-    'Calls are counted by the minute, and by the day (UTC) what began three days ago or earlier: since is taken down and until up to a whole one, and intervals are whole ones. ' +
-    'Percentiles are exact below 8 ms and within 12.5 % above.',
+    'Calls are counted by minute, or by day (UTC) if the period begins three or more days ago. since is rounded down and until is rounded up to a whole minute or day, and intervals are multiples of it. ' +
+    'Percentiles are exact below 8 ms and accurate to 12.5% above.',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -168,38 +170,38 @@ const getCallStatistics = operation({
   input: z.strictObject({
     slug: slugInput.optional(),
     tool: toolInput.optional(),
-    since: z.iso.datetime().optional().describe('Start; 24 hours before the end when absent.'),
-    until: z.iso.datetime().optional().describe('End; now when absent.'),
+    since: z.iso.datetime().optional().describe('Start of the period; 24 hours before its end if absent.'),
+    until: z.iso.datetime().optional().describe('End of the period; now if absent.'),
     buckets: z
       .int()
       .min(1)
       .max(500)
       .default(48)
-      .describe('Into how many intervals to divide the time at most; up to two more where they are whole days.'),
+      .describe('Maximum number of intervals. Up to two more are returned if intervals are whole days.'),
   }),
   output: z.object({
     from: time.describe(
-      'Start of the first interval. It may be later than since where a tool is asked for in very many servers at once; name the slug for all of the time.',
+      'Start of the first interval. It may be later than since if you request a tool across very many servers; set slug to get the whole period.',
     ),
     to: time.describe('End of the last interval.'),
     bucket_ms: z
       .int()
       .describe(
-        'Length of an interval: whole minutes, from an hour on whole hours, and whole days where it begins three days ago or earlier.',
+        'Length of an interval in milliseconds: whole minutes, whole hours if it is an hour or more, or whole days if the period begins three or more days ago.',
       ),
     buckets: z.array(statistics.extend({ at: time.describe('Start of the interval.') })).max(502),
     by_server: z
       .array(statistics.extend({ slug: z.string() }))
       .max(mostEntries)
-      .describe(`Most called first, at most ${mostEntries}.`),
+      .describe(`Servers, most calls first; at most ${mostEntries}.`),
     by_tool: z
       .array(statistics.extend({ slug: z.string(), tool: z.string() }))
       .max(mostEntries)
-      .describe(`Most called first, at most ${mostEntries}.`),
+      .describe(`Tools, most calls first; at most ${mostEntries}.`),
     ranked_from: time
       .optional()
       .describe(
-        'Present where very many tools were called: by_server and by_tool then have those that were called most from this time on, with all of their calls.',
+        'Present if very many tools were called. by_server and by_tool then contain the entries with the most calls since this time, each with all of its calls.',
       ),
   }),
   async run(context, input) {
@@ -234,19 +236,23 @@ type Asked = {
   buckets: number;
 };
 
-/** The requested period in whole minutes, or in whole days (UTC) where minutes are no longer kept. @throws AppError invalid */
+/**
+ * Returns the requested period in whole minutes, or in whole days (UTC) if its minutes are no longer stored.
+ * @throws AppError invalid
+ */
 function spanOf(context: Context, { since, until, buckets }: Asked): { from: number; until: number; widthMs: number } {
   const now = context.now();
-  // A call of the present millisecond belongs to the past.
+  // A call in the current millisecond belongs to the past.
   const wantedEnd = until === undefined ? now + 1 : Date.parse(until);
   const unit = (at: number) => (at < now - minutesKeptMs ? dayMs : minuteMs);
   const wantedStart = since === undefined ? undefined : Date.parse(since);
   if (wantedStart !== undefined && wantedStart >= wantedEnd)
-    throw invalid([{ path: 'since', message: 'is not before the end; allowed: an earlier time' }]);
+    throw invalid([{ path: 'since', message: 'is not before the end of the period; allowed: an earlier time' }]);
   const whole = unit(wantedStart ?? wantedEnd - hours * hourMs);
   const end = endOf(wantedEnd - 1, whole);
   const from = wantedStart === undefined ? end - hours * hourMs : startOf(wantedStart, whole);
-  // Thirty days that begin and end within a day touch 31, and would otherwise be divided into intervals of two days.
+  // Thirty days that begin and end within a day touch 31 days, and would otherwise be divided into intervals of two
+  // days.
   const divided = whole === dayMs ? startOf(wantedEnd - (wantedStart ?? from), dayMs) : end - from;
   const least = Math.max(whole, divided / buckets);
   const step = Math.max(whole, least < hourMs ? minuteMs : hourMs);

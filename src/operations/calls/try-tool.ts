@@ -26,11 +26,11 @@ import {
 import { callRecordOperations } from './call-records.ts';
 import { requestShape, responseShape, shownRequest, shownResponse } from './captures.ts';
 
-const triedView = viewInput.optional().describe('A view, as agents get it there.');
+const triedView = viewInput.optional().describe('View in which to call the tool.');
 
 const callTool = operation({
   name: 'callTool',
-  summary: 'Call a tool of a hosted server, to try it out',
+  summary: 'Call a tool of a hosted server as a trial',
   description: 'Sends the real upstream request.',
   scope: 'call',
   effect: 'call',
@@ -38,8 +38,8 @@ const callTool = operation({
   input: z.strictObject({
     slug: slugInput,
     view: triedView,
-    mode: z.enum(toolModes).optional().describe('As with this tool_mode.'),
-    version: z.int().min(1).optional().describe('An older version.'),
+    mode: z.enum(toolModes).optional().describe('Replaces the configured tool_mode.'),
+    version: z.int().min(1).optional().describe('Older version to use.'),
     tool: toolInput,
     arguments: argumentsInput,
     token: z
@@ -47,26 +47,35 @@ const callTool = operation({
       .min(1)
       .max(8192)
       .regex(/^[\x21-\x7e]+$/, 'allowed: visible characters without spaces')
-      .refine((token) => !holdsOurCredential(token), 'is a key of this service, which is never sent to an upstream')
+      .refine(
+        (token) => !holdsOurCredential(token),
+        'is a Toolhost API key or token, which is never sent to an upstream; use a token of the API',
+      )
       .optional()
-      .describe('Token of the API, where the server forwards it.'),
+      .describe('Upstream token of the caller, if the server forwards it.'),
   }),
   output: z.object({
     is_error: z.boolean(),
-    content: z.custom<ContentBlock[]>().describe('Content blocks, as the agent gets them.'),
+    content: z.custom<ContentBlock[]>().describe('Content blocks as the agent gets them.'),
     structured_content: z.unknown().optional(),
-    left_out: z.string().optional().describe('Says of a long result what is not shown here; an agent gets all of it.'),
-    call_id: z.string().optional().describe('Id of the record, for getCall.'),
+    left_out: z
+      .string()
+      .optional()
+      .describe('Description of the part of a long result that is omitted here. An agent gets the complete result.'),
+    call_id: z.string().optional().describe('ID of the call record, for getCall.'),
     timing: z.object({
       total_ms: z.int(),
-      upstream_ms: z.int().optional().describe('Of it, waiting for the upstream; absent when nothing was sent.'),
+      upstream_ms: z
+        .int()
+        .optional()
+        .describe('Part of total_ms that was spent waiting for the upstream; absent if nothing was sent.'),
     }),
-    estimated_tokens: z.int().describe('About what the text of the result costs a model.'),
+    estimated_tokens: z.int().describe('Estimated tokens of the text of the result.'),
     request: requestShape.request
       .optional()
-      .describe('The upstream request, credentials masked; absent when the arguments become none.'),
+      .describe('Upstream request with masked credentials; absent if the arguments do not produce one.'),
     curl: requestShape.curl.optional(),
-    response: responseShape.optional().describe('What the upstream answered, without credentials.'),
+    response: responseShape.optional().describe('Upstream response without credentials.'),
   }),
   async run(context, { slug, view, mode, version, tool, arguments: args, token }) {
     const older = await olderVersion(context, await getServer(context, slug), version);
@@ -98,14 +107,15 @@ const callTool = operation({
         ...result,
         call_id: record?.id,
         timing: { total_ms: record?.duration_ms ?? 0, ...(upstreamMs !== undefined && { upstream_ms: upstreamMs }) },
-        // A key with only the scope call sees the answer of a tool, not what went to the upstream and came from there.
+        // A key that has only the scope call sees the tool result, but not the upstream request and response.
         ...(covers(context.actor.scopes, 'manage:read') && {
           ...(request && shownRequest(request)),
           ...(response && { response: shownResponse(response) }),
         }),
       };
     } catch (error) {
-      // The upstream refused the given token; the credential of the actor is fine, so the answer is not a 401.
+      // The upstream refused the token from the input. The actor's own credential is valid, so the response is not a
+      // 401.
       if (error instanceof Unauthenticated && error !== ended) throw new AppError('invalid', error.message);
       throw error;
     }
@@ -114,7 +124,7 @@ const callTool = operation({
 
 const previewToolCall = operation({
   name: 'previewToolCall',
-  summary: 'Show the exact upstream request of a tool call, credentials masked; nothing is sent',
+  summary: 'Show the exact upstream request of a tool call with masked credentials, without sending it',
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
@@ -124,7 +134,9 @@ const previewToolCall = operation({
     refused: z
       .string()
       .optional()
-      .describe('Why the call would be refused instead of sent, for example a secret that may not go to this host.'),
+      .describe(
+        'Reason why the call would be refused instead of sent, for example because a secret may not be sent to this host.',
+      ),
   }),
   async run(context, { slug, view, tool, arguments: args }) {
     await getServer(context, slug);
@@ -145,7 +157,7 @@ const auditRecord = z.object({
     .string()
     .optional()
     .describe(
-      'What a key, a person or the client of a login that it is about is called; programs get no names of people.',
+      'Name of the target if it is a key, a person, or the client of a login. Programs never get names of people.',
     ),
   detail: z.record(z.string(), z.unknown()),
   request_id: z.string(),
@@ -154,7 +166,7 @@ nameSchema('AuditEvent', auditRecord);
 
 const listAuditEvents = operation({
   name: 'listAuditEvents',
-  summary: 'List who changed what in the workspace, newest first',
+  summary: 'List the changes in the workspace and who made them, newest first',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -162,8 +174,8 @@ const listAuditEvents = operation({
   input: z.strictObject({
     actor_id: z.string().max(100).optional().describe('Only changes by this person or API key.'),
     operation: z.string().max(100).optional().describe('Only changes by this operation, such as createApiKey.'),
-    target: z.string().max(300).optional().describe('Only changes of this, such as the slug of a server.'),
-    since: z.iso.datetime().optional().describe('Only changes at this time or later.'),
+    target: z.string().max(300).optional().describe('Only changes of this target, such as the slug of a server.'),
+    since: z.iso.datetime().optional().describe('Only changes at or after this time.'),
     until: z.iso.datetime().optional().describe('Only changes before this time.'),
     ...pageInputs,
   }),
@@ -173,7 +185,7 @@ const listAuditEvents = operation({
     searched_to: time
       .optional()
       .describe(
-        `Where a filter is rare, a page may have few changes or none: only ${eventsSearchedAtOnce} are looked through for it, back to this time. next_cursor goes on before it.`,
+        `Time back to which changes were searched. A page searches at most ${eventsSearchedAtOnce} changes, so it may contain few matches or none if the filter is rare. next_cursor continues from this time.`,
       ),
   }),
   async run(context, input) {

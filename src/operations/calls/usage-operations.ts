@@ -12,7 +12,7 @@ export const mostUsageExported = 10_000;
 
 const inputs = {
   slug: slugInput.optional(),
-  days: z.int().min(1).max(mostDays).default(30).describe('How many days (UTC), today being the last.'),
+  days: z.int().min(1).max(mostDays).default(30).describe('Number of days (UTC), ending today.'),
 };
 type Asked = { slug?: string | undefined; days: number };
 
@@ -25,15 +25,15 @@ async function scopeOf(context: Context, { slug, days }: Asked): Promise<UsageSc
   return { workspaceId: actor.workspaceId, from: until - days * dayMs, until, slugs };
 }
 
-const numbers = { calls: z.int(), errors: z.int().describe('Calls of any outcome but ok.') };
+const numbers = { calls: z.int(), errors: z.int().describe('Number of calls with an outcome other than ok.') };
 const callerField = z
   .string()
-  .describe('Id of the API key; of any other caller its kind: caller_token, oauth or try_out.');
-const nameField = z.string().optional().describe('What the key is called now; absent where it is gone.');
+  .describe('ID of the API key. For any other caller its kind: caller_token, oauth, or try_out.');
+const nameField = z.string().optional().describe('Current name of the API key; absent if it was deleted.');
 
 const getUsage = operation({
   name: 'getUsage',
-  summary: 'Count the calls of each API key and server, and those of each day',
+  summary: 'Count calls by API key and server, and by day',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -45,11 +45,11 @@ const getUsage = operation({
     by_day: z
       .array(z.object({ day: z.string(), ...numbers }))
       .max(mostDays)
-      .describe('Days with calls.'),
+      .describe('Days that have calls.'),
     by_caller: z
       .array(z.object({ server: z.string(), caller: callerField, caller_name: nameField, ...numbers }))
       .max(mostRows)
-      .describe(`Most called first, at most ${mostRows}.`),
+      .describe(`Callers, most calls first; at most ${mostRows}.`),
   }),
   async run(context, input) {
     const scope = await scopeOf(context, input);
@@ -77,19 +77,21 @@ const getUsage = operation({
 const dayText = (at: number) => isoTime(at).slice(0, 10);
 
 const csvColumns = ['day', 'server', 'caller', 'caller_name', 'calls', 'errors'] as const;
-/** Names that are read with one statement. */
+/** Number of names that are read with one statement. */
 const namesAtOnce = 500;
 
 const exportUsage = operation({
   name: 'exportUsage',
-  summary: 'The calls of each API key and server by day as a CSV file, newest first',
-  description: `No more than ${mostUsageExported} rows; slug and days choose others.`,
+  summary: 'Export the number of calls by day, API key, and server as a CSV file, newest first',
+  description: `The file contains at most ${mostUsageExported} rows. Use slug and days to select others.`,
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
   isTool: false,
   input: z.strictObject(inputs),
-  output: z.object({ csv: z.string().describe('The file; the REST API answers with only the file, as text/csv.') }),
+  output: z.object({
+    csv: z.string().describe('Content of the file. The REST API returns only the file, as text/csv.'),
+  }),
   file: { mediaType: 'text/csv; charset=utf-8', name: 'usage.csv', text: ({ csv }) => csv },
   async run(context, input) {
     const scope = await scopeOf(context, input);

@@ -39,14 +39,14 @@ import { getServer, slugInput, viewInput } from '../shapes.ts';
 
 const checkConnection = operation({
   name: 'checkConnection',
-  summary: 'Play what clients such as Claude, ChatGPT, Cursor and VS Code do first, and say which will fail and why',
-  description: 'Nothing is sent to the upstream or to the provider.',
+  summary: 'Simulate how clients such as Claude, ChatGPT, Cursor, and VS Code connect, and report which fail and why',
+  description: 'Nothing is sent to the upstream or the provider.',
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
   input: z.strictObject({
     slug: slugInput,
-    view: viewInput.optional().describe('A view of the server, which is examined at its own address.'),
+    view: viewInput.optional().describe('View of the server to check at its own URL.'),
   }),
   output: z.object({
     checks: z
@@ -56,7 +56,7 @@ const checkConnection = operation({
           title: z.string(),
           status: z.enum(['ok', 'warning', 'problem']),
           detail: z.string(),
-          clients: z.array(z.string()).max(50).describe('Clients that it concerns.'),
+          clients: z.array(z.string()).max(50).describe('Clients that the check concerns.'),
         }),
       )
       .max(50),
@@ -82,7 +82,7 @@ const checkConnection = operation({
   },
 });
 
-/** The configuration of the server, or of a view. @throws AppError notFound */
+/** Returns the configuration of the server, or of a view. @throws AppError notFound */
 function configOf(config: ServerConfig, name: string | undefined): ServerConfig {
   if (name === undefined) return config;
   const { views = {} } = config;
@@ -99,35 +99,35 @@ type Examined = {
   config: ServerConfig;
   probe: ConnectionProbe;
   address: string;
-  /** The authorization server: the address of the server, also for a view. */
+  /** URL of the authorization server, which is the URL of the server, also for a view. */
   issuer: string;
-  /** The address on a host of its own, if there is one. */
+  /** URL on the separate host of the server, if it has one. */
   hostAddress: string | undefined;
   callbackUrl: string;
   secrets: readonly SecretInfo[];
-  /** Whether anyone has ever finished a login. */
+  /** True if anyone has ever completed a login. */
   hasLogins: boolean;
 };
 
 type Rule = { id: string; title: string; onlyLogins?: true; check: (examined: Examined) => MaybePromise<Verdict> };
 
-/** Checks of what clients need, in the order in which clients would fail. */
+/** Checks of the requirements of clients, in the order in which clients would fail. */
 const rules: readonly Rule[] = [
-  { id: 'address', title: 'The address can be reached', check: checkAddress },
-  { id: 'challenge', title: 'A request without a credential is refused with a challenge', check: checkChallenge },
+  { id: 'address', title: 'The URL is reachable', check: checkAddress },
+  { id: 'challenge', title: 'A request without a credential gets a challenge', check: checkChallenge },
   { id: 'sign_in', title: 'Clients can present the credential', check: checkSignIn },
   { id: 'resource_metadata', title: 'The login is announced', onlyLogins: true, check: checkAnnouncedLogin },
-  { id: 'server_metadata', title: 'The login is described', onlyLogins: true, check: checkIssuer },
+  { id: 'server_metadata', title: 'The login metadata is valid', onlyLogins: true, check: checkIssuer },
   { id: 'registration', title: 'Clients can register', onlyLogins: true, check: checkRegistration },
-  { id: 'provider', title: 'The provider takes people back', onlyLogins: true, check: checkProvider },
+  { id: 'provider', title: 'The provider redirects people back', onlyLogins: true, check: checkProvider },
   { id: 'handshake', title: 'The server introduces itself', check: checkHandshake },
-  { id: 'tool_list', title: 'The list of tools is well-formed', check: checkTools },
+  { id: 'tool_list', title: 'The tool list is well-formed', check: checkTools },
   { id: 'tool_count', title: 'The number of tools is within limits', check: checkCount },
-  { id: 'tool_names', title: 'The names of the tools are usable', check: checkNames },
-  { id: 'tool_hints', title: 'The tools say what they do', check: ({ probe }) => checkHints(listedTools(probe)) },
+  { id: 'tool_names', title: 'The tool names are usable', check: checkNames },
+  { id: 'tool_hints', title: 'The tools have annotations', check: ({ probe }) => checkHints(listedTools(probe)) },
   {
     id: 'token_estimate',
-    title: 'The list of tools is affordable',
+    title: 'The tool list is affordable',
     check: ({ config }) => checkTokens(estimatedTokens(config)),
   },
   { id: 'secrets', title: 'Every secret has a value', check: checkSecrets },
@@ -150,14 +150,16 @@ function checkAddress({ address, hostAddress }: Examined): Verdict {
   const { protocol, hostname } = new URL(address);
   if (protocol === 'https:') {
     const picky = pathReasons(hostAddress ?? address);
-    return picky.length > 0 ? warningOf(picky) : ok(`${address} is https.`);
+    return picky.length > 0 ? warningOf(picky) : ok(`${address} uses HTTPS.`);
   }
-  const where = /^(localhost|127\.|\[::1\])/.test(hostname) ? 'can only be reached on this machine' : 'is not https';
-  return warning(`${address} ${where}. ${inWords(hosted)} connect from the internet, only over https.`, hosted);
+  const where = /^(localhost|127\.|\[::1\])/.test(hostname)
+    ? 'is only reachable from this machine'
+    : 'does not use HTTPS';
+  return warning(`${address} ${where}. ${inWords(hosted)} connect from the internet and require HTTPS.`, hosted);
 }
 
 function checkChallenge({ probe: { refusal }, config }: Examined): Verdict {
-  if (refusal?.status !== 401) return problem('It is not answered with 401, so no client asks for a credential.');
+  if (refusal?.status !== 401) return problem('The response is not a 401, so clients do not ask for a credential.');
   const hasHint = refusal.challenge.includes('resource_metadata=');
   if (config.oauth)
     return hasHint ? ok('401, with a link to the login.') : problem('401, without a link to the login.');
@@ -166,20 +168,25 @@ function checkChallenge({ probe: { refusal }, config }: Examined): Verdict {
 
 function checkSignIn({ config }: Examined): Verdict {
   const limited = clientsThat(({ onlyLogsIn }) => onlyLogsIn);
-  if (config.oauth) return ok('People log in; nothing has to be copied.');
-  const what = accessOf(config) === 'api_key' ? 'an API key of this workspace' : 'a token of the upstream';
-  return warning(`Callers send ${what}. ${inWords(limited)} can only log in: give the server oauth.`, limited);
+  if (config.oauth) return ok('People log in and do not have to copy a credential.');
+  const what = accessOf(config) === 'api_key' ? 'an API key of this workspace' : 'an upstream token';
+  return warning(
+    `Callers send ${what}. ${inWords(limited)} can only log in. Add oauth to the server to support them.`,
+    limited,
+  );
 }
 
 function checkAnnouncedLogin({ probe: { resource }, address, issuer }: Examined): Verdict {
-  if (!resource) return problem('The challenge leads to no metadata of the resource.');
+  if (!resource) return problem('The challenge does not link to resource metadata.');
   const verdict = checkResourceMetadata(resource, address);
   const isOurs = textsOf(resource.authorization_servers).includes(issuer);
-  return verdict.status === 'ok' && !isOurs ? problem('It names no authorization server of ours.') : verdict;
+  return verdict.status === 'ok' && !isOurs
+    ? problem('The resource metadata does not name the authorization server of Toolhost.')
+    : verdict;
 }
 
 function checkIssuer({ probe: { issuer: metadata }, issuer }: Examined): Verdict {
-  if (!metadata) return problem('The authorization server has no metadata where RFC 8414 puts it.');
+  if (!metadata) return problem('The authorization server has no metadata at the location that RFC 8414 requires.');
   const verdict = checkServerMetadata(metadata, issuer);
   return verdict.status === 'ok' ? worseOf(checkRegistrationMetadata(metadata), verdict) : verdict;
 }
@@ -187,7 +194,7 @@ function checkIssuer({ probe: { issuer: metadata }, issuer }: Examined): Verdict
 const worseOf = (one: Verdict, other: Verdict): Verdict => (one.status === 'ok' ? other : one);
 
 function checkRegistration({ probe: { refusedClients } }: Examined): Verdict {
-  if (refusedClients.length === 0) return ok('The redirect URIs of all these clients are taken.');
+  if (refusedClients.length === 0) return ok('The redirect URIs of all these clients are accepted.');
   return problem(
     `Refused: ${refusedClients.map(({ client, reason }) => `${client} (${reason})`).join('; ')}.`,
     refusedClients.map(({ client }) => client),
@@ -198,9 +205,9 @@ function checkProvider({ config, secrets, callbackUrl, hasLogins }: Examined): V
   const secret = secrets.find(({ name }) => name === configSecrets.clientSecret);
   const origin = new URL(config.oauth?.token_url ?? callbackUrl).origin;
   if (config.oauth?.client_auth !== 'none' && !secret?.origins.includes(origin))
-    return problem('There is no client secret for the host of token_url; send it.');
-  if (hasLogins) return ok('Somebody has logged in.');
-  return warning(`Nobody has logged in yet. The provider must know exactly this redirect URI: ${callbackUrl}`);
+    return problem('No client secret is stored for the host of token_url. Set oauth.client_secret.');
+  if (hasLogins) return ok('At least one login was completed.');
+  return warning(`No one has logged in yet. Register exactly this redirect URI with the provider: ${callbackUrl}`);
 }
 
 function checkHandshake({ probe: { answers } }: Examined): Verdict {
@@ -208,15 +215,15 @@ function checkHandshake({ probe: { answers } }: Examined): Verdict {
   if (initialized.status !== 'ok') return initialized;
   const { supportedVersions } = resultOf(answers.discover);
   if (!textsOf(supportedVersions).includes(modernRevision))
-    return problem('The answer to server/discover is not complete.');
-  return ok(`Both eras of the protocol are answered, up to ${modernRevision}.`);
+    return problem('The response to server/discover is incomplete.');
+  return ok(`Stateful and stateless protocol versions are supported, up to ${modernRevision}.`);
 }
 
 function checkTools({ probe: { answers }, config }: Examined): Verdict {
   const expected = toolList(config).length;
   for (const reply of [answers.tools, answers.modernTools]) {
     const { tools } = resultOf(reply);
-    if (!Array.isArray(tools) || tools.length !== expected) return problem('tools/list is not complete.');
+    if (!Array.isArray(tools) || tools.length !== expected) return problem('The response to tools/list is incomplete.');
     const verdict = checkToolList(tools.map(objectOf));
     if (verdict.status !== 'ok') return verdict;
   }
@@ -248,9 +255,9 @@ async function checkSecrets({ config, secrets }: Examined): Promise<Verdict> {
   const wanted = [...used];
   const stored = new Set(namesOf(secrets));
   const missing = wanted.filter((name) => !stored.has(name));
-  if (missing.length > 0) return problem(`Calls will fail without a value for ${firstNames(missing)}.`);
+  if (missing.length > 0) return problem(`Calls will fail until these secrets have a value: ${firstNames(missing)}.`);
   const moved = movedSecrets(secrets, config);
   if (moved.length > 0)
-    return problem(`Set again, for hosts that the tools call by now: ${firstNames(namesOf(moved))}.`);
-  return ok(wanted.length === 0 ? 'None is needed.' : `${firstNames(wanted)}.`);
+    return problem(`Set these secrets again, because the tools now call other hosts: ${firstNames(namesOf(moved))}.`);
+  return ok(wanted.length === 0 ? 'No secrets are required.' : `${firstNames(wanted)}.`);
 }

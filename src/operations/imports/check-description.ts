@@ -14,7 +14,7 @@ const nothing: CheckCounts = { changed: 0, conflicts: 0, new: 0, gone: 0, server
 
 export type CheckParts = { db: Db; keyring: Keyring; importing: Importing; now: () => number };
 
-/** Address of the description of a server, and the import that its configuration is based on. */
+/** Returns the URL of the description of a server, and the import that its configuration is based on. */
 export async function descriptionOf(db: Db, server: StoredServer) {
   const { imported } = server.config;
   const last = imported && (await findImport(db, server, imported.id));
@@ -22,8 +22,9 @@ export async function descriptionOf(db: Db, server: StoredServer) {
 }
 
 /**
- * Reads the description of an imported server and compares it with the last import. A description that cannot be read
- * is a result too. @throws AppError tooMany while the service is busy
+ * Fetches the description of an imported server and compares it with the last import. A description that cannot be read
+ * is also a result.
+ * @throws AppError tooMany while the service is busy
  */
 export async function checkDescription(
   { db, keyring, importing, now }: CheckParts,
@@ -34,7 +35,7 @@ export async function checkDescription(
   const { imported, last, url } = await descriptionOf(db, server);
   const isKnown = known.counts !== undefined && known.importId === imported?.id;
   const before: CheckResult = isKnown ? known : { importId: imported?.id, failures: known.failures };
-  if (url === undefined) return failed(before, now(), 'the server was imported from a text, which has no address');
+  if (url === undefined) return failed(before, now(), 'the server was imported from text, which has no URL');
   const config = JSON.stringify(server.config);
   const request = {
     url,
@@ -69,20 +70,25 @@ const hourMs = 60 * 60_000;
 const dayMs = 24 * hourMs;
 
 /**
- * The first time for a check of a description from then on, in ms since the epoch. The id of its server decides the time
- * of the day, so that checks are spread over the day.
+ * Returns the first check time of a description after a given time, in ms since the epoch. The server ID decides the
+ * time of day, so that checks are spread over the day.
  */
 export function firstCheckAt(serverId: string, from: number): number {
   const offset = createHash('sha256').update(serverId).digest().readUInt32BE(0) % dayMs;
   return Math.ceil((from - offset) / dayMs) * dayMs + offset;
 }
 
-/** When a description is checked again that was read now: at its time of the day, which is not soon after a late check. */
+/**
+ * Returns the next check time of a description that was just checked: at its time of day, but not soon after a late
+ * check.
+ */
 export function nextCheckAt(serverId: string, now: number): number {
   return firstCheckAt(serverId, now + dayMs / 2);
 }
 
-/** When a check is repeated after this many failures in a row: after 1, 2, 4, 8 and 16 hours, then once a day. */
+/**
+ * Returns the time of the retry after `failures` failures in a row: after 1, 2, 4, 8, and 16 hours, then once a day.
+ */
 export function retryAt(now: number, failures: number): number {
   return now + Math.min(2 ** (failures - 1) * hourMs, dayMs);
 }

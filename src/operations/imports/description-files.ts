@@ -6,14 +6,14 @@ import type { BundleInput } from './import-job.ts';
 type FileParts = {
   /** Fetches a file. @throws AppError */
   read: (address: string) => Promise<Uint8Array | undefined>;
-  /** Makes one document of what was read until now, on a thread. */
+  /** Combines the files that were fetched so far into one document, on a thread. */
   bundle: (input: BundleInput) => Promise<Bundle>;
 };
 
 type PageParts<Fetched> = {
-  /** Looks into a page, on a thread. @throws AppError invalid when it shows no description, or several */
+  /** Examines a page on a thread. @throws AppError invalid if it shows no description, or several */
   step: (input: { document: Uint8Array; at: string }) => Promise<PageStep | undefined>;
-  /** Fetches what a page names. @throws AppError */
+  /** Fetches the URL that a page names. @throws AppError */
   follow: (address: string) => Promise<Fetched>;
 };
 
@@ -33,8 +33,8 @@ export async function followPages<Fetched extends { url: string; body: Buffer | 
 }
 
 /**
- * A description with the files that it refers to, as one document; undefined for one that is one already. A file that
- * cannot be read is a finding of the import.
+ * Combines a description with the files that it refers to into one document; undefined if it already is one. A file
+ * that cannot be read becomes a finding of the import.
  * @throws AppError invalid
  */
 export async function withFiles(
@@ -51,7 +51,8 @@ export async function withFiles(
     for (const address of bundled.missing) {
       const file = await read(address).then((body = new Uint8Array()) => ({ bytes: body }), problemOf);
       bytes += 'bytes' in file ? file.bytes.length : 0;
-      if (bytes > mostFileCharacters) throw invalid([{ path: 'url', message: 'has more than 16 MB with its files' }]);
+      if (bytes > mostFileCharacters)
+        throw invalid([{ path: 'url', message: 'is larger than 16 MB including its files; allowed: up to 16 MB' }]);
       files.set(address, file);
     }
   }

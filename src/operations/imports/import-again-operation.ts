@@ -28,43 +28,31 @@ const againInput = z.strictObject({
   mode: z
     .enum(['plan', 'apply'])
     .default('plan')
-    .describe('plan stores nothing and says what would change; apply stores it as one new version.'),
-  url: z
-    .string()
-    .min(1)
-    .max(2048)
-    .optional()
-    .describe('Address of the description; that of the last import when absent.'),
+    .describe('plan stores nothing and returns what would change; apply stores it as one new version.'),
+  url: z.string().min(1).max(2048).optional().describe('URL of the description; defaults to that of the last import.'),
   headers: headersInput.optional(),
-  document: z
-    .string()
-    .min(1)
-    .max(mostDocumentCharacters)
-    .optional()
-    .describe('Text of the description instead of its address.'),
+  document: z.string().min(1).max(mostDocumentCharacters).optional().describe('Text of the description.'),
   add: selectors
     .optional()
-    .describe('Operations to add, as in include of importApi. New operations are only listed without it.'),
+    .describe('Operations to add, in the format of include of importApi. By default, new operations are only listed.'),
   take: selectors
     .optional()
-    .describe('Conflicts in which the document is right, by their key; ["*"]: all. In the others your edit stays.'),
-  server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
+    .describe('Keys of the conflicts in which the description wins, or ["*"] for all. In all others, your edit stays.'),
+  server: z.string().min(1).max(2048).optional().describe('URL of the API, instead of the one in the description.'),
   answers: answersInput
     .optional()
-    .describe(
-      'Answers to questions, besides those of the last import. Those that the description does not ask are left out.',
-    ),
+    .describe('Answers to questions, in addition to those of the last import. Unknown questions are ignored.'),
   offered: z
     .enum(offeredKinds)
     .default('new')
     .describe(
-      'Operations without a tool to list: new (not there at the last import, or removed by people since), or all.',
+      'Operations without a tool to list: new (added since the last import, or removed by people since) or all.',
     ),
   expected_document: z
     .string()
     .max(100)
     .optional()
-    .describe('document_hash of the plan; a conflict is reported when the description is another one by now.'),
+    .describe('The document_hash of the plan; fails with a conflict if the description has changed.'),
   expected_version: versionInput,
 });
 
@@ -75,7 +63,7 @@ const againOutput = {
   mode: z.enum(['plan', 'apply']),
   slug: z.string(),
   title,
-  same_document: z.boolean().describe('Whether the document is the one of the last import, byte for byte.'),
+  same_document: z.boolean().describe('True if the description is byte for byte the one of the last import.'),
   document_hash: z.string().describe('SHA-256 of the description.'),
   ...changes,
 };
@@ -89,9 +77,9 @@ type Prepared = ImportedAgain & {
 
 export const importAgain = operation({
   name: 'importAgain',
-  summary: 'Import the API description of a server again, and keep the edits made since',
+  summary: 'Re-import the API description of a server and keep the edits made since',
   description:
-    'First plan: it says which fields follow the document, where an edit and the document disagree, which operations are new and which are gone. Then apply, as one new version: tools whose operation is gone are disabled.',
+    'First plan: it returns the fields to update, conflicts between your edits and the description, and new and removed operations. Then apply, as one new version; tools whose operation was removed are disabled.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -100,7 +88,7 @@ export const importAgain = operation({
   output: z.object({
     ...againOutput,
     unchanged: unchangedShape,
-    changed_server: z.object(stored.shape).optional().describe('The server afterwards, for apply.'),
+    changed_server: z.object(stored.shape).optional().describe('The changed server; only for apply.'),
   }),
   prepare,
   async precheck(context, { mode, slug }) {
@@ -115,7 +103,7 @@ export const importAgain = operation({
     if (prepared.isSame) return { ...output, unchanged: true as const };
     const current = await getServer(context, asked.slug);
     if (current.version !== prepared.version) {
-      throw new AppError('conflict', 'the server was changed while the document was read; import again');
+      throw new AppError('conflict', 'the server was changed while the description was fetched; re-import again');
     }
     return { ...output, changed_server: await applied(context, current, prepared, asked.expected_version) };
   },
@@ -127,20 +115,23 @@ export const importAgain = operation({
   say: saidOfImportAgain,
 });
 
-/** Reads the document and merges, before the transaction. @throws AppError notFound, invalid */
+/** Parses the document and merges it, before the transaction. @throws AppError notFound, invalid */
 async function prepare(context: Context, asked: Input): Promise<Prepared> {
   const server = await getServer(context, asked.slug);
   const { imported } = server.config;
   if (!imported) {
     throw invalid([
-      { path: 'slug', message: 'this server was not imported; importApi makes a server of a description' },
+      { path: 'slug', message: 'this server was not imported; use importApi to create a server from a description' },
     ]);
   }
   const last = await findImport(context.db, server, imported.id);
   const url = asked.document === undefined ? (asked.url ?? last?.documentUrl ?? imported.document) : asked.url;
   if (asked.document === undefined && url === undefined) {
     throw invalid([
-      { path: 'document', message: 'required: the server was imported from a text; give its new text or a url' },
+      {
+        path: 'document',
+        message: 'required, because the server was imported from text; provide the new text or a url',
+      },
     ]);
   }
   const choices = choicesOf(last, asked, url);
@@ -172,7 +163,7 @@ async function prepare(context: Context, asked: Input): Promise<Prepared> {
   };
 }
 
-/** The choices of the last import, with those that are given now. */
+/** Merges the choices of the last import with those of the request. */
 function choicesOf(last: StoredImport | undefined, asked: Input, url: string | undefined): ImportChoices {
   const before = last ? (JSON.parse(last.choices) as ImportChoices) : {};
   return {
@@ -182,7 +173,7 @@ function choicesOf(last: StoredImport | undefined, asked: Input, url: string | u
   };
 }
 
-/** The configuration to check and to store; it names the new import. */
+/** Returns the configuration to check and to store. It names the new import. */
 async function configOf({ config, next }: Prepared): Promise<object> {
   return { ...((await parseStored(config)) as object), imported: next };
 }
@@ -203,12 +194,12 @@ type Said = z.input<z.ZodObject<typeof againOutput>> & { changed_server?: z.inpu
 
 const mostLines = 60;
 
-/** What importing again changes, as text for an agent; the structured answer has everything. */
+/** Formats the changes of a re-import as text for an agent; the structured result contains everything. */
 function saidOfImportAgain(output: Said): string {
   const { counts, title, same_document: isSame, changed_server: changed } = output;
   const changes = changesText({ ...counts, changed: counts.changed - counts.gone, server: output.server.length });
   const lines = [
-    `${title}: ${changes || 'nothing changes'}; edits that stay: ${counts.edits}, unchanged tools: ${counts.unchanged}, operations without a tool: ${counts.offered}${isSame ? '; the description is the same as at the last import' : ''}.`,
+    `${title}: ${changes || 'nothing changes'}; preserved edits: ${counts.edits}, unchanged tools: ${counts.unchanged}, operations without a tool: ${counts.offered}${isSame ? '; the description has not changed since the last import' : ''}.`,
     ...output.server.map(
       ({ path, before, after }) => `Server: ${path}: ${before ?? 'nothing'} → ${after ?? 'nothing'}`,
     ),
@@ -220,7 +211,7 @@ function saidOfImportAgain(output: Said): string {
         `Conflict ${key}: yours ${yours ?? 'nothing'}; description ${document ?? 'nothing'}`,
     ),
     ...output.moved.map(({ tool, from, to }) => `${tool} moves: ${from} → ${to}`),
-    ...output.gone.map((tool) => `Gone: ${tool}, which is disabled`),
+    ...output.gone.map((tool) => `Removed: ${tool}, which is disabled`),
     ...output.views.map((sentence) => `View ${sentence}`),
     ...output.offered.map(
       ({ operation, tokens, new: isNew }) => `${isNew ? 'New' : 'Without a tool'}: ${operation} (${tokens} tokens)`,
@@ -233,11 +224,11 @@ function saidOfImportAgain(output: Said): string {
 }
 
 function nextLine({ mode, slug, counts, server }: Said, changed: Said['changed_server']): string {
-  if (changed) return `Stored as version ${changed.server.version}; restoreVersion undoes it.`;
+  if (changed) return `Stored as version ${changed.server.version}. Use restoreVersion to undo the change.`;
   if (mode === 'apply') return 'Nothing changes.';
   if (server.length + counts.changed + counts.conflicts + counts.gone + counts.offered === 0)
     return 'Nothing to apply.';
-  const take = counts.conflicts > 0 ? ', with take for conflicts in which the description is right' : '';
-  const add = counts.offered > 0 ? ', with add for operations that are wanted' : '';
+  const take = counts.conflicts > 0 ? ', with take for conflicts in which the description should win' : '';
+  const add = counts.offered > 0 ? ', with add for operations that you need' : '';
   return `Next: importAgain with mode "apply", or: ${programName} import-again ${slug} --apply${take}${add}.`;
 }

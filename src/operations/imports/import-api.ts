@@ -12,50 +12,43 @@ import { createServer, saidOf, stored, storedAnswer } from '../servers/store-ser
 import { answersInput, choicesText, headersInput, selectors, storeHeaders, storeImport } from './stored-imports.ts';
 
 const importInput = z.strictObject({
-  mode: z.enum(['plan', 'create']).default('plan').describe('plan only shows the tools; create makes the server.'),
+  mode: z.enum(['plan', 'create']).default('plan').describe('plan only returns the tools; create creates the server.'),
   url: z
     .string()
     .min(1)
     .max(2048)
     .optional()
-    .describe('Address of the description or its Swagger UI; with document its base.'),
+    .describe('URL of the description or its Swagger UI; with document, its base URL.'),
   headers: headersInput.optional(),
-  document: z
-    .string()
-    .min(1)
-    .max(mostDocumentCharacters)
-    .optional()
-    .describe('Its text: OpenAPI, Swagger, Postman, Insomnia, Bruno, http, curl, fetch, HAR.'),
+  document: z.string().min(1).max(mostDocumentCharacters).optional().describe('Text of the description.'),
   include: selectors
     .optional()
     .describe(
-      'Operations to import: tags, operation ids, "METHOD /path" or "/path", with * for any text. Absent: those the plan proposes; ["*"]: all.',
+      'Operations to import: tags, operation IDs, "METHOD /path", or "/path", with * for any text; ["*"] for all. Defaults to the proposal of the plan.',
     ),
-  exclude: selectors.optional().describe('Operations to leave out, in the same words.'),
+  exclude: selectors.optional().describe('Operations to leave out, in the same format.'),
   for: z
     .string()
     .min(1)
     .max(500)
     .optional()
-    .describe(
-      'What agents should do with the server, in English, such as "triage issues"; the proposal is what fits that.',
-    ),
-  read_only: z.boolean().optional().describe('true imports only operations that read.'),
-  deprecated: z.boolean().optional().describe('true imports deprecated operations too.'),
+    .describe('Task that agents should do, in English, such as "triage issues"; the proposal fits it.'),
+  read_only: z.boolean().optional().describe('If true, imports only read operations.'),
+  deprecated: z.boolean().optional().describe('If true, also imports deprecated operations.'),
   fields: z
     .boolean()
     .optional()
-    .describe('true keeps only the fields of large answers that the report proposes, as response_fields.'),
-  server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
+    .describe('If true, limits large responses to the response_fields that the report proposes.'),
+  server: z.string().min(1).max(2048).optional().describe('URL of the API, instead of the one in the description.'),
   answers: answersInput
     .optional()
     .describe('Answers to the questions of the plan, by name. No secrets except client_secret.'),
-  name: z.string().min(1).max(100).optional().describe('Name of the new server; the title of the API when absent.'),
-  slug: z.string().min(1).max(100).optional().describe('Slug of the new server; made from its name when absent.'),
+  name: z.string().min(1).max(100).optional().describe('Name of the new server; defaults to the title of the API.'),
+  slug: z.string().min(1).max(100).optional().describe('Slug of the new server; derived from its name by default.'),
   report: z
     .enum(reportKinds)
     .default('none')
-    .describe('Operations to list: none, chosen, all, or problems (not whole).'),
+    .describe('Operations to list: none, chosen, all, or problems (not fully imported).'),
 });
 
 type Input = z.output<typeof importInput>;
@@ -70,16 +63,16 @@ export function newImport({ random }: Context, documentUrl: string | undefined):
 const planOutput = { mode: z.enum(['plan', 'create']), ...planShape };
 
 /**
- * A plan, and the import that the new server will name. It is named before the transaction, because the configuration
- * that is stored must be the one that was checked.
+ * A plan, and the import that the new server will name. The ID is assigned before the transaction, because the stored
+ * configuration must be the one that was checked.
  */
 type Prepared = { plan: PlannedImport; imported: NewImport };
 
 export const importApi = operation({
   name: 'importApi',
-  summary: 'Make a server from an API description',
+  summary: 'Create a server from an API description',
   description:
-    'Reads OpenAPI, Swagger, collections (Postman, Insomnia, Bruno), .http files, curl commands, fetch calls and HAR. First plan: it says how many operations there are by tag, what their tools cost in tokens, and which questions must be answered. Then create, with include for the operations that are wanted and answers for the questions.',
+    'Reads OpenAPI, Swagger, collections (Postman, Insomnia, Bruno), .http files, curl commands, fetch calls, and HAR. First plan: it returns the operations by tag, the tokens of their tools, and the questions to answer. Then create, with include for the operations that you need and answers to the questions.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -87,7 +80,7 @@ export const importApi = operation({
   long: { field: 'document', characters: mostDocumentCharacters },
   output: z.object({
     ...planOutput,
-    created: z.object(stored.shape).optional().describe('The new server, for create.'),
+    created: z.object(stored.shape).optional().describe('The new server; only for create.'),
   }),
   async prepare(context, input): Promise<Prepared> {
     return { plan: await planOf(context, input), imported: newImport(context, input.url) };
@@ -121,23 +114,24 @@ async function createImported(context: Context, prepared: Prepared, input: Input
   );
 }
 
-/** Reads the document and plans, before the transaction. @throws AppError */
+/** Parses the document and plans the import, before the transaction. @throws AppError */
 async function planOf({ importing, actor, rules }: Context, input: Input): Promise<PlannedImport> {
   const { document, url, headers, report, read_only: readOnly, mode: _, ...choices } = input;
   if (document === undefined && url === undefined) {
-    throw invalid([
-      { path: 'url', message: 'required, unless document is given; allowed: the address of a description' },
-    ]);
+    throw invalid([{ path: 'url', message: 'required unless document is present; allowed: the URL of a description' }]);
   }
   const { slug } = choices;
-  // Reading and planning may take a minute.
+  // Checks the slug first, because parsing and planning may take a minute.
   const problem = slug === undefined ? undefined : slugProblem(slug, rules.managementSlug);
   if (problem !== undefined) throw invalid([{ path: 'slug', message: problem }]);
   const asked = { text: document, url, headers, choices: { ...choices, readOnly, documentUrl: url }, report };
   return importing.plan(asked, actor.workspaceId);
 }
 
-/** @throws AppError invalid while a question must be answered, and when nothing or too much was chosen */
+/**
+ * Returns the configuration to store.
+ * @throws AppError invalid if a required question is not answered, or if no operation or too much was chosen
+ */
 async function configOf({
   plan: { config, tooLarge, questions, chosen, unmatched },
   imported,
@@ -149,7 +143,7 @@ async function configOf({
     throw invalid(problems, 'The server was not created');
   }
   if (chosen.tools === 0) {
-    const message = `no operation fits${unmatched.length > 0 ? ` ${unmatched.join(', ')}` : ''}; plan lists the tags and, with report "all", the operations`;
+    const message = `no operation matches${unmatched.length > 0 ? ` ${unmatched.join(', ')}` : ''}; use mode plan to list the tags and, with report "all", the operations`;
     throw invalid([{ path: 'include', message }], 'The server was not created');
   }
   return { ...((await parseStored(config)) as object), imported };
@@ -161,10 +155,10 @@ function shownPlan({ config: _, tooLarge: _size, generated: _generated, document
 
 type Said = z.input<z.ZodObject<typeof planOutput>> & { created?: z.input<typeof stored> | undefined };
 
-/** Groups that a text for an agent lists; the structured answer has more. */
+/** Maximum number of groups in a text for an agent; the structured result contains more. */
 const mostGroups = 60;
 
-/** The plan or the new server as text for an agent. */
+/** Formats the plan or the new server as text for an agent. */
 function saidOfImport(output: Said): string {
   const lines = output.created ? createdLines(output, output.created) : planLines(output);
   return [...lines, ...reportLines(output)].join('\n');
@@ -194,27 +188,27 @@ function planLines({
   const { whole, loosened, partial, skipped } = operations;
   const shown = groups.slice(0, mostGroups);
   return [
-    `${title} (${format}): ${operations.operations} operations; ${whole} whole, ${loosened} with a loosened schema, ${partial} without an optional input, ${skipped} skipped.`,
+    `${title} (${format}): ${operations.operations} operations; ${whole} complete, ${loosened} with a loosened schema, ${partial} without an optional input, ${skipped} skipped.`,
     `Chosen: ${chosen.tools} tools, about ${chosen.tokens} tokens in every conversation.`,
     `Proposal (${proposal.reason}): include ${JSON.stringify(proposal.include)}: ${proposal.tools} tools, ${proposal.tokens} tokens.`,
-    'Tags (operations, of which read; tokens):',
+    'Tags (operations, read operations; tokens):',
     ...shown.map(({ name, operations: all, reads, tokens }) => `- ${name}: ${all}, ${reads}; ${tokens}`),
     ...(groups.length > shown.length ? [`- and ${groups.length - shown.length} more`] : []),
     ...questions.map(({ name, question, required, options, assumed }) =>
       [
-        `${required ? 'Must be answered' : 'May be answered'}: answers.${name}: ${question}`,
+        `${required ? 'Required' : 'Optional'} question: answers.${name}: ${question}`,
         ...(options
           ? [
               `options ${options.map(({ value, meaning }) => (meaning === '' ? value : `${value} (${meaning})`)).join('; ')}`,
             ]
           : []),
-        ...(assumed === undefined ? [] : [`without an answer ${assumed}`]),
+        ...(assumed === undefined ? [] : [`default ${assumed}`]),
       ].join('; '),
     ),
-    ...secrets.map(({ name, description }) => `Secret to set afterwards: ${name} (${description})`),
+    ...secrets.map(({ name, description }) => `Secret to set later: ${name} (${description})`),
     ...notes,
-    ...unmatched.map((text) => `Nothing fits ${JSON.stringify(text)} of include.`),
-    ...findings.slice(0, 10).map(({ at, message }) => `Not read: ${at}: ${message}`),
+    ...unmatched.map((text) => `No operation matches ${JSON.stringify(text)} of include.`),
+    ...findings.slice(0, 10).map(({ at, message }) => `Not imported: ${at}: ${message}`),
     'Next: importApi with mode "create" and include.',
   ];
 }
@@ -222,6 +216,6 @@ function planLines({
 function reportLines({ report }: Said): string[] {
   return report.map(
     ({ operation, tool, outcome, notes, tokens, answer }) =>
-      `${operation} → ${tool}: ${[outcome, ...notes].join('; ')}; ${tokens} tokens${answer ? `; an answer of about ${answer.tokens} tokens, ${answer.kept} with fields: true` : ''}`,
+      `${operation} → ${tool}: ${[outcome, ...notes].join('; ')}; ${tokens} tokens${answer ? `; a response of about ${answer.tokens} tokens, ${answer.kept} with fields: true` : ''}`,
   );
 }

@@ -10,15 +10,15 @@ import { type RuleSource, rulesOf } from '../operation.ts';
 
 type Refused = { refused: string; problems: readonly Problem[] };
 
-/** What every job about a document gets: the document, what was chosen, and the rules of the deployment. */
+/** Input of every job for a document: the document, the choices, and the rules of the deployment. */
 type ImportInput = { document: string | Uint8Array; choices: ImportChoices; rules: RuleSource };
 
-/** Planning of an import on a thread. */
+/** Plans an import on a thread. */
 export function runImport({ document, choices, report, rules }: ImportInput & { report: ReportKind }) {
   return outputOf(() => importDocument(textOf(document), choices, report, rulesOf(rules).urlProblem));
 }
 
-/** Reading a document again, and merging it into a server. */
+/** Parses a document again and merges it into a server. */
 export function runImportAgain({
   document,
   choices,
@@ -35,7 +35,7 @@ export type BundleInput = {
   files: ReadonlyMap<string, { bytes: Uint8Array } | { problem: string }>;
 };
 
-/** Makes one document of a description in several files. */
+/** Combines a description in several files into one document. */
 export function runBundle({ document, base, files }: BundleInput) {
   const texts = new Map(
     [...files].map(([address, file]) => [address, 'bytes' in file ? { text: documentText(file.bytes) } : file]),
@@ -43,7 +43,7 @@ export function runBundle({ document, base, files }: BundleInput) {
   return outputOf(() => bundle(documentText(document), base, texts));
 }
 
-/** Looks into a page for the description that it shows. */
+/** Finds the description that a page shows. */
 export function runPage({ document, at }: { document: Uint8Array; at: string }) {
   return outputOf(() => readPageStep(documentText(document), at));
 }
@@ -52,7 +52,7 @@ function textOf(document: string | Uint8Array): string {
   return typeof document === 'string' ? document : documentText(document);
 }
 
-/** A refusal is an output, because errors lose their class between threads. */
+/** Runs a job and returns a refusal as output, because errors lose their class between threads. */
 function outputOf<Done>(work: () => Done): { output: { done: Done } | Refused } {
   try {
     return { output: { done: work() } };

@@ -14,10 +14,10 @@ import type { Context, DescriptionHeaders } from '../operation.ts';
 import { withinSecretQuota } from '../quotas/quotas.ts';
 import type { NewImport } from './import-api.ts';
 
-/** The result of reading a document, and the choices that are needed to read it again. */
+/** A parsed document, with the choices that are needed to parse it again. */
 type ReadDocument = { generated: string; documentHash: string; documentUrl: string | undefined; choices: string };
 
-/** Stores what a server was imported from. The client secret among the answers is left out. */
+/** Stores the import that a server is based on. The client secret is removed from the answers. */
 export async function storeImport(
   context: Context,
   server: StoredServer,
@@ -29,7 +29,7 @@ export async function storeImport(
   await restartCheck(context.db, server, { importId: id, failures: 0 });
 }
 
-/** The choices that are needed to read the document again, as JSON without secrets. */
+/** Serializes the choices that are needed to parse the document again, as JSON without secrets. */
 export function choicesText({ server, answers = {}, documentUrl }: ImportChoices): string {
   const kept = Object.entries(answers).filter(([name]) => !/secret/i.test(name));
   return JSON.stringify({ server, documentUrl, answers: Object.fromEntries(kept) });
@@ -48,16 +48,16 @@ export const headersInput = z
     }
   })
   .describe(
-    'Headers for fetching url, such as {"Authorization": "Bearer …"} for a description behind a login. They are sent only to the origin of url, and stored sealed with the server for importing again.',
+    'Headers for fetching url, such as {"Authorization": "Bearer …"}. They are sent only to its origin, and are stored sealed with the server for re-imports.',
   );
 
 function valueProblem(value: string): string | undefined {
   if (!isHeaderValue(value)) return 'allowed: one line of visible text';
   if (!holdsOurCredential(value)) return undefined;
-  return 'holds an API key or a token of this service, which is never sent to an upstream';
+  return 'contains a Toolhost API key or token, which is never sent to an upstream; use a credential of the upstream';
 }
 
-/** Seals the headers with which the description of a server was fetched; they may be sent only to its origin. */
+/** Seals the headers that the description of a server was fetched with. They may be sent only to its origin. */
 export async function storeHeaders(
   context: Context,
   server: StoredServer,
@@ -78,7 +78,7 @@ export async function storeHeaders(
   await withinSecretQuota(context, () => saveSecret(db, keyring, server, secret));
 }
 
-/** The sealed headers of a server for an address, if they may be sent there. */
+/** Returns the sealed headers of a server for a URL, if they may be sent there. */
 export async function storedHeaders(
   { db, keyring }: { db: Db; keyring: Keyring },
   server: StoredServer,
@@ -92,7 +92,7 @@ export async function storedHeaders(
 
 export const selectors = z.array(z.string().min(1).max(500)).max(1000);
 
-/** Answers by the names of their questions. */
+/** Answers, by the names of their questions. */
 export const answersInput = z
   .record(z.string().min(1).max(200), z.string().max(4096))
   .refine(

@@ -23,7 +23,7 @@ import {
 } from '../shapes.ts';
 import { checkDescription, descriptionOf, firstCheckAt } from './check-description.ts';
 
-/** Most servers of a workspace whose descriptions are watched. */
+/** Maximum number of servers in a workspace whose descriptions are watched. */
 export const mostWatched = 50;
 
 const output = z.object({ slug: z.string(), imported: importState, unchanged: unchangedShape });
@@ -31,7 +31,7 @@ const output = z.object({ slug: z.string(), imported: importState, unchanged: un
 const compareImport = operation({
   name: 'compareImport',
   summary: 'Compare the API description of a server with its last import',
-  description: 'Notes what importing again would change. importAgain shows the changes and applies them.',
+  description: 'Records what a re-import would change. importAgain shows and applies the changes.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -46,7 +46,7 @@ const compareImport = operation({
     const before = await storedOf(context, server);
     const result = context.prepared as Awaited<ReturnType<typeof checkDescription>>;
     if (!(await saveCheck(context.db, server, result)))
-      throw new AppError('conflict', 'the server was changed while its description was read; check again');
+      throw new AppError('conflict', 'the server was changed while its description was fetched; compare again');
     const isSame =
       JSON.stringify([before.counts, before.error]) === JSON.stringify([result.counts, result.error]) &&
       before.checkedAt !== undefined;
@@ -64,14 +64,14 @@ const compareImport = operation({
 
 const watchImport = operation({
   name: 'watchImport',
-  summary: 'Choose whether the API description of a server is compared with its last import every day',
-  description: 'Lists of servers then say what has changed, and importAgain applies it.',
+  summary: 'Turn the daily comparison of an API description with its last import on or off',
+  description: 'Server lists then show what has changed. importAgain applies the changes.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
   input: z.strictObject({
     slug: slugInput,
-    watch: z.enum(watchings).describe('daily, or never.'),
+    watch: z.enum(watchings).describe('daily or never.'),
   }),
   output,
   async run(context, { slug, watch }) {
@@ -87,23 +87,23 @@ const watchImport = operation({
   audit: ({ slug, watch }) => ({ target: slug, detail: { watch } }),
   say: ({ slug, imported: { watch, next_check_at: next } }) =>
     watch === 'daily'
-      ? `The description of ${slug} is read every day, next at ${next ?? 'its time'}.`
+      ? `The description of ${slug} is checked every day; next check: ${next ?? 'within a day'}.`
       : `The description of ${slug} is no longer watched.`,
 });
 
-/** What is known of the description of an imported server. @throws AppError invalid for other servers */
+/** Returns the stored state of the description of an imported server. @throws AppError invalid for other servers */
 async function knownOf({ db }: Context, server: StoredServer): Promise<ImportCheck> {
   const { imported } = server.config;
   if (!imported) {
     throw invalid([
-      { path: 'slug', message: 'this server was not imported; importApi makes a server of a description' },
+      { path: 'slug', message: 'this server was not imported; use importApi to create a server from a description' },
     ]);
   }
   const found = await findImportCheck(db, server);
   return found ?? { watch: 'never', dueAt: undefined, importId: imported.id, failures: 0 };
 }
 
-/** The same, with a row for it: a server that was applied from a file has none. */
+/** Returns the stored state, and stores one if there is none, as for a server that was applied from a file. */
 async function storedOf(context: Context, server: StoredServer): Promise<ImportCheck> {
   const known = await knownOf(context, server);
   if (!(await findImportCheck(context.db, server))) await restartCheck(context.db, server, known);
@@ -114,11 +114,11 @@ async function storedOf(context: Context, server: StoredServer): Promise<ImportC
 async function checkMayWatch({ db, actor }: Context, server: StoredServer): Promise<void> {
   const { url } = await descriptionOf(db, server);
   if (url === undefined) {
-    const message = 'the server was imported from a text, which has no address; import it again from an address first';
+    const message = 'the server was imported from text, which has no URL; re-import it from a URL first';
     throw invalid([{ path: 'watch', message }]);
   }
   if ((await countWatched(db, actor.workspaceId)) >= mostWatched) {
-    const message = `at most ${mostWatched} descriptions of a workspace are watched; set another one to never first`;
+    const message = `a workspace may watch at most ${mostWatched} descriptions; set another one to never first`;
     throw invalid([{ path: 'watch', message }]);
   }
 }

@@ -16,17 +16,19 @@ import { findSetQuotas } from '../../store/workspaces.ts';
 import { changesText } from '../import-changes.ts';
 import { usedIn } from '../quotas/quotas.ts';
 
-/** The workspace that is looked at, with the time of the database. */
+/** The workspace that is checked, with the current time of the database. */
 export type LookedAt = { db: Db; workspaceId: string; now: number; defaultQuotas: Quotas };
 
 const leastCalls = 20;
-/** Two minutes show an upstream that has just begun to fail, ten one that has few calls. */
+/**
+ * Time spans to check. Two minutes reveal an upstream that has just begun to fail, ten minutes one that has few calls.
+ */
 const spansMs = [2 * minuteMs, 10 * minuteMs];
 const expiringMs = 7 * dayMs;
 const unusedMs = 90 * dayMs;
 const nearPercent = 80;
 
-/** Servers whose upstreams fail. */
+/** Finds servers whose upstreams fail. */
 export async function failures({ db, workspaceId, now }: LookedAt): Promise<Notice[]> {
   const found = new Map<string, Notice>();
   for (const spanMs of spansMs) {
@@ -36,14 +38,14 @@ export async function failures({ db, workspaceId, now }: LookedAt): Promise<Noti
     for (const [slug, calls] of await newestCalls(db, workspaceId, troubled, startOf(from, minuteMs))) {
       const failed = calls.filter(isOfUpstream).length;
       if (failed * 2 <= calls.length || failed * 2 <= leastCalls) continue;
-      const text = `The API of ${slug} fails: ${failed} of ${calls.length} calls since ${timeText(from)}.`;
+      const text = `The API of ${slug} is failing: ${failed} of ${calls.length} calls failed since ${timeText(from)}.`;
       found.set(slug, { event: 'upstream.failing', subject: slug, text, dedupe: daily(now, 'upstream.failing', slug) });
     }
   }
   return [...found.values()];
 }
 
-/** Whether a call failed because of the upstream or of the credential that is stored for it. */
+/** Returns true if a call failed because of the upstream or of the credential that is stored for it. */
 function isOfUpstream({ outcome, upstream_status: status, caller_kind }: EndedCall): boolean {
   if (outcome !== 'upstream_status')
     return ['timeout', 'unreachable', 'malformed', 'circuit_open', 'redirect'].includes(outcome);
@@ -51,7 +53,7 @@ function isOfUpstream({ outcome, upstream_status: status, caller_kind }: EndedCa
   return (status ?? 0) >= 500 || status === 429 || (isRefused && caller_kind === 'api_key');
 }
 
-/** Everything that changes slowly. */
+/** Finds all causes of notifications that change slowly. */
 export async function slowCauses(watched: LookedAt): Promise<Notice[]> {
   const { db, workspaceId, now } = watched;
   const expiring = await expiringKeys(db, workspaceId, { now, ms: expiringMs });
@@ -65,7 +67,7 @@ export async function slowCauses(watched: LookedAt): Promise<Notice[]> {
     ...unused.map(({ id, name }) => once('key.unused', id, `The API key “${name}” was not used for 90 days.`)),
     ...broken.map(({ slug, logins }) => {
       const what = logins === 1 ? 'A login' : `${logins} logins`;
-      const text = `${what} at ${slug} ended: the provider no longer honours ${logins === 1 ? 'it' : 'them'}.`;
+      const text = `${what} at ${slug} ended: the provider no longer accepts ${logins === 1 ? 'it' : 'them'}.`;
       return { event: 'login.ended' as const, subject: slug, text, dedupe: daily(now, 'login.ended', slug) };
     }),
     ...changed.map(({ id, slug, counts, documentHash }) =>
@@ -80,7 +82,10 @@ export async function slowCauses(watched: LookedAt): Promise<Notice[]> {
   ];
 }
 
-/** Something that is told once while its notice is kept; `notice-causes.ts` knows what was told of keys. */
+/**
+ * Creates a notification that is sent once while it is stored; `notice-causes.ts` finds what was already sent about
+ * keys.
+ */
 function once(event: NoticeEvent, subject: string, text: string, more = ''): Notice {
   return { event, subject, text, dedupe: `${event} ${subject} ${more}` };
 }
@@ -98,7 +103,7 @@ async function nearQuotas({ db, workspaceId, now, defaultQuotas }: LookedAt): Pr
   const day = startOf(now, dayMs);
   const calls = (await usedCallQuotas(db, workspaceId, { day, share: nearPercent })).map(({ kind, name, ...use }) => ({
     subject: `calls of ${kind === 'workspace' ? 'the workspace' : name}`,
-    what: `calls a day of ${kind === 'workspace' ? 'the workspace' : `the ${kind} “${name}”`}`,
+    what: `calls per day of ${kind === 'workspace' ? 'the workspace' : `the ${kind} “${name}”`}`,
     used: use.calls,
     quota: use.quota,
   }));
@@ -107,7 +112,7 @@ async function nearQuotas({ db, workspaceId, now, defaultQuotas }: LookedAt): Pr
     .map(({ subject, what, used: now_, quota }) => ({
       event: 'quota.near' as const,
       subject,
-      text: `Of ${quota.toLocaleString('en')} ${what}, ${Math.floor(now_).toLocaleString('en')} are used.`,
+      text: `${Math.floor(now_).toLocaleString('en')} of ${quota.toLocaleString('en')} ${what} are used.`,
       dedupe: daily(now, 'quota.near', subject),
     }));
 }

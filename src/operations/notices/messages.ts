@@ -1,6 +1,6 @@
 import { type NoticeEvent, noticePath } from '../../domain/notices.ts';
 
-/** What a webhook or a mail says. `test` is what a person sends to try a webhook. */
+/** Content of a webhook or an email. `test` is the event that a person sends to test a webhook. */
 export type Told = { event: NoticeEvent | 'test'; subject: string; text: string; at: number };
 type Place = { workspaceId: string; baseUrl: string };
 
@@ -12,7 +12,7 @@ function escapeForChat(text: string): string {
   return text.replaceAll('<', '‹').replaceAll('>', '›').replaceAll('@', '@\u200b').replaceAll('](', ']\u200b(');
 }
 
-/** The body of a webhook. Chat services show the field `text`. */
+/** Creates the body of a webhook. Chat services show the field `text`. */
 export function webhookBody(told: Told, place: Place): string {
   const { event, subject, text, at } = told;
   const link = linkOf(told, place);
@@ -25,6 +25,6 @@ export function webhookBody(told: Told, place: Place): string {
 }
 
 export function mailOf(told: Told, place: Place): { subject: string; text: string } {
-  const text = `${told.text}\n\n${linkOf(told, place)}\n\n--\nYou chose to be told of this: ${place.baseUrl}/notifications\n`;
+  const text = `${told.text}\n\n${linkOf(told, place)}\n\n--\nYou receive this email because of your notification settings: ${place.baseUrl}/notifications\n`;
   return { subject: `Toolhost: ${told.text}`, text };
 }

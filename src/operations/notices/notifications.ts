@@ -27,13 +27,15 @@ import { webhookBody } from './messages.ts';
 const eventsInput = z
   .array(z.enum(noticeEventNames))
   .max(noticeEventNames.length)
-  .describe(`Of these: ${noticeEventNames.map((name) => `${name} (${noticeEvents[name].label})`).join(', ')}.`);
+  .describe(
+    `Events to notify about: ${noticeEventNames.map((name) => `${name} (${noticeEvents[name].label})`).join(', ')}.`,
+  );
 
 const webhookRecord = z.object({
   id: z.string(),
   origin: z
     .string()
-    .describe('Scheme and host of its address; the rest is shown to nobody, because it may be a secret.'),
+    .describe('Scheme and host of the URL. The remainder of the URL is never shown, because it may be a secret.'),
   events: z.array(z.enum(noticeEventNames)),
   created_at: time,
   created_by: z.string(),
@@ -41,11 +43,13 @@ const webhookRecord = z.object({
   unconfirmed: z
     .literal(true)
     .optional()
-    .describe("It is paused because its maker's access ended, until another member resumes it in the dashboard."),
+    .describe(
+      "True if the webhook is paused because its owner's access ended. Another member can resume it in the dashboard.",
+    ),
 });
 nameSchema('Webhook', webhookRecord);
 
-const signingSecret = z.string().describe('whsec_…; it cannot be shown again.');
+const signingSecret = z.string().describe('Signing secret (whsec_…). It cannot be shown again.');
 
 function toRecord(webhook: Webhook): z.input<typeof webhookRecord> {
   const { id, origin, events, createdAt, createdBy, pausedAt, isUnconfirmed } = webhook;
@@ -55,8 +59,8 @@ function toRecord(webhook: Webhook): z.input<typeof webhookRecord> {
 }
 
 /**
- * The actor; for an API key, the person whose key it is.
- * @throws AppError forbidden for a key that such a person left behind
+ * Returns the ID of the actor. For an API key, it is the person who created the key.
+ * @throws AppError forbidden for a key whose creator is no longer a member
  */
 async function makerOf({ db, actor }: Context): Promise<string> {
   if (actor.kind !== 'api_key') return actor.id;
@@ -66,16 +70,16 @@ async function makerOf({ db, actor }: Context): Promise<string> {
   if (!maker.startsWith('usr_') || (await membersAmong(db, workspaceId, [maker])).has(maker)) return maker;
   throw new AppError(
     'forbidden',
-    'The person whose API key this is left the workspace, so it cannot change or test webhooks. Use the key of a member.',
+    'The person who created this API key left the workspace, so the key cannot change or test webhooks. Use the key of a member.',
   );
 }
 
-/** @throws AppError forbidden for all but another member in the dashboard */
+/** Refuses everyone except another member in the dashboard. @throws AppError forbidden */
 function refuseUnconfirmed({ actor }: Context, { isUnconfirmed, createdBy }: Webhook): void {
   if (!isUnconfirmed || (actor.role !== undefined && actor.id !== createdBy)) return;
   throw new AppError(
     'forbidden',
-    "This webhook is paused because its maker's access ended. Another member can resume it in the dashboard, on the page Notifications.",
+    "This webhook is paused because its owner's access ended. Another member can resume it in the dashboard, on the page Notifications.",
   );
 }
 
@@ -94,14 +98,14 @@ const listWebhooks = operation({
 
 const createWebhook = operation({
   name: 'createWebhook',
-  summary: 'Have an address told of events of the workspace; the secret that signs is shown this once',
+  summary: 'Create a webhook for events of the workspace; the signing secret is returned only once',
   description:
-    'Each notice is a POST of JSON, signed as Standard Webhooks says. A receiver that does not answer 2xx within ten seconds is tried again for a day.',
+    'Each notification is a POST request with a JSON body, signed according to Standard Webhooks. If the receiver does not respond with 2xx within ten seconds, delivery is retried for a day.',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
   input: z.strictObject({
-    url: z.string().min(1).max(2000).describe('Where to send it.'),
+    url: z.string().min(1).max(2000).describe('URL to send notifications to.'),
     events: eventsInput.min(1),
   }),
   output: webhookRecord.extend({ secret: signingSecret }),
@@ -113,7 +117,7 @@ const createWebhook = operation({
     if ((await webhooksOf(db, workspaceId)).length >= mostWebhooks)
       throw new AppError(
         'forbidden',
-        `the workspace has ${mostWebhooks} webhooks, which is all that it may have; delete one`,
+        `the workspace has ${mostWebhooks} webhooks, which is the maximum; delete one first`,
       );
     const id = newId(context.random, 'whk');
     const secret = newSigningSecret(context);
@@ -138,7 +142,7 @@ const createWebhook = operation({
 function checkedUrl({ rules }: Context, text: string): URL {
   const url = readUrl(text);
   const isPlain = url && !url.username && !url.password && /^https?:$/.test(url.protocol);
-  const problem = isPlain ? rules.urlProblem(url) : 'is not an address that can be told; allowed: https://host/path';
+  const problem = isPlain ? rules.urlProblem(url) : 'is not a valid webhook URL; allowed: https://host/path';
   if (!url || problem !== undefined) throw invalid([{ path: 'url', message: problem ?? 'is not a URL' }]);
   url.hash = '';
   return url;
@@ -165,21 +169,21 @@ async function getWebhook({ db, actor }: Context, id: string): Promise<Webhook> 
   return webhook;
 }
 
-const webhookId = z.string().min(1).max(100).describe('Id of the webhook, whk_…');
+const webhookId = z.string().min(1).max(100).describe('ID of the webhook (whk_…).');
 
 const updateWebhook = operation({
   name: 'updateWebhook',
   summary: 'Change the URL or the events of a webhook, or pause it',
   description:
-    'Omitted fields stay unchanged. An address with another scheme, host, or port gets a new signing secret, because the operator of the previous one knows the old secret. Events that occur while a webhook is paused are not sent later. A webhook belongs to the person who last set its address. If that person left, only another member can change or resume it, in the dashboard, and then owns it.',
+    'Omitted fields stay unchanged. A URL with another scheme, host, or port gets a new signing secret, because the operator of the previous one knows the old secret. Events that occur while a webhook is paused are not sent later. A webhook belongs to the person who last set its URL. If that person left, only another member can change or resume it, in the dashboard, and then owns it.',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
   input: z.strictObject({
     id: webhookId,
-    url: z.string().min(1).max(2000).optional().describe('Where to send it from now on.'),
+    url: z.string().min(1).max(2000).optional().describe('New URL to send notifications to.'),
     events: eventsInput.min(1).optional(),
-    paused: z.boolean().optional().describe('true pauses the webhook; false resumes it.'),
+    paused: z.boolean().optional().describe('If true, pauses the webhook; if false, resumes it.'),
   }),
   output: webhookRecord.extend({ secret: signingSecret.optional(), unchanged: unchangedShape }),
   async run(context, { id, url, events, paused }) {
@@ -219,7 +223,7 @@ const updateWebhook = operation({
 
 const deleteWebhook = operation({
   name: 'deleteWebhook',
-  summary: 'Delete a webhook; what it was not told yet is dropped',
+  summary: 'Delete a webhook and its pending notifications',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
@@ -236,12 +240,15 @@ const deleteWebhook = operation({
 
 const testWebhook = operation({
   name: 'testWebhook',
-  summary: 'Send a webhook a notice of the type test, once, and say how it was answered',
+  summary: 'Send a test notification to a webhook once, and report the response',
   scope: 'manage:write',
   effect: 'call',
   isTool: false,
   input: z.strictObject({ id: webhookId }),
-  output: z.object({ delivered: z.boolean(), error: z.string().optional().describe('Why it was not delivered.') }),
+  output: z.object({
+    delivered: z.boolean(),
+    error: z.string().optional().describe('Reason why the notification was not delivered.'),
+  }),
   async run(context, { id }) {
     const { now, baseUrl } = context;
     const { workspaceId } = context.actor;
@@ -259,16 +266,20 @@ const testWebhook = operation({
 
 const deliveryRecord = z.object({
   to: z.enum(['webhook', 'mail']),
-  name: z.string().describe('Origin of the webhook, or the person who is mailed; programs get the id of the person.'),
-  state: z.enum(['waiting', 'delivered', 'given_up']).describe('given_up: it was tried for a day.'),
-  error: z.string().optional().describe('Why the last attempt failed.'),
+  name: z
+    .string()
+    .describe('Origin of the webhook, or name of the person who gets the email. Programs get the ID of the person.'),
+  state: z
+    .enum(['waiting', 'delivered', 'given_up'])
+    .describe('State of the delivery. With given_up, delivery failed for a day and is no longer retried.'),
+  error: z.string().optional().describe('Reason why the last attempt failed.'),
 });
 nameSchema('Delivery', deliveryRecord);
 
 const listNotices = operation({
   name: 'listNotices',
-  summary: 'List what the workspace was told of in the last 30 days, newest first, and who was told',
-  description: 'Only what a webhook or a person wants to be told of is noticed at all.',
+  summary: 'List the notifications of the last 30 days and their deliveries, newest first',
+  description: 'Only events with a subscribed webhook or person are detected.',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -281,7 +292,7 @@ const listNotices = operation({
         at: time,
         event: z.enum(noticeEventNames),
         text: z.string(),
-        page: z.string().describe('Path of the page of the dashboard that it is about.'),
+        page: z.string().describe('Path of the dashboard page for the event.'),
         deliveries: z.array(deliveryRecord).max(100),
         attempts: z.int(),
       }),
@@ -314,8 +325,8 @@ const listNotices = operation({
 
 const ownNotifications = z.object({
   events: z.array(z.enum(noticeEventNames)),
-  email: z.string().optional().describe('Where mail goes: the address that the identity provider knows.'),
-  mail_available: z.boolean().describe('Whether the operator of the service has set up mail.'),
+  email: z.string().optional().describe('Email address from the identity provider, which notifications are sent to.'),
+  mail_available: z.boolean().describe('True if the operator of the service has configured email.'),
 });
 nameSchema('Notifications', ownNotifications);
 
@@ -330,7 +341,7 @@ async function shown({ db, actor, serving }: Context): Promise<z.input<typeof ow
 
 const getNotifications = operation({
   name: 'getNotifications',
-  summary: 'What the signed-in person is told of by mail in this workspace',
+  summary: 'Get the events that the signed-in person is notified about by email in this workspace',
   scope: 'manage:read',
   effect: 'read',
   people: 'any',
@@ -342,7 +353,7 @@ const getNotifications = operation({
 
 const setNotifications = operation({
   name: 'setNotifications',
-  summary: 'Choose what the signed-in person is told of by mail in this workspace',
+  summary: 'Choose the events that the signed-in person is notified about by email in this workspace',
   scope: 'manage:read',
   effect: 'write',
   people: 'any',

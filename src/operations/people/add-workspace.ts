@@ -4,13 +4,16 @@ import type { Db } from '../../store/db.ts';
 import { saveMember } from '../../store/people/users.ts';
 import { countCreatedBy, insertWorkspace, periodOf, takeOfQuotas } from '../../store/workspaces.ts';
 
-/** Maximum number of workspaces that one person created, whatever their role, and that they create in a day. */
+/**
+ * Maximum number of existing workspaces that a person created, regardless of their role, and maximum number that they
+ * may create per day.
+ */
 export const maxCreated = 20;
 
 /**
- * Creates a workspace for a person, in a transaction; gives its id. The default name holds no name of a person: keys and
- * consent pages show it.
- * @throws AppError forbidden when they have created as many as they may
+ * Creates a workspace for a person, in a transaction, and returns its ID. The default name contains no name of a
+ * person, because keys and consent pages show it.
+ * @throws AppError forbidden if they have reached the maximum
  */
 export async function addWorkspace(
   { db, random }: { db: Db; random: Random },

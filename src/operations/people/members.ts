@@ -26,18 +26,21 @@ const endRemainsInput = z
   .boolean()
   .default(false)
   .describe(
-    'true revokes the API keys that they made, deletes the models that they stored, pauses their webhooks, and withdraws their invitations; false leaves keys and models, as scripts may depend on them.',
+    'If true, revokes the API keys that they created, deletes the models that they stored, pauses their webhooks, and withdraws their invitations. If false, keys and models stay, because scripts may depend on them.',
   );
 
 type Settled = Remains & Ended;
 
-/** Ends what a person made where that is wanted, and lists what remains. */
+/** Ends the access that a person created if requested, and lists what remains. */
 async function settle(context: Context, userId: string, isEnding: boolean): Promise<Settled> {
   const done = isEnding ? await endRemainsOf(context, userId) : nothingEnded;
   return { ...(await remainsOf(context, userId)), ...done };
 }
 
-/** Ends the sessions of a person in this workspace and the logins of their agents, which have the rights of the old role. */
+/**
+ * Ends the sessions of a person in this workspace and the logins of their agents, which have the permissions of the old
+ * role.
+ */
 async function endAccess(context: Context, userId: string): Promise<void> {
   const { actor, db } = context;
   const at = context.now();
@@ -46,22 +49,22 @@ async function endAccess(context: Context, userId: string): Promise<void> {
   if (await revokeGrantsOfPerson(db, person, at)) await recordChange(db, context, 'grant', userId);
 }
 
-/** The present member. Refuses to remove the last owner, because no one else could appoint a new one. */
+/** Finds the current member. Refuses to remove the last owner, because no one else could appoint a new one. */
 async function findMember({ db, actor }: Context, id: string, isOwnerStill: boolean) {
   const member = await findMemberById(db, actor.workspaceId, id);
-  if (!member) throw new AppError('notFound', 'there is no such member');
+  if (!member) throw new AppError('notFound', 'there is no such member in this workspace');
   if (!isOwnerStill && member.role === 'owner' && !(await hasOtherOwner(db, actor.workspaceId, id)))
-    throw new AppError('conflict', 'this is the only owner of the workspace; make somebody else an owner first');
+    throw new AppError('conflict', 'this is the only owner of the workspace; make someone else an owner first');
   return member;
 }
 
-/** Whether a role has fewer rights than another. `roles` starts with the one that has most. */
+/** Returns true if a role has fewer permissions than another. `roles` starts with the most powerful role. */
 const isLess = (role: Role, than: Role) => roles.indexOf(role) > roles.indexOf(than);
 
 const changeMember = operation({
   name: 'changeMember',
   summary:
-    'Give a member another role; with less of a role their other sessions and their agents have to sign in again',
+    'Change the role of a member; with a lower role, their other sessions and their agents have to sign in again',
   scope: 'manage:write',
   effect: 'write',
   people: 'owner',
@@ -87,7 +90,7 @@ const removeMember = operation({
   name: 'removeMember',
   summary: 'Remove a member; their sessions in this workspace and the logins of their agents end',
   description:
-    'API keys and models belong to the workspace, so those that the member made continue to work unless they are ended; the response names them, with everything else that the member made. Anyone with a copy of a key can still use it. Their webhooks are paused until another member confirms them, their invitations wait until an owner sends them again, and they receive no more mail.',
+    'API keys and models belong to the workspace, so those that the member created continue to work unless end_remains is true. The response lists them, with everything else that the member created. Anyone with a copy of a key can still use it. Their webhooks are paused until another member confirms them, their invitations wait until an owner sends them again, and they receive no more mail.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
@@ -104,9 +107,9 @@ const removeMember = operation({
 
 const leaveWorkspace = operation({
   name: 'leaveWorkspace',
-  summary: 'Leave the workspace that this session shows; the session goes on in another one of yours',
+  summary: 'Leave the current workspace; the session continues in another one of your workspaces',
   description:
-    'Your other sessions in the workspace and the logins of your agents end. API keys and models that you made belong to the workspace and continue to work; your webhooks are paused until a member confirms them. The only owner cannot leave.',
+    'Your other sessions in the workspace and the logins of your agents end. API keys and models that you created belong to the workspace and continue to work. Your webhooks are paused until a member confirms them. The only owner cannot leave.',
   scope: 'manage:read',
   effect: 'write',
   destructive: true,
@@ -118,14 +121,14 @@ const leaveWorkspace = operation({
     const { actor, db } = context;
     await findMember(context, actor.id, false);
     const others = (await workspacesOf(db, actor.id, 2)).filter(({ id }) => id !== actor.workspaceId);
-    // Without another one the session ends, and the next sign-in makes one.
+    // Without another workspace, the session ends, and the next sign-in creates one.
     if (others[0]) await moveSession(db, actor.sessionHash ?? '', others[0].id);
     return { left: actor.workspaceId, ...(await endMembership(context, actor.id, false)) };
   },
   audit: (_input, left) => auditOfRemains(left, left),
 });
 
-/** Ends a membership, and says what the person leaves behind. */
+/** Ends a membership, and returns what the person leaves behind. */
 async function endMembership(context: Context, userId: string, isEnding: boolean): Promise<Settled> {
   const { db, actor, now } = context;
   const { workspaceId } = actor;

@@ -18,7 +18,7 @@ import { workspaceName } from './workspaces.ts';
 
 const createWorkspace = operation({
   name: 'createWorkspace',
-  summary: 'Make a workspace of your own, and show it in this session',
+  summary: 'Create a workspace and switch the session to it',
   scope: 'manage:read',
   effect: 'write',
   people: 'any',
@@ -38,22 +38,25 @@ const createWorkspace = operation({
 
 const deleteWorkspace = operation({
   name: 'deleteWorkspace',
-  summary: 'Delete the workspace that this session shows, with its servers, keys, members and everything else',
+  summary: 'Delete the current workspace with its servers, keys, members, and everything else',
   description:
-    'Its servers and keys stop working at once, and the slugs of its servers stay reserved. Sessions that show it go on in another workspace of their person, or end. Nothing of it can be brought back.',
+    'Servers and keys stop working immediately, and the slugs of the servers stay reserved. Sessions in the workspace continue in another workspace of the person, or end. This cannot be undone.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
   people: 'owner',
   isTool: false,
-  input: z.strictObject({ name: z.string().max(100).describe('The name of the workspace, so that it is meant.') }),
+  input: z.strictObject({ name: z.string().max(100).describe("The workspace's name, as confirmation.") }),
   output: z.object({ deleted: z.string() }),
   async run(context, { name }) {
     const { db, actor } = context;
     const { workspaceId } = actor;
-    // The workspace of local mode is made at each start, for the person at this machine.
+    // In local mode, the workspace is created at each start, for the person at this machine.
     if (!workspaceId.startsWith('wsp_'))
-      throw new AppError('conflict', 'this workspace belongs to this machine, and stays; delete its servers and keys');
+      throw new AppError(
+        'conflict',
+        'the workspace of local mode cannot be deleted; delete its servers and keys instead',
+      );
     if ((await findWorkspace(db, workspaceId))?.name !== name)
       throw invalid([{ path: 'name', message: 'is not the name of this workspace' }]);
     for (const id of await memberIds(db, workspaceId)) await recordChange(db, context, 'grant', id);
@@ -64,19 +67,19 @@ const deleteWorkspace = operation({
   audit: (_input, { deleted }) => ({ target: deleted }),
 });
 
-/** Longest export, in characters. */
+/** Maximum size of an export, in characters. */
 export const longestExport = 20_000_000;
 
 const exportWorkspace = operation({
   name: 'exportWorkspace',
-  summary: 'The servers and the members of the workspace as a JSON file',
-  description: `Each configuration is as createMcpServer takes it, without the values of its secrets. Members have names and addresses in the dashboard, and only ids elsewhere. Up to ${longestExport / 1_000_000} MB; toolhost export writes larger workspaces as files.`,
+  summary: 'Export the servers and members of the workspace as a JSON file',
+  description: `Each configuration has the format that createMcpServer accepts, without the values of its secrets. Members have names and email addresses in an export from the dashboard, and only IDs otherwise. An export is limited to ${longestExport / 1_000_000} MB; use toolhost export to write larger workspaces as files.`,
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
   isTool: false,
   input: z.strictObject({}),
-  output: z.object({ json: z.string().describe('The file; the REST API answers with only the file.') }),
+  output: z.object({ json: z.string().describe('Content of the file. The REST API returns only the file.') }),
   file: { mediaType: 'application/json', name: 'workspace.json', text: ({ json }) => json },
   async run(context) {
     const { db, actor } = context;
@@ -97,7 +100,7 @@ const exportWorkspace = operation({
       const text = JSON.stringify({ configuration: server.config, secrets });
       length += text.length;
       if (length > longestExport)
-        throw new AppError('tooLarge', `the workspace is larger than an export may be; use: ${programName} export`);
+        throw new AppError('tooLarge', `the workspace is too large for this export; use ${programName} export`);
       servers.push(text);
     }
     const { members } = await pageOfPeople(db, actor.workspaceId, { limit: 1000, after: undefined });

@@ -19,9 +19,9 @@ import { type Context, operation } from '../operation.ts';
 import { mostModels } from '../playground/models.ts';
 import { isoTime, time } from '../shapes.ts';
 
-/** Maximum number of entries of a list; its count counts all. */
+/** Maximum number of listed entries; the count includes all. */
 const maxNamed = 100;
-/** Maximum number of people who left and are listed. */
+/** Maximum number of former members that are listed. */
 const maxPeople = 50;
 
 const keyLeft = z.object({
@@ -31,42 +31,44 @@ const keyLeft = z.object({
   last_used_at: time.optional(),
 });
 
-/** Everything that a person created in a workspace, themselves or with an API key of theirs. */
+/** Access and objects that a person created in a workspace, directly or with one of their API keys. */
 export const remains = {
-  keys: z.array(keyLeft).max(maxNamed).describe(`API keys that still work; at most ${maxNamed}.`),
-  key_count: z.int().describe('Number of such keys.'),
-  models: z.array(z.string()).max(mostModels).describe('Models that they stored and that still work.'),
+  keys: z.array(keyLeft).max(maxNamed).describe(`Active API keys that they created; at most ${maxNamed}.`),
+  key_count: z.int().describe('Number of active API keys that they created.'),
+  models: z.array(z.string()).max(mostModels).describe('Names of models that they stored and that still exist.'),
   webhooks: z
     .array(z.object({ id: z.string(), origin: z.string() }))
     .max(mostWebhooks)
-    .describe('Webhooks. Those of a maker whose access ended are paused until another member confirms them.'),
+    .describe(
+      'Webhooks that they own. If their access ended, the webhooks are paused until another member confirms them.',
+    ),
   servers: z.array(z.string()).max(maxNamed).describe(`Slugs of servers that they created; at most ${maxNamed}.`),
-  server_count: z.int().describe('Number of such servers.'),
+  server_count: z.int().describe('Number of servers that they created.'),
   secrets: z
     .array(z.object({ server: z.string(), name: z.string() }))
     .max(maxNamed)
-    .describe(`Secrets whose values they set, and may know; at most ${maxNamed}.`),
-  secret_count: z.int().describe('Number of such secrets.'),
+    .describe(`Secrets whose values they set and may know; at most ${maxNamed}.`),
+  secret_count: z.int().describe('Number of secrets whose values they set.'),
   invitations: z
     .array(z.string())
     .max(maxNamed)
-    .describe(`Addresses that they invited and that have not joined yet; at most ${maxNamed}.`),
+    .describe(`Email addresses that they invited and that have not joined yet; at most ${maxNamed}.`),
 };
 export type Remains = z.input<z.ZodObject<typeof remains>>;
 
 /** API keys, models, webhooks, and invitations that were ended. */
 export const ended = {
-  revoked_keys: z.array(z.string()).max(maxNamed).describe(`Ids of keys that were revoked; at most ${maxNamed}.`),
-  revoked_key_count: z.int(),
-  deleted_models: z.array(z.string()).max(mostModels).describe('Names of models that were deleted.'),
+  revoked_keys: z.array(z.string()).max(maxNamed).describe(`IDs of the revoked API keys; at most ${maxNamed}.`),
+  revoked_key_count: z.int().describe('Number of revoked API keys.'),
+  deleted_models: z.array(z.string()).max(mostModels).describe('Names of the deleted models.'),
   paused_webhooks: z
     .array(z.string())
     .max(mostWebhooks)
-    .describe('Ids of webhooks that were paused until another member confirms them.'),
+    .describe('IDs of the webhooks that are paused until another member confirms them.'),
   withdrawn_invitations: z
     .array(z.string())
     .max(maxNamed)
-    .describe(`Addresses whose invitations were withdrawn; at most ${maxNamed}.`),
+    .describe(`Email addresses whose invitations were withdrawn; at most ${maxNamed}.`),
 };
 export type Ended = z.input<z.ZodObject<typeof ended>>;
 
@@ -105,7 +107,7 @@ export async function remainsOf({ db, actor, now }: Context, userId: string): Pr
   };
 }
 
-/** Ends what gives access: a person's keys, models, webhooks, and invitations. */
+/** Ends everything that gives access: a person's keys, models, webhooks, and invitations. */
 export async function endRemainsOf(context: Context, userId: string): Promise<Ended> {
   const { db, actor } = context;
   const at = context.now();
@@ -123,7 +125,7 @@ export async function endRemainsOf(context: Context, userId: string): Promise<En
   };
 }
 
-/** Audit details: the ids and names of what remains, and of what was ended. */
+/** Creates audit details with the IDs and names of what remains and of what was ended. */
 export function auditOfRemains({ keys, key_count, models, webhooks, invitations }: Remains, done: Ended) {
   const { revoked_keys, revoked_key_count, deleted_models, paused_webhooks, withdrawn_invitations } = done;
   const detail = {
@@ -141,13 +143,13 @@ export function auditOfRemains({ keys, key_count, models, webhooks, invitations 
   return { detail, ...(Object.keys(people).length > 0 && { people }) };
 }
 
-const memberId = z.string().max(100).describe('Id of a person, usr_…');
+const memberId = z.string().max(100).describe('ID of the person (usr_…).');
 
 const listRemains = operation({
   name: 'listRemains',
-  summary: 'List what people created in the workspace and left behind',
+  summary: 'List the access and objects that people created in the workspace',
   description:
-    'Without an id: of all who are no longer members and of whom an API key, a model, a webhook, or an invitation remains.',
+    'Without an id, returns all former members who still have an API key, a model, a webhook, or an invitation.',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -164,7 +166,7 @@ const listRemains = operation({
     const ids = id === undefined ? await peopleWhoLeft(db, actor.workspaceId, now(), maxPeople) : [id];
     const people = [];
     for (const one of ids) {
-      // An id that is given may be that of a stranger to the workspace.
+      // An ID from the request may be that of a person who never was in the workspace.
       const user = id === undefined ? await findUser(db, one) : undefined;
       const { name, email } = { ...user };
       people.push({ id: one, ...(name && { name }), ...(email && { email }), ...(await remainsOf(context, one)) });
@@ -176,9 +178,9 @@ const listRemains = operation({
 const endRemains = operation({
   name: 'endRemains',
   summary:
-    'Revoke the API keys that a person made, delete their models, pause their webhooks, and withdraw their invitations',
+    'Revoke the API keys that a person created, delete their models, pause their webhooks, and withdraw their invitations',
   description:
-    'Also of a person who is no longer a member. Their servers and secrets stay, and another member can confirm a webhook.',
+    'Also works for former members. Their servers and secrets stay, and another member can confirm a webhook.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,

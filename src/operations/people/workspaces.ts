@@ -26,15 +26,17 @@ import { checkMemberQuota } from '../quotas/quotas.ts';
 import { nameSchema } from '../schema-names.ts';
 import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';
 
-export const roleInput = z.enum(roles).describe('owner: everything. editor: everything but members. viewer: reading.');
-/** Number of a person's workspaces that are listed. */
+export const roleInput = z
+  .enum(roles)
+  .describe('Role of the member: owner (full access), editor (everything except members), or viewer (read only).');
+/** Maximum number of a person's workspaces that are listed. */
 export const maxWorkspaces = 100;
 const workspaceRecord = z.object({
   id: z.string(),
   name: z.string(),
   role: z.enum(roles),
-  own: z.boolean().describe('Whether this person created it; others they were invited to.'),
-  chosen: z.boolean().describe('Whether this person has ever switched to it.'),
+  own: z.boolean().describe('True if this person created the workspace; false if they were invited to it.'),
+  chosen: z.boolean().describe('True if this person has ever switched to the workspace.'),
 });
 nameSchema('Workspace', workspaceRecord);
 const sessionRecord = z.object({
@@ -43,11 +45,11 @@ const sessionRecord = z.object({
   workspaces: z
     .array(workspaceRecord)
     .max(maxWorkspaces)
-    .describe('Their own, then those that they joined; the first hundred.'),
+    .describe('Workspaces that the person created, then those that they joined; at most 100.'),
   base_url: z.string(),
   management_url: z.string(),
-  call_retention_days: z.int().describe('How long call records are kept.'),
-  audit_retention_days: z.int().describe('How long audit events are kept.'),
+  call_retention_days: z.int().describe('Number of days that call records are retained.'),
+  audit_retention_days: z.int().describe('Number of days that audit events are retained.'),
 });
 nameSchema('Session', sessionRecord);
 const memberRecord = z.object({
@@ -66,7 +68,7 @@ const invitationRecord = z.object({
     .literal(true)
     .optional()
     .describe(
-      'True if the sender is no longer an owner: no one can join with the invitation until an owner invites the address again.',
+      'True if the sender is no longer an owner. No one can join with the invitation until an owner invites the address again.',
     ),
 });
 nameSchema('Invitation', invitationRecord);
@@ -98,7 +100,7 @@ async function describe(context: Context, workspaceId: string): Promise<z.input<
 
 const getSession = operation({
   name: 'getSession',
-  summary: 'Who is signed in, and in which workspace',
+  summary: 'Get the signed-in person and their current workspace',
   scope: 'manage:read',
   effect: 'read',
   people: 'any',
@@ -110,7 +112,7 @@ const getSession = operation({
 
 const switchWorkspace = operation({
   name: 'switchWorkspace',
-  summary: 'Show another workspace in this session; the next sign-ins and logins of agents start in it, too',
+  summary: 'Switch the session to another workspace, in which later sign-ins and agent logins also start',
   scope: 'manage:read',
   effect: 'write',
   people: 'any',
@@ -132,7 +134,7 @@ export const workspaceName = singleLineText(100);
 
 const renameOwnWorkspace = operation({
   name: 'renameWorkspace',
-  summary: 'Give the workspace another name; people see it on the consent page of its servers',
+  summary: 'Rename the workspace; people see its name on the consent page of its servers',
   scope: 'manage:write',
   effect: 'write',
   people: 'owner',
@@ -153,7 +155,7 @@ const renameOwnWorkspace = operation({
 
 const listMembers = operation({
   name: 'listMembers',
-  summary: 'List the members of the workspace and the invitations that wait',
+  summary: 'List the members of the workspace and the pending invitations',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -188,7 +190,7 @@ const listMembers = operation({
 
 const inviteMember = operation({
   name: 'inviteMember',
-  summary: 'Invite a person; they join when they sign in with that address',
+  summary: 'Invite a person, who joins when they sign in with the invited address',
   description:
     'An invitation from someone who is no longer an owner cannot be used until an owner invites the address again.',
   scope: 'manage:write',
@@ -197,9 +199,9 @@ const inviteMember = operation({
   isTool: false,
   input: z.strictObject({
     email: z
-      .email('allowed: one e-mail address, such as anna@example.com')
+      .email('allowed: one email address, such as anna@example.com')
       .max(longestAddress)
-      .describe('Address that their identity provider knows them by.'),
+      .describe('Email address of the person at their identity provider.'),
     role: roleInput,
   }),
   output: z.object({ email: z.string(), role: z.enum(roles), unchanged: unchangedShape }),
@@ -207,7 +209,7 @@ const inviteMember = operation({
     const { actor, db } = context;
     const address = foldedAddress(email);
     if (await isMemberAddress(db, actor.workspaceId, address)) {
-      throw new AppError('conflict', `${address} is a member already`);
+      throw new AppError('conflict', `${address} is already a member`);
     }
     const { workspaceId } = actor;
     const known = await findInvitation(db, workspaceId, address);
@@ -235,7 +237,7 @@ const withdrawInvitation = operation({
   output: z.object({ withdrawn: z.string() }),
   async run({ db, actor }, { email }) {
     if (!(await deleteInvitation(db, actor.workspaceId, foldedAddress(email)))) {
-      throw new AppError('notFound', 'there is no such invitation');
+      throw new AppError('notFound', 'there is no such invitation in this workspace');
     }
     return { withdrawn: email };
   },

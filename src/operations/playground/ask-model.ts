@@ -12,7 +12,7 @@ import { olderVersion } from '../servers/versions.ts';
 import { getServer, slugInput, viewInput } from '../shapes.ts';
 import { modelOf, modelShape } from './models.ts';
 
-/** Messages of a conversation. */
+/** Maximum number of messages in a conversation. */
 export const mostMessages = 200;
 const mostParts = 100;
 const longestText = 500_000;
@@ -20,9 +20,9 @@ const longestText = 500_000;
 const text = z.string().max(longestText);
 const name = z.string().min(1).max(200);
 const meta = text
-  .refine(isObjectJson, 'allowed: the text that an answer had here')
+  .refine(isObjectJson, 'allowed: the text that a response had here')
   .optional()
-  .describe("Text of the model's host, which goes back to it as it is.");
+  .describe('Opaque text from the model host, to be sent back unchanged.');
 
 const part = z.discriminatedUnion('type', [
   z.strictObject({ type: z.enum(['text', 'thought']), text, meta }),
@@ -30,8 +30,8 @@ const part = z.discriminatedUnion('type', [
     type: z.literal('call'),
     id: name,
     tool: name,
-    arguments: text.describe('JSON, as the model wrote it.'),
-    reads: z.boolean().optional().describe('Whether the call only reads; ask before any other.'),
+    arguments: text.describe('Arguments as JSON, as the model wrote them.'),
+    reads: z.boolean().optional().describe('True if the call only reads. Ask the person before making any other call.'),
     meta,
   }),
 ]);
@@ -48,34 +48,36 @@ const tokens = z.int().optional();
 
 export const askModel = operation({
   name: 'askModel',
-  summary: 'Ask a model with the tools of a hosted server, once',
+  summary: 'Send one request to a model with the tools of a hosted server',
   description:
-    'Gives what the model says and the calls that it wants, and makes none of them: make each with callTool, and ask again with the results. With "Accept: application/jsonl" its words come while it writes them, a JSON object a line: text, thought, tool; the last has the result, or the problem.',
+    'Returns the output of the model and the tool calls that it requests, without making them. Make each call with callTool, and then send another request with the results. With "Accept: application/jsonl", the output is streamed with one JSON object per line: text, thought, or tool. The last line contains the result or the problem.',
   scope: 'call',
   effect: 'call',
   asksModel: true,
   isTool: false,
   input: z.strictObject({
     slug: slugInput,
-    view: viewInput.optional().describe('A view of the server, whose tools the model gets.'),
-    mode: z.enum(toolModes).optional().describe('As if the server, or the view, had this tool_mode.'),
-    version: z.int().min(1).optional().describe('An older version of the server; needs the scope manage:write.'),
+    view: viewInput.optional().describe('View of the server whose tools the model gets.'),
+    mode: z.enum(toolModes).optional().describe('Tool mode to use instead of the tool_mode of the server or view.'),
+    version: z.int().min(1).optional().describe('Older version of the server to use; needs the scope manage:write.'),
     model: z
-      .union([modelShape, z.strictObject({ saved: name.describe('Name of a stored model, of listModels.') })])
-      .describe('The name of a stored model, or a model; describing one needs the scope manage:write.'),
+      .union([modelShape, z.strictObject({ saved: name.describe('Name of a stored model, from listModels.') })])
+      .describe('Name of a stored model, or the description of a model, which needs the scope manage:write.'),
     messages: z
       .array(message)
       .min(1)
       .max(mostMessages)
-      .describe(`The conversation; a question of a person takes at most ${mostModelSteps} answers of the model.`),
+      .describe(
+        `Messages of the conversation. After a message from the user, the model may respond at most ${mostModelSteps} times.`,
+      ),
   }),
   output: z.object({
-    parts: z.array(part).max(mostParts).describe('The message of the role model, for the next question.'),
+    parts: z.array(part).max(mostParts).describe('Parts of the model message, to include in the next request.'),
     finish: z.enum(modelFinishes),
-    input_tokens: tokens.describe("As the model's host counts them."),
+    input_tokens: tokens.describe('Input tokens, as counted by the model host.'),
     output_tokens: tokens,
-    tools: z.int().describe('Tools that the model was given.'),
-    tools_tokens: z.int().describe('About what their descriptions cost the model.'),
+    tools: z.int().describe('Number of tools that the model was offered.'),
+    tools_tokens: z.int().describe('Estimated tokens of the tool definitions.'),
     ms: z.int(),
   }),
   async run(context, { slug, view, mode, version, model, messages }) {
@@ -126,11 +128,11 @@ function checkSteps(messages: readonly ModelMessage[]): void {
   const asked = messages.findLastIndex(({ role }) => role === 'user');
   const steps = messages.slice(asked).filter(({ role }) => role === 'model').length;
   if (steps < mostModelSteps) return;
-  const found = `found ${steps} answers to the last question; allowed: ${mostModelSteps}; ask something of your own next`;
+  const found = `found ${steps} model messages after the last user message; allowed: ${mostModelSteps}; send a user message next`;
   throw invalid([{ path: 'messages', message: found }]);
 }
 
-/** The arguments of a call; none where the model wrote no object. */
+/** Parses the arguments of a call; returns none if the model wrote no object. */
 async function argumentsOf(call: Extract<ModelPart, { type: 'call' }>): Promise<Arguments> {
   const value = await parseJsonInTurns(call.arguments).catch(() => undefined);
   return isObject(value) ? (value as Arguments) : {};

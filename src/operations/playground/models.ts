@@ -12,18 +12,18 @@ import { nameSchema } from '../schema-names.ts';
 import { secretValueInput } from '../servers/secrets.ts';
 import { isoTime, time } from '../shapes.ts';
 
-/** Most stored models of a workspace. */
+/** Maximum number of stored models in a workspace. */
 export const mostModels = 20;
 
 const nameInput = z
   .string()
-  .regex(/^[a-z0-9](-?[a-z0-9]){0,39}$/, 'allowed: 1 to 40 lower-case letters, digits and single hyphens')
+  .regex(/^[a-z0-9](-?[a-z0-9]){0,39}$/, 'allowed: 1 to 40 lowercase letters, digits, and single hyphens')
   .describe('Name of the stored model, such as claude or local.');
 
-const kind = z.enum(modelKinds).describe('API of its host; openai is every one that is compatible with it.');
-const url = z.string().min(1).max(500).optional().describe('Address of its API, where it is not that of the provider.');
-const model = singleLineText(200).describe('The model, as its host calls it.');
-const key = secretValueInput.optional().describe('Key of the model. It goes to its host and nowhere else.');
+const kind = z.enum(modelKinds).describe('API of the model host; openai includes every compatible API.');
+const url = z.string().min(1).max(500).optional().describe('URL of the API, if it is not that of the provider.');
+const model = singleLineText(200).describe('Name of the model at its host.');
+const key = secretValueInput.optional().describe('API key of the model. It is sent only to the model host.');
 
 export const modelShape = z.strictObject({ kind, url, model, key });
 
@@ -44,12 +44,13 @@ function toRecord(stored: StoredModel): z.input<typeof modelRecord> {
   return { ...record, created_by: createdBy, updated_at: isoTime(updatedAt) };
 }
 
-/** A model to ask, and what errors call it for the actor who asks. */
+/** A model to use, and its name in errors for the actor. */
 type ChosenModel = { model: Model; subject: string };
 
 /**
- * The model that a question names or describes. To describe one takes the scope that may store it: whoever may only call
- * tools makes the service connect to what editors configured, and learns no address.
+ * Returns the model that a request names or describes. Describing a model requires the scope that may store it. An
+ * actor that may only call tools can therefore only make the service connect to hosts that editors configured, and
+ * learns no URL.
  * @throws AppError invalid, forbidden, notFound
  */
 export async function modelOf(
@@ -62,7 +63,7 @@ export async function modelOf(
     if (!canStore)
       throw new AppError(
         'forbidden',
-        'Describing a model needs the scope manage:write. Choose a stored model: {"saved": "…"}; listModels has the names.',
+        'Describing a model needs the scope manage:write. Choose a stored model with {"saved": "…"}; listModels returns the names.',
       );
     const url = checkedUrl(context, given);
     return { model: { kind: given.kind, url, name: given.model, key: given.key }, subject: hostSubject(url) };
@@ -74,19 +75,19 @@ export async function modelOf(
   if (addressProblem(context, url) !== undefined && !canStore)
     throw new AppError(
       'invalid',
-      `${nameSubject} has an address that this service may not call. Ask an editor to store it again.`,
+      `${nameSubject} has a URL that this service may not call. Ask an editor to store it again with another URL.`,
     );
   checkedUrl(context, stored);
   return { model: { kind: of, url, name, key: secret }, subject: canStore ? hostSubject(url) : nameSubject };
 }
 
-/** The host by its name; an IP address is not repeated. */
+/** Names the host of a model for errors; an IP address is not repeated. */
 function hostSubject(url: string): string {
   const { hostname } = new URL(url);
   return isIP(hostname.replaceAll(/[[\]]/g, '')) === 0 ? `The model's host ${hostname}` : "The model's host";
 }
 
-/** @throws AppError invalid for an address that this deployment may not call */
+/** Returns the URL of a model. @throws AppError invalid for a URL that this deployment may not call */
 function checkedUrl(context: Context, { kind: of, url: given }: { kind: ModelKind; url?: string | undefined }): string {
   const url = given ?? modelUrls[of];
   const problem = addressProblem(context, url);
@@ -96,9 +97,9 @@ function checkedUrl(context: Context, { kind: of, url: given }: { kind: ModelKin
 
 function addressProblem({ rules }: Context, url: string): string | undefined {
   const found = readUrl(url);
-  if (!found) return 'not a URL; allowed: an address such as https://api.example.com/v1';
+  if (!found) return 'not a URL; allowed: a URL such as https://api.example.com/v1';
   if (/[?#]/.test(url))
-    return 'found a query or a fragment; allowed: an address without them, such as https://api.example.com/v1';
+    return 'found a query or a fragment; allowed: a URL without them, such as https://api.example.com/v1';
   return rules.urlProblem(found);
 }
 
@@ -122,8 +123,9 @@ const listModels = operation({
 
 const setModel = operation({
   name: 'saveModel',
-  summary: 'Store a model and its key for the workspace, or replace it',
-  description: 'Everybody who may call tools of the workspace may ask it in the playground. The key is sealed.',
+  summary: 'Store or replace a model and its key for the workspace',
+  description:
+    'Everyone who may call tools of the workspace may use the model in the playground. The key is stored sealed.',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,

@@ -2,14 +2,14 @@ import { Gate } from '../../domain/work/gate.ts';
 import type { OnGivenUp } from '../../domain/work/memory-budget.ts';
 import type { Operation } from '../operation.ts';
 
-/** The gates of a process, by what an operation does. */
+/** Concurrency limiters of a process, by kind of work. */
 export type Gates = { [Kind in Operation['effect'] | 'model' | 'report' | 'transaction']: Gate };
 
-/** How many operations of each kind run in a process. */
+/** Maximum number of concurrent operations of each kind in a process. */
 export const operationsAtOnce = { read: 24, write: 24, call: 200 };
-/** Models that are asked at once. */
+/** Maximum number of concurrent model requests. */
 export const modelsAtOnce = { ofTenant: 4, ofAll: 40 };
-/** A list is asked for again sooner than a change. */
+/** Limits for queued reports. Clients retry a list sooner than a change, so reports wait only briefly. */
 export const waitingReports = { waiting: 32, patienceMs: 5000 };
 
 type GatesOptions = {
@@ -22,24 +22,25 @@ type GatesOptions = {
 export function createGates({ reportsAtOnce = 1, reportShare, waitingBytes, onGivenUp }: GatesOptions = {}): Gates {
   const ofAll = { ...(waitingBytes && { waitingBytes }), onRefused: () => onGivenUp?.('operation') };
   return {
-    read: new Gate({ ...ofAll, rule: fewAtOnce('requests that read'), atOnce: operationsAtOnce.read }),
-    // What waits for another change keeps nobody from reading.
+    read: new Gate({ ...ofAll, rule: fewAtOnce('read requests'), atOnce: operationsAtOnce.read }),
+    // Changes have their own limiter, so that queued changes do not block reads.
     write: new Gate({ ...ofAll, rule: fewAtOnce('changes'), atOnce: operationsAtOnce.write }),
-    // They mostly wait for an upstream, and the limits of calls hold for them as well.
-    call: new Gate({ ...ofAll, rule: fewAtOnce('calls to try a tool or a login'), atOnce: operationsAtOnce.call }),
+    // Trial calls mostly wait for an upstream, and the call limits apply to them as well.
+    call: new Gate({ ...ofAll, rule: fewAtOnce('trial calls and trial logins'), atOnce: operationsAtOnce.call }),
     model: new Gate({
       ...ofAll,
-      rule: `models are asked ${modelsAtOnce.ofTenant} at a time in the workspaces that one person created, and one caller gets half of them`,
+      rule: `at most ${modelsAtOnce.ofTenant} model requests run concurrently in the workspaces that one person created, and one caller may use half of them`,
       atOnce: modelsAtOnce.ofAll,
       ofTenant: modelsAtOnce.ofTenant,
     }),
     report: new Gate({
-      rule: fewAtOnce('lists, statistics and exports'),
+      rule: fewAtOnce('lists, statistics, and exports'),
       atOnce: reportsAtOnce,
       ...waitingReports,
       ...(reportShare && { share: reportShare }),
     }),
-    // The database would do so too (`countWrite`), but a change that waits there holds a connection that others need.
+    // The database would queue them too (`countWrite`), but a change that waits there holds a connection that others
+    // need.
     transaction: new Gate({
       rule: fewAtOnce('changes in the workspaces that one person created'),
       atOnce: Number.POSITIVE_INFINITY,
@@ -48,7 +49,7 @@ export function createGates({ reportsAtOnce = 1, reportShare, waitingBytes, onGi
   };
 }
 
-/** The rule of a gate, for refusals. */
+/** Returns the rule of a limiter, for refusals. */
 export function fewAtOnce(what: string): string {
-  return `${what} run a few at a time, and nobody gets more than half of what others leave`;
+  return `the number of concurrent ${what} is limited, and one caller may use at most half of the free capacity`;
 }

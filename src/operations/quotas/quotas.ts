@@ -23,29 +23,32 @@ import { nameSchema } from '../schema-names.ts';
 import { isUnchanged, unchangedShape } from '../shapes.ts';
 
 /**
- * Quotas are checked in the transaction of a change, after the change: an excess rolls it back. Changes of one workspace
- * run one after the other (`countWrite`), so no two of them use the same free slot.
+ * Quotas are checked after a change, within its transaction, so exceeding one rolls the change back. Changes of a
+ * workspace run one after the other (`countWrite`), so two changes never use the same free slot.
  */
 const megabyte = 1_000_000;
 
-/** Checks the quotas after a server was added. @throws AppError forbidden */
+/** Checks the quotas after a server was created. @throws AppError forbidden */
 export async function checkNewServer(context: Context): Promise<void> {
   const { db, actor, quotas } = context;
   if (quotas.slugs !== 0) {
     const slugs = await countSlugs(db, actor.workspaceId);
-    refuseAbove(context, 'slugs', slugs, 'change a server rather than delete it and make another');
+    refuseAbove(context, 'slugs', slugs, 'change an existing server instead of deleting it and creating another one');
   }
   await checkServers(context);
 }
 
-/** Checks the quotas after a server was added or restored. @throws AppError forbidden */
+/** Checks the quotas after a server was created or restored. @throws AppError forbidden */
 export async function checkServers(context: Context): Promise<void> {
   const stored = await storedNow(context);
-  refuseAbove(context, 'servers', stored.servers, 'delete one that is not needed');
+  refuseAbove(context, 'servers', stored.servers, 'delete a server that you do not need');
   await makeSpace(context, stored.bytes);
 }
 
-/** Checks the quotas after a server was changed. A workspace above a quota may still shrink. @throws AppError forbidden */
+/**
+ * Checks the quotas after a server was changed. A workspace above a quota may still shrink.
+ * @throws AppError forbidden
+ */
 export async function checkGrowth(context: Context, server: StoredServer, bytesBefore: number): Promise<void> {
   if ((await bytesOfServer(context.db, server)) <= bytesBefore) return;
   await makeSpace(context, (await storedNow(context)).bytes);
@@ -57,7 +60,7 @@ async function storedNow({ db, actor, quotas }: Context): Promise<StoredServers>
 }
 
 /**
- * Deletes deleted servers for good, and then the oldest versions, while the workspace is above its quota of bytes.
+ * Permanently deletes deleted servers, and then the oldest versions, while the workspace is above its byte quota.
  * @throws AppError forbidden
  */
 async function makeSpace(context: Context, bytes: number): Promise<void> {
@@ -66,11 +69,14 @@ async function makeSpace(context: Context, bytes: number): Promise<void> {
   if (quotas.megabytes === 0 || bytes <= most) return;
   const kept = bytes - (await purgeDeleted(context, (freed) => bytes - freed <= most));
   const left = kept - (kept <= most ? 0 : await deleteOldestVersions(db, actor.workspaceId, kept - most));
-  const remedy = 'make configurations smaller or delete servers that are not needed';
+  const remedy = 'make configurations smaller or delete servers that you do not need';
   refuseAbove(context, 'megabytes', Math.ceil(left / megabyte), remedy);
 }
 
-/** Deletes for good the servers that were deleted first, until there is enough space. Returns the bytes that this freed. */
+/**
+ * Permanently deletes the servers that were deleted first, until there is enough space. Returns the number of freed
+ * bytes.
+ */
 async function purgeDeleted({ db, actor, now }: Context, isEnough: (freed: number) => boolean | Promise<boolean>) {
   let freed = 0;
   while (!(await isEnough(freed))) {
@@ -82,26 +88,29 @@ async function purgeDeleted({ db, actor, now }: Context, isEnough: (freed: numbe
   return freed;
 }
 
-/** Checks the number of tools of a server. A server above the quota may still change and shrink. @throws AppError forbidden */
+/**
+ * Checks the number of tools of a server. A server above the quota may still change and shrink.
+ * @throws AppError forbidden
+ */
 export function checkToolQuota({ quotas }: Context, tools: number, before: number): void {
   const excess = tools > before ? tooManyTools(tools, quotas) : undefined;
-  if (excess !== undefined) throw new AppError('forbidden', `with this the server would have ${excess}`);
+  if (excess !== undefined) throw new AppError('forbidden', `with this change, the server would have ${excess}`);
 }
 
-/** How far a number of tools is above the quota, or undefined. */
+/** Describes by how much a number of tools exceeds the quota; undefined if it does not. */
 export function tooManyTools(tools: number, { tools: allowed }: Quotas): string | undefined {
   if (allowed === 0 || tools <= allowed) return undefined;
-  return `${tools} tools; allowed: ${allowed}; make several servers, or ask the operator of the service for more`;
+  return `${tools} tools; allowed: ${allowed}; split them into several servers, or ask the operator for a higher quota`;
 }
 
 /** @throws AppError forbidden */
 export async function checkKeyQuota(context: Context): Promise<void> {
   if (context.quotas.keys === 0) return;
   const keys = await countKeys(context.db, context.actor.workspaceId, context.now());
-  refuseAbove(context, 'keys', keys, 'revoke one that is not needed');
+  refuseAbove(context, 'keys', keys, 'revoke a key that you do not need');
 }
 
-/** Runs `store`, and checks the quota of secrets after it. @throws AppError forbidden */
+/** Runs `store`, and then checks the secret quota. @throws AppError forbidden */
 export async function withinSecretQuota(context: Context, store: () => Promise<void>): Promise<void> {
   const { workspaceId } = context.actor;
   const before = await countSecrets(context.db, workspaceId);
@@ -110,7 +119,7 @@ export async function withinSecretQuota(context: Context, store: () => Promise<v
   const most = context.quotas.secrets;
   if (most === 0 || (await count()) <= before) return;
   await purgeDeleted(context, async () => (await count()) <= most);
-  refuseAbove(context, 'secrets', await count(), 'delete one that is not needed');
+  refuseAbove(context, 'secrets', await count(), 'delete a secret that you do not need');
 }
 
 /** @throws AppError forbidden */
@@ -126,7 +135,7 @@ function refuseAbove({ quotas }: Context, name: QuotaName, found: number, remedy
   const { what } = quotaKinds[name];
   throw new AppError(
     'forbidden',
-    `with this the workspace would have ${found} ${what}; allowed: ${allowed}; ${remedy}, or ask the operator of the service for more`,
+    `with this change, the workspace would have ${found} ${what}; allowed: ${allowed}; ${remedy}, or ask the operator for a higher quota`,
   );
 }
 
@@ -140,18 +149,15 @@ function tooOften(allowed: number, span: string, leftMs: number): AppError {
   const retryAfterS = Math.ceil(leftMs / 1000);
   return new AppError(
     'tooMany',
-    `this workspace and the others of its creator were changed ${allowed} times in this ${span}, which is all that is allowed; try again in ${retryAfterS} s`,
+    `the workspaces of this creator reached their limit of ${allowed} changes per ${span}; retry in ${retryAfterS} s`,
     { retryAfterS },
   );
 }
 
 const quotaRecord = z.object({
-  limit: z.int().optional().describe('What is allowed; absent when there is no limit.'),
+  limit: z.int().optional().describe('Maximum; absent if there is no limit.'),
   from: z.enum(['default', 'set']),
-  used: z
-    .number()
-    .optional()
-    .describe('What there is now; absent for tools and versions, which are counted for each server.'),
+  used: z.number().optional().describe('Current usage; absent for tools and versions, which are counted per server.'),
 });
 nameSchema('Quota', quotaRecord);
 
@@ -183,7 +189,7 @@ async function shown(context: Context): Promise<z.input<typeof quotasOutput>> {
   });
 }
 
-/** How much of each quota is used; those that are counted for each server are absent. */
+/** Returns the usage of each quota. Quotas that are counted per server are absent. */
 export async function usedIn(db: Context['db'], workspaceId: string, now: number): Promise<Partial<Quotas>> {
   const { servers, bytes } = await countServers(db, workspaceId);
   const { inMinute, inDay } = await writesAt(db, workspaceId, now);
@@ -201,8 +207,8 @@ export async function usedIn(db: Context['db'], workspaceId: string, now: number
 
 const getWorkspaceQuotas = operation({
   name: 'getWorkspaceQuotas',
-  summary: 'Get how much the workspace may store and change, and how much of it is used',
-  description: 'The operator of the service sets them.',
+  summary: 'Get how much the workspace may store and change, and its current usage',
+  description: 'The operator of the service sets these quotas.',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -214,13 +220,13 @@ const getWorkspaceQuotas = operation({
 
 export const setWorkspaceQuotas = operation({
   name: 'setWorkspaceQuotas',
-  summary: 'Set or reset how much a workspace may store and change',
+  summary: 'Set or reset the quotas of a workspace',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
   input: z.strictObject(
     each((name) =>
-      quotaInput.describe(`${sentence(quotaKinds[name].what)}; 0 is no limit, null goes back to the default.`),
+      quotaInput.describe(`${sentence(quotaKinds[name].what)}; 0 means no limit, null resets it to the default.`),
     ),
   ),
   output: quotasOutput.extend({ unchanged: unchangedShape }),

@@ -45,8 +45,8 @@ const deleteMcpServer = operation({
   isTool: true,
   input: z.strictObject({ slug: slugInput, expected_version: versionInput }),
   output: z.object({
-    deleted: z.string().describe('Slug of the server that is gone.'),
-    restorable_until: time.describe('Until then restoreMcpServer brings it back.'),
+    deleted: z.string().describe('Slug of the deleted server.'),
+    restorable_until: time.describe('Time until which restoreMcpServer can restore the server.'),
   }),
   async run(context, { slug, expected_version }) {
     const server = await getServer(context, slug);
@@ -58,22 +58,24 @@ const deleteMcpServer = operation({
   },
   audit: ({ slug }) => ({ target: slug }),
   say: ({ deleted, restorable_until }) =>
-    `Deleted the server ${deleted}. Until ${restorable_until} restoreMcpServer (servers restore) brings it back. Its slug stays reserved.`,
+    `Deleted the server ${deleted}. It can be restored until ${restorable_until} with restoreMcpServer (servers restore). Its slug stays reserved.`,
 });
 
 const deletedRecord = z.object({
   slug: z.string(),
   name: z.string(),
   tool_count: z.int(),
-  secret_count: z.int().describe('Stored secrets, those of its configuration included.'),
+  secret_count: z.int().describe('Number of stored secrets, including those of its configuration.'),
   deleted_at: time,
-  restorable_until: time.describe('Then it is deleted for good; before, where the workspace needs its space.'),
+  restorable_until: time.describe(
+    'Time when the server is permanently deleted; earlier if the workspace needs its space.',
+  ),
 });
 nameSchema('DeletedServer', deletedRecord);
 
 const listDeletedServers = operation({
   name: 'listDeletedServers',
-  summary: 'List the deleted servers that can be restored, the last one first',
+  summary: 'List the deleted servers that can be restored, most recently deleted first',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -99,13 +101,13 @@ const listDeletedServers = operation({
 const notDeleted = () =>
   new AppError(
     'notFound',
-    `there is no such deleted server in this workspace; GET /api/v1/deleted-servers (${programName} servers deleted) lists those that can be restored`,
+    `there is no such deleted server in this workspace; list those that can be restored with GET /api/v1/deleted-servers (${programName} servers deleted)`,
   );
 
 const deleteSecretsOfDeletedServer = operation({
   name: 'deleteSecretsOfDeletedServer',
-  summary: 'Delete all secrets of a deleted server, those of its configuration included',
-  description: 'The server can still be restored; its secrets then have to be set again.',
+  summary: 'Delete all secrets of a deleted server, including those of its configuration',
+  description: 'The server can still be restored, but its secrets then have to be set again.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,

@@ -11,7 +11,7 @@ import { operation } from '../operation.ts';
 
 type Fields = { [key: string]: unknown };
 
-/** A part of a configuration: one object of it, the part that has it as a field, and what a person may write there. */
+/** A part of a configuration: one object of it, the part that has it as a field, and an example of its field. */
 type ConfigurationPart = { of: string; in?: string; object: z.ZodType; example: unknown };
 
 const listTasks = {
@@ -25,10 +25,10 @@ const listTasks = {
   },
 };
 
-/** The parts of a configuration, each under the name of its field. The reference pages show them too. */
+/** Parts of a configuration, by the name of their field. The reference pages show them too. */
 export const configurationParts = {
   server: {
-    of: 'the whole configuration',
+    of: 'the complete configuration',
     object: serverConfigSchema,
     example: {
       name: 'Projects',
@@ -71,7 +71,7 @@ export const configurationParts = {
       listTasks,
       {
         name: 'update_task',
-        description: 'Change a task; only the fields that are given change',
+        description: 'Change a task; only fields that are sent change',
         method: 'PATCH',
         url: 'https://api.example.com/v1/tasks?id=eq.:id',
         headers: { Prefer: 'return=representation' },
@@ -101,7 +101,7 @@ export const configurationParts = {
 type PartName = keyof typeof configurationParts;
 const partNames = Object.keys(configurationParts) as [PartName, ...PartName[]];
 
-/** Optional fields of a server or a tool that are no part of their own: lists only name them, with their descriptions here. */
+/** Returns the optional fields of a server or a tool that are not parts. Tool lists only name these fields. */
 export function rareFields(): [name: string, description: string | undefined][] {
   return [serverConfigSchema, toolSchema].flatMap(({ shape }) =>
     Object.entries(shape).flatMap(([name, field]): [string, string | undefined][] => {
@@ -111,21 +111,21 @@ export function rareFields(): [name: string, description: string | undefined][] 
   );
 }
 
-/** The schema of a part. Parts within it have a name instead of their fields, so that every answer is short. */
+/** Returns the schema of a part. Nested parts are only referenced by name, so that every response is short. */
 function schemaOf(part: PartName): Fields {
   const schema = withoutReferences(jsonSchemaOf(configurationParts[part].object, 'input')) as { properties: Fields };
   const fields = Object.entries(schema.properties).map(([name, field]): [string, unknown] => {
-    // Each of the named credentials has the fields of the usual one.
+    // Each named credential has the fields of `authentication`.
     const inner = (name === 'credentials' ? 'authentication' : name) as PartName;
     const { in: outer }: ConfigurationPart = configurationParts[inner] ?? {};
     if (outer !== part) return [name, field];
     const { description } = field as { description?: string };
-    return [name, { description: `${description} For its fields ask for the part ${inner}.` }];
+    return [name, { description: `${description} For its fields, request the part ${inner}.` }];
   });
   return { ...schema, properties: Object.fromEntries(fields) };
 }
 
-/** Definitions inside an argument may have more of them inside: the schema of one level says all of their keywords. */
+/** Removes recursive definitions. Fields of an argument may contain fields, but one level shows all their keywords. */
 function withoutReferences(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return schema;
   if (Array.isArray(schema)) return schema.map(withoutReferences);
@@ -135,8 +135,8 @@ function withoutReferences(schema: unknown): unknown {
 
 const describeConfiguration = operation({
   name: 'describeConfiguration',
-  summary: 'Explain a part of a configuration: all its fields, with an example',
-  description: `The other tools of this server name those fields only.`,
+  summary: 'Explain all fields of one part of a configuration, with an example',
+  description: `The other tools only name these fields.`,
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
@@ -144,13 +144,13 @@ const describeConfiguration = operation({
     part: z
       .enum(partNames)
       .default('server')
-      .describe('The part: server is the whole configuration, the others are fields of it or of a tool.'),
+      .describe('server is the complete configuration; the others are fields of it or of a tool.'),
   }),
   output: z.object({
     part: z.enum(partNames),
-    describes: z.string().describe('What the schema is about, such as one tool.'),
-    schema: z.record(z.string(), z.unknown()).describe('JSON Schema of that.'),
-    example: z.unknown().describe('A value of the field, as it stands in a configuration.'),
+    describes: z.string().describe('Subject of the schema, such as one tool.'),
+    schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the part.'),
+    example: z.unknown().describe('Example value of the field in a configuration.'),
   }),
   async run(_context, { part }) {
     const { of: describes, example } = configurationParts[part];

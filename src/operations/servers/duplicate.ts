@@ -35,13 +35,13 @@ export const copiesShape = z
       slug: z.string(),
       name: z.string(),
       version: z.int(),
-      copied_version: z.int().optional().describe('Version of this server that it has.'),
+      copied_version: z.int().optional().describe('Version of this server that the copy was made from.'),
     }),
   )
   .max(mostCopies)
-  .describe('Servers that were duplicated from this one.');
+  .describe('Copies that were duplicated from this server.');
 
-/** The copies of a server that the actor may see. */
+/** Finds the copies of a server that the actor may see. */
 export async function copiesOf({ db, actor }: Context, server: StoredServer): Promise<z.input<typeof copiesShape>> {
   const copies = await findCopies(db, server, mostCopies);
   return copies
@@ -51,37 +51,41 @@ export async function copiesOf({ db, actor }: Context, server: StoredServer): Pr
 
 const inputShape = {
   slug: slugInput,
-  to: slugInput.describe('Slug of the copy: a new one, or that of a copy that was made before.'),
+  to: slugInput.describe('Slug of the copy: a new slug, or the slug of an existing copy.'),
   name: z
     .string()
     .min(1)
     .max(200)
     .optional()
-    .describe('Name of the copy; its own, or that of the original, when absent.'),
+    .describe(
+      'Name of the copy. If absent, an existing copy stays as it is and a new copy gets the name of the original.',
+    ),
   base_url: z
     .string()
     .min(1)
     .max(2000)
     .optional()
-    .describe('Base address of the copy; its own, or that of the original, when absent.'),
+    .describe(
+      'Base URL of the copy. If absent, an existing copy stays as it is and a new copy gets the base URL of the original.',
+    ),
   secrets: z
     .record(z.string().max(200), secretValueInput)
     .refine((secrets) => Object.keys(secrets).length <= mostSecrets, `allowed: at most ${mostSecrets} secrets`)
     .optional()
     .describe(
-      'Values of secrets of the copy, by the NAME of {{NAME}} or by the path of a field that is a secret. None is copied.',
+      'Values of secrets of the copy, by the NAME of {{NAME}} or by the path of a field that is a secret. Secrets are never copied.',
     ),
   overwrite: z
     .boolean()
     .optional()
-    .describe('true also replaces the configuration of a server that was not duplicated from this one.'),
+    .describe('If true, also replaces the configuration of a server that was not duplicated from this one.'),
 };
 
 type Wanted = Omit<OfCopy, 'slug'> & { slug: string; to: string; overwrite?: boolean | undefined };
 
 type Plan = { original: StoredServer; copy: StoredServer | undefined; config: ServerConfig; problems: Problem[] };
 
-/** The copy as it would be. @throws AppError notFound */
+/** Plans the copy. @throws AppError notFound */
 async function planOf(context: Context, { slug, to, overwrite, ...given }: Wanted): Promise<Plan> {
   const { actor } = context;
   if (actor.servers && !actor.servers.includes(to)) throw serverOutsideOf(actor.servers, to);
@@ -89,7 +93,7 @@ async function planOf(context: Context, { slug, to, overwrite, ...given }: Wante
   const copy = await findOwnServer(context, to);
   const config = copyOf(original.config, copy?.config, { ...given, slug: to });
   const problems: Problem[] = [];
-  if (to === slug) problems.push({ path: 'to', message: 'is the server itself; choose another slug' });
+  if (to === slug) problems.push({ path: 'to', message: 'is the slug of the server itself; choose another slug' });
   else if (copy && copy.copiedFrom !== original.id && !overwrite)
     problems.push({
       path: 'to',
@@ -98,11 +102,14 @@ async function planOf(context: Context, { slug, to, overwrite, ...given }: Wante
   else if (!copy && (await isSlugTaken(context.db, to)))
     problems.push({ path: 'to', message: await takenSentence(context, to) });
   if (given.base_url !== undefined && baseOf(original.config) === undefined)
-    problems.push({ path: 'base_url', message: 'the tools go to several hosts; change their addresses at the copy' });
+    problems.push({ path: 'base_url', message: 'the tools call several hosts; change their URLs in the copy' });
   const known = new Set(maskedFields(config).map(({ path }) => path));
   for (const name of Object.keys(given.secrets ?? {}))
     if (!secretNamePattern.test(name) && !known.has(name))
-      problems.push({ path: `secrets.${name}`, message: 'is no NAME of a placeholder, and no field that is a secret' });
+      problems.push({
+        path: `secrets.${name}`,
+        message: 'is neither the NAME of a placeholder nor the path of a field that is a secret',
+      });
   return { original, copy, config, problems };
 }
 
@@ -112,14 +119,14 @@ const missingShape = z
       name: z.string().describe('NAME of {{NAME}}, or the path of a field that is a secret.'),
       why: z
         .enum(['no_value', 'other_host'])
-        .describe('other_host: it was set for other hosts than it is needed for now.'),
-      required: z.boolean().describe('Whether the copy cannot be stored without it.'),
+        .describe('With other_host, the secret was set for other hosts than it is needed for now.'),
+      required: z.boolean().describe('True if the copy cannot be stored without this secret.'),
     }),
   )
   .max(mostSecrets * 2)
-  .describe('Secrets to give: none is copied.');
+  .describe('Secrets that the copy still needs. Secrets are never copied.');
 
-/** The secrets that the copy still needs. */
+/** Finds the secrets that the copy still needs. */
 async function missingOf(
   { db }: Context,
   { copy, config }: Pick<Plan, 'copy' | 'config'>,
@@ -145,7 +152,10 @@ async function missingOf(
   ].slice(0, mostSecrets * 2);
 }
 
-/** Whether a problem of a masked field is that its value is missing, which `missing` says. */
+/**
+ * Returns the server and the secret names to check a copy with, so that masked fields without a value are reported as
+ * problems.
+ */
 const checkOf = async (context: Context, { copy }: Pick<Plan, 'copy'>, secrets: OfCopy['secrets'] = {}) => ({
   current: copy,
   stored: [...(copy ? await findSecrets(context.db, copy) : []).map(({ name }) => name), ...Object.keys(secrets)],
@@ -153,19 +163,17 @@ const checkOf = async (context: Context, { copy }: Pick<Plan, 'copy'>, secrets: 
 
 const planDuplicate = operation({
   name: 'planDuplicate',
-  summary: 'Say what duplicateMcpServer would do, without storing anything',
+  summary: 'Show what duplicateMcpServer would do, without storing anything',
   scope: 'manage:read',
   effect: 'read',
   isTool: false,
   input: z.strictObject(inputShape),
   output: z.object({
-    change: z.enum(['created', 'changed', 'same']).describe('created: there is no such server yet.'),
-    version: z.int().describe('Version of the copy; 0 where there is none.'),
-    name: z.string().describe('Name that the copy has afterwards.'),
-    base_url: z.string().optional().describe('Base address of the copy; absent where its tools go to several hosts.'),
-    changes: changesShape.describe(
-      'What differs: from the copy as it is, or from the original where there is none yet.',
-    ),
+    change: z.enum(['created', 'changed', 'same']).describe('With created, the copy does not exist yet.'),
+    version: z.int().describe('Version of the copy; 0 if it does not exist.'),
+    name: z.string().describe('Resulting name of the copy.'),
+    base_url: z.string().optional().describe('Resulting base URL of the copy; absent if its tools call several hosts.'),
+    changes: changesShape.describe('Differences from the current copy, or from the original if there is no copy yet.'),
     missing: missingShape,
     problems: problemsShape,
     warnings: warningsShape,
@@ -191,16 +199,16 @@ const planDuplicate = operation({
   },
 });
 
-/** A problem of the slug of a copy is one of the input `to`. */
+/** Maps a problem of the copy's slug to the input `to`. */
 function atInput({ path, message }: Problem): Problem {
   return { path: path === 'slug' ? 'to' : path, message };
 }
 
 const duplicateMcpServer = operation({
   name: 'duplicateMcpServer',
-  summary: 'Duplicate a hosted server to another slug, base address and secrets, or bring a copy up to date',
+  summary: 'Duplicate a hosted server with another slug, base URL, and secrets, or update a copy',
   description:
-    'For environments such as staging and production. Again with the same `to`, the copy follows its original; its name, base address, values of variables, login and secrets stay. planDuplicate says what differs and which secrets are missing.',
+    'Use it for environments such as staging and production. Repeating it with the same `to` updates the copy from its original; its name, base URL, variable values, login, and secrets stay. Use planDuplicate to see the differences and the missing secrets.',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,

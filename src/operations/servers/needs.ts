@@ -9,17 +9,17 @@ import { operation } from '../operation.ts';
 import { importStateOf, slugInput } from '../shapes.ts';
 import { mostSecrets } from './secrets.ts';
 
-/** Servers that are looked at, newest first: the usual quota. */
+/** Maximum number of servers that are checked, newest first: the default quota. */
 const mostLookedAt = 1000;
 const mostServers = 100;
 
-/** Those that a change of the addresses of tools does not concern. */
+/** Names that a change of tool URLs does not affect. */
 const apart: readonly string[] = Object.values(configSecrets);
 
 const listNeeds = operation({
   name: 'listNeeds',
-  summary: 'List what hosted servers need: secrets to set, descriptions that have changed',
-  description: `Servers that need nothing are left out; the first ${mostServers} of the newest ${mostLookedAt} are listed.`,
+  summary: 'List the pending actions of hosted servers: secrets to set and descriptions that have changed',
+  description: `Servers without pending actions are omitted. The newest ${mostLookedAt} servers are checked, and at most ${mostServers} are returned.`,
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -34,11 +34,11 @@ const listNeeds = operation({
           moved_secrets: z
             .array(z.string())
             .max(mostSecrets)
-            .describe('Secrets that were set before the tools called the hosts that they call now.'),
+            .describe('Secrets to set again, because the tools now call other hosts than when they were set.'),
           description: z
             .enum(['changed', 'unreadable'])
             .optional()
-            .describe('What the last check of the imported description has found.'),
+            .describe('Result of the last check of the imported description.'),
         }),
       )
       .max(mostServers),

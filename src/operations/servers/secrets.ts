@@ -21,10 +21,10 @@ import { findRestorable, isSameSecret, noteChange, sealSecrets } from './store-s
 
 export const secretNameInput = z
   .string()
-  .regex(secretNamePattern, 'allowed: a letter or _, then up to 63 letters, digits and _')
+  .regex(secretNamePattern, 'allowed: a letter or _, then up to 63 letters, digits, and _')
   .describe('NAME of the placeholder {{NAME}}.');
 
-/** Visible text on one line, because a secret is sent in a header. */
+/** Visible text on one line, because secrets are sent in headers. */
 export const secretValueInput = z
   .string()
   .min(1)
@@ -32,14 +32,17 @@ export const secretValueInput = z
   .regex(/^[\x20-\x7e\x80-\xff]+$/, 'allowed: one line of visible text')
   .refine(
     (value) => !holdsOurCredential(value),
-    'holds an API key or a token of this service, which is never sent to an upstream; store a credential of the upstream itself',
+    'contains a Toolhost API key or token, which is never sent to an upstream; store a credential of the upstream',
   )
-  .describe('The secret itself. It is stored sealed and never shown again.');
+  .describe('Value of the secret. It is stored sealed and never shown again.');
 
-/** Most secrets of one server. */
+/** Maximum number of secrets per server. */
 export const mostSecrets = 200;
 
-/** Stores a secret for the origins of the server's configuration, unless it is stored so. @throws AppError forbidden, conflict */
+/**
+ * Stores a secret for the origins of the server's configuration, unless it is already stored that way.
+ * @throws AppError forbidden, conflict
+ */
 export async function storeSecret(
   context: Context,
   server: StoredServer,
@@ -56,13 +59,16 @@ export async function storeSecret(
   return { updatedAt, isUnchanged: false };
 }
 
-/** Why a secret cannot have a name. */
+/** Returns why a secret cannot have a name, or undefined if it can. */
 export function secretNameProblem({ variables = {} }: ServerConfig, name: string): string | undefined {
   if (!Object.hasOwn(variables, name)) return undefined;
-  return `${name} is a variable of the server, which fills {{${name}}}; choose another name`;
+  return `${name} is a variable of the server, which already defines {{${name}}}; choose another name`;
 }
 
-/** Whether a stored value is a secret. Credentials of a configuration are stored with it, under names no secret can have. */
+/**
+ * Returns true if a stored value is a secret. Credentials of a configuration are stored alongside, under names that no
+ * secret can have.
+ */
 const isSecret = ({ name }: SecretInfo) => secretNamePattern.test(name);
 
 /** @throws AppError forbidden */
@@ -71,14 +77,17 @@ async function refuseTooMany({ db }: Context, server: StoredServer): Promise<voi
   if (secrets.length < mostSecrets) return;
   throw new AppError(
     'forbidden',
-    `the server has ${secrets.length} secrets; allowed: ${mostSecrets} of one server; delete one that is not needed`,
+    `the server has ${secrets.length} secrets; allowed: ${mostSecrets} per server; delete a secret that you do not need`,
   );
 }
 
-/** Number of tools that are searched in one turn of the event loop. */
+/** Number of tools that are searched before yielding to the event loop. */
 const toolsAtOnce = 20;
 
-/** Gives the fields of a configuration that refer to secrets: those for all tools, and those of the given tools. */
+/**
+ * Calls `onUse` for each field of a configuration that refers to secrets: fields for all tools, and fields of the given
+ * tools.
+ */
 export async function forEachSecretUse(
   config: ServerConfig,
   tools: readonly Tool[],
@@ -91,7 +100,7 @@ export async function forEachSecretUse(
   }
 }
 
-/** Limits of one secret. */
+/** Maximum number of uses and origins of a secret in a response. */
 const mostUses = 100;
 const mostOrigins = 50;
 
@@ -100,17 +109,17 @@ const secretRecord = z.object({
   origins: z
     .array(z.string())
     .max(mostOrigins)
-    .describe('The only origins that the value is sent to: those of the server when it was set. At most the first 50.'),
-  used_by: z.array(z.string()).max(mostUses).describe('Where the configuration refers to it, at first.'),
+    .describe('Only origins that the value is sent to: those that the server called when it was set; at most 50.'),
+  used_by: z.array(z.string()).max(mostUses).describe('First places in the configuration that refer to the secret.'),
   updated_at: time,
 });
 nameSchema('Secret', secretRecord);
 
-/** Where a configuration refers to each of its secrets. */
+/** Finds the places where a configuration refers to each of its secrets. */
 async function usesIn(config: ServerConfig): Promise<ReadonlyMap<string, string[]>> {
   const uses = new Map<string, string[]>();
   await forEachSecretUse(config, config.tools, ({ path, names }, tool) => {
-    // A header is known by its name.
+    // A header is clear without the prefix.
     const where = tool ? `${tool.name}: ${path.replace(/^headers\./, '')}` : path;
     for (const name of names) {
       const known = uses.get(name);
@@ -125,7 +134,7 @@ const setSecret = operation({
   name: 'setSecret',
   summary: 'Store a secret of a hosted server, or replace its value',
   description:
-    'The value fills {{NAME}}. It goes only to the hosts that the tools of the server call now, and to the token endpoint that it is for.',
+    'The value replaces {{NAME}}. It is sent only to the hosts that the tools currently call, and to the token endpoint that uses it.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -147,7 +156,7 @@ const setSecret = operation({
 
 const deleteSecret = operation({
   name: 'deleteSecret',
-  summary: 'Delete a secret of a server',
+  summary: 'Delete a secret of a hosted server',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
@@ -174,7 +183,7 @@ async function unknownSecret(
 
 const listSecrets = operation({
   name: 'listSecrets',
-  summary: 'List the names of the secrets of a hosted server; values are never shown',
+  summary: 'List the secrets of a hosted server; values are never shown',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,

@@ -65,9 +65,9 @@ import {
 } from './store-server.ts';
 import { versionOperations } from './versions.ts';
 
-/** The usual quota of servers, so that a list without input shows all of them. */
+/** Default quota of servers, so that a list without input returns all of them. */
 const mostListed = 1000;
-/** Number of servers that are described in one turn of the event loop. */
+/** Number of servers that are formatted before yielding to the event loop. */
 const shownAtOnce = 250;
 
 const listMcpServers = operation({
@@ -81,7 +81,7 @@ const listMcpServers = operation({
     slug: slugInput.optional(),
     ...serverFilterInputs,
     ...pageInputs,
-    limit: z.int().min(1).max(mostListed).default(mostListed).describe('Most entries to return.'),
+    limit: z.int().min(1).max(mostListed).default(mostListed).describe('Maximum number of entries.'),
   }),
   output: z.object({ servers: z.array(serverRecord), next_cursor: nextCursor }),
   async run(context, input) {
@@ -103,7 +103,7 @@ const createMcpServer = operation({
   name: 'createMcpServer',
   summary: 'Create a hosted server from its configuration',
   description:
-    'All problems are reported at once, and then nothing is stored. describeConfiguration explains the fields.',
+    'If there are problems, all are reported and nothing is stored. describeConfiguration explains the fields.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -121,7 +121,7 @@ const createMcpServer = operation({
 
 const getMcpServer = operation({
   name: 'getMcpServer',
-  summary: 'Get a hosted server with its configuration, secrets masked',
+  summary: 'Get a hosted server with its configuration; secrets are masked',
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
@@ -133,7 +133,7 @@ const getMcpServer = operation({
     secrets: z.array(z.string()).max(mostSecrets).describe('Names of the secrets that have a value.'),
     callback_url: z.string().optional().describe('Redirect URI to register with the OAuth provider.'),
     copies: copiesShape,
-    capture_until: time.optional().describe('Until when calls are captured; absent when they are not.'),
+    capture_until: time.optional().describe('Time when capturing of calls ends; absent if calls are not captured.'),
   }),
   async run(context, { slug }) {
     const server = await getServer(context, slug);
@@ -159,7 +159,7 @@ const changeable = serverConfigSchema.shape;
 const changeInput = z.strictObject({
   slug: slugInput,
   expected_version: versionInput,
-  // The whole rule is in `messageInput`; here it would cost every agent tokens.
+  // `messageInput` has the complete rule; repeated here, it would cost every agent tokens.
   message: z.string().max(200).optional(),
   name: changeable.name.optional(),
   description: changeable.description.nullable(),
@@ -197,11 +197,11 @@ export type RawFields = { [field: string]: unknown };
 /** @throws AppError invalid */
 export function versionOf(raw: RawFields): number | undefined {
   const parsed = versionInput.safeParse(plainNumbers(raw.expected_version));
-  if (!parsed.success) throw new AppError('invalid', 'expected_version: allowed: a whole number from 1');
+  if (!parsed.success) throw new AppError('invalid', 'expected_version: allowed: a positive integer');
   return parsed.data;
 }
 
-/** Stores a change with what is said of it. @throws AppError invalid, conflict */
+/** Stores a change with its message. @throws AppError invalid, conflict */
 async function changeWith(context: Context, current: StoredServer, config: RawFields, raw: RawFields): Promise<Stored> {
   const message = messageInput.safeParse(raw.message);
   if (!message.success)
@@ -216,7 +216,7 @@ const updateMcpServer = operation({
   name: 'updateMcpServer',
   summary: 'Change fields of a hosted server',
   description:
-    'Fields that are sent replace the stored ones, the others stay, null removes one. A secret shown as ******** stays when it is sent back so.',
+    'Fields that you send replace the stored ones; null removes a field. A secret sent back as ******** stays unchanged.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -242,7 +242,7 @@ function replacement({ expected_version: _, message: _message, ...config }: RawF
 
 const replaceMcpServer = operation({
   name: 'replaceMcpServer',
-  summary: 'Replace the whole configuration of a hosted server',
+  summary: 'Replace the complete configuration of a hosted server',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
@@ -262,12 +262,13 @@ const replaceMcpServer = operation({
 
 const setServerTags = operation({
   name: 'setServerTags',
-  summary: 'Set the tags of a hosted server, words that people sort their servers by',
-  description: 'They replace those that it has. They are no part of its configuration, and agents never see them.',
+  summary: 'Set the tags of a hosted server',
+  description:
+    'People use tags to organize servers. The new tags replace the current ones. Tags are not part of the configuration, and agents never see them.',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
-  input: z.strictObject({ slug: slugInput, tags: tagsInput.describe('None removes them all.') }),
+  input: z.strictObject({ slug: slugInput, tags: tagsInput.describe('Tags to set; an empty list removes all tags.') }),
   output: z.object({ slug: z.string(), tags: tagsInput, unchanged: unchangedShape }),
   async run(context, { slug, tags: given }) {
     const server = await getServer(context, slug);
@@ -287,7 +288,7 @@ const checkMcpServer = operation({
   name: 'checkMcpServer',
   summary: 'Check a configuration without storing it',
   description:
-    'Returns the problems and warnings that storing it would report. For the slug of a server of yours it knows the secrets, and which have to be set again for another host.',
+    'Returns the problems and warnings that storing it would report. For the slug of a server of yours, it also checks the stored secrets, including those to set again for another host.',
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
@@ -302,7 +303,7 @@ const checkMcpServer = operation({
       .string()
       .optional()
       .describe(
-        'Why no server can be created with this slug; an existing server of the workspace can be updated all the same. Only said to whoever may create servers.',
+        'Reason why no server can be created with this slug. An existing server of the workspace can still be updated. Only present if you may create servers.',
       ),
   }),
   async run(context, input) {
@@ -332,7 +333,10 @@ async function quotasOf({ db, actor, defaultQuotas }: Context): Promise<Quotas> 
   return { ...defaultQuotas, ...(await findSetQuotas(db, actor.workspaceId)) };
 }
 
-/** Only for actors that may create servers: to others it would reveal servers that they may not see. */
+/**
+ * Returns why a slug is taken. Only for actors that may create servers, because it would reveal servers to others that
+ * they may not see.
+ */
 async function whyTaken(context: Context, slug: unknown): Promise<string | undefined> {
   const { scopes, servers } = context.actor;
   const mayCreate = covers(scopes, createScope) && servers === undefined;

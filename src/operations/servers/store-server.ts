@@ -23,7 +23,10 @@ import { checkGrowth, checkNewServer, checkToolQuota, withinSecretQuota } from '
 import { nameSchema } from '../schema-names.ts';
 import { findOwnServer, firstWarnings, serverRecord, toRecord, unchangedShape, warningsShape } from '../shapes.ts';
 
-/** `beforeStoring` stores rows that belong to the new server. @throws AppError invalid, conflict when the slug was ever used */
+/**
+ * Creates a server. `beforeStoring` stores rows that belong to it.
+ * @throws AppError invalid, conflict if the slug was ever used
+ */
 export async function createServer(
   context: Context,
   raw: unknown,
@@ -53,12 +56,12 @@ export async function createServer(
   return server;
 }
 
-/** A stored server, and whether the stored state was already the same. */
+/** A stored server; `isUnchanged` is true if the stored state already matched. */
 export type Stored = { server: StoredServer; isUnchanged: boolean };
 
 /**
- * Stores a changed configuration as the next version. An unchanged configuration makes no version.
- * @throws AppError invalid, conflict when the server has moved on since `expectedVersion`
+ * Stores a changed configuration as the next version. An unchanged configuration creates no version.
+ * @throws AppError invalid, conflict if the server has changed since `expectedVersion`
  */
 export async function changeServer(
   context: Context,
@@ -81,8 +84,9 @@ function refuseOtherVersion(current: StoredServer, expected: number | undefined)
 }
 
 /**
- * The same for a valid configuration. Changes of a workspace run one after the other (`countWrite`), so `current`, read
- * in the transaction, is still the newest version: a change that names no version is never lost and never refused.
+ * Stores a valid configuration as the next version. Changes of a workspace run one after the other (`countWrite`), so
+ * `current`, which was read in the transaction, is still the newest version. A change without an expected version is
+ * therefore never lost and never refused.
  */
 export async function storeConfig(
   context: Context,
@@ -120,7 +124,10 @@ export async function storeConfig(
   return { server: next, isUnchanged: false };
 }
 
-/** What was found out about a description is about another import after an older version was restored. */
+/**
+ * Resets the check of a description if the configuration is now based on another import, as after restoring an older
+ * version.
+ */
 async function noteImport({ db }: Context, before: StoredServer, after: StoredServer): Promise<void> {
   const { imported } = after.config;
   if (imported && imported.id !== before.config.imported?.id)
@@ -132,7 +139,7 @@ async function areStored(context: Context, server: StoredServer, secrets: Readon
   return true;
 }
 
-/** Whether a secret is stored with this value, for the origins that the configuration sends it to. */
+/** Returns true if a secret is stored with this value, for the origins that the configuration sends it to. */
 export async function isSecretStored(
   context: Context,
   server: StoredServer,
@@ -142,14 +149,14 @@ export async function isSecretStored(
   return isSameSecret(await findSecret(context.db, context.keyring, server, name), server, value);
 }
 
-/** The same for a secret that was found. */
+/** Returns true if a stored secret has this value, for the origins that the configuration sends it to. */
 export function isSameSecret(known: FoundSecret | undefined, server: StoredServer, value: string): boolean {
   if (known?.value !== value) return false;
   const origins = originsOfSecret(server, known.name);
   return origins.length === known.origins.length && origins.every((origin, index) => origin === known.origins[index]);
 }
 
-/** Origins to which a secret of a configuration may be sent. */
+/** Returns the origins that a secret of a configuration may be sent to. */
 function originsOfSecret({ config }: StoredServer, name: string): string[] {
   if (name !== configSecrets.clientSecret || !config.oauth) return originsOfSecrets(config)(name);
   return [new URL(config.oauth.token_url).origin];
@@ -165,41 +172,43 @@ export async function precheckChange(
   return precheck(context, raw, { current, stored: secrets.map((secret) => secret.name) });
 }
 
-/** For a slug of another workspace the error says only that it is not available. */
+/** Creates the error for a slug that is not available. For a slug of another workspace it reveals nothing more. */
 async function taken(context: Context, slug: string): Promise<AppError> {
   const message = await takenSentence(context, slug);
   return new AppError('conflict', `slug: ${message}`, { problems: [{ path: 'slug', message }] });
 }
 
-/** Why no server can be created with a slug that was used before. */
+/** Returns why no server can be created with a slug that was used before. */
 export async function takenSentence(context: Context, slug: string): Promise<string> {
   return (await findOwnServer(context, slug))
-    ? `"${slug}" is taken by a server of yours; change that one with updateMcpServer (PUT /api/v1/servers/${slug}, ${programName} servers update FILE), or choose another slug`
+    ? `"${slug}" is used by a server of this workspace; change that server with updateMcpServer (PUT /api/v1/servers/${slug}, ${programName} servers update FILE), or choose another slug`
     : (await findRestorable(context, slug))
-      ? `"${slug}" is the slug of a server that was deleted; restore that one with restoreMcpServer (${programName} servers restore ${slug}), or choose another slug`
-      : `"${slug}" is taken or was used before; choose another`;
+      ? `"${slug}" is the slug of a deleted server; restore that server with restoreMcpServer (${programName} servers restore ${slug}), or choose another slug`
+      : `"${slug}" is taken or was used before; choose another slug`;
 }
 
-/** A deleted server of the workspace that can be restored. */
+/** Finds a deleted server of the workspace that can be restored. */
 export function findRestorable({ db, actor, now }: Context, slug: string): ReturnType<typeof findDeleted> {
   return findDeleted(db, { workspaceId: actor.workspaceId, slug }, now() - restorableMs);
 }
 
 export function changedMeanwhile(version: number | undefined): AppError {
   const now = version === undefined ? '' : ` and is at version ${version}`;
-  return new AppError('conflict', `the server was changed meanwhile${now}; read it again and repeat your change`);
+  return new AppError('conflict', `the server was changed in the meantime${now}; read it again and repeat your change`);
 }
 
-/** Checks that each mask keeps a stored value, which still goes to the same host. @throws AppError invalid */
+/** Checks that each mask stands for a stored value, which is still sent to the same host. @throws AppError invalid */
 export function checkMasks(config: ServerConfig, stored: readonly SecretInfo[]): void {
   refuseMasks(config, new Set(stored.map((secret) => secret.name)));
   refuseMovedSecret(config, stored);
 }
 
-/** Refuses a mask where nothing is stored: the mask itself would be stored as the secret. */
+/** Refuses a mask if no value is stored, because the mask itself would be stored as the secret. */
 function refuseMasks(config: ServerConfig, stored: ReadonlySet<string>): void {
   const refuse = (path: string) => {
-    throw invalid([{ path, message: `"${mask}" keeps a stored value, and none is stored; send the value itself` }]);
+    throw invalid([
+      { path, message: `"${mask}" stands for a stored value, but none is stored; send the value itself` },
+    ]);
   };
   if (config.oauth?.client_secret === mask && !stored.has(configSecrets.clientSecret)) refuse('oauth.client_secret');
   for (const { path, name, value } of sealedFields(config)) {
@@ -207,7 +216,9 @@ function refuseMasks(config: ServerConfig, stored: ReadonlySet<string>): void {
   }
 }
 
-/** Requires the client secret when the token endpoint moves, so that nobody can redirect a secret they do not know. */
+/**
+ * Requires the client secret when the token endpoint moves, so that no one can redirect a secret that they do not know.
+ */
 function refuseMovedSecret(config: ServerConfig, stored: readonly SecretInfo[]): void {
   if (config.oauth?.client_secret !== mask) return;
   const { origin } = new URL(config.oauth.token_url);
@@ -234,13 +245,13 @@ export async function sealSecrets(
   });
 }
 
-/** Removes a server from the caches of every replica. */
+/** Invalidates a server in the caches of every replica. */
 export async function noteChange(context: Context, server: Pick<StoredServer, 'id' | 'slug'>): Promise<void> {
   await recordChange(context.db, context, 'server', server.id);
   await recordChange(context.db, context, 'server', server.slug);
 }
 
-/** Warnings of a stored server, including those about secrets without a value or for other hosts. */
+/** Returns the warnings of a stored server, including warnings about secrets without a value or for other hosts. */
 export async function warningsFor(context: Context, server: StoredServer): Promise<Warning[]> {
   const secrets = await findSecrets(context.db, server);
   const names = secrets.map((secret) => secret.name);
@@ -248,7 +259,10 @@ export async function warningsFor(context: Context, server: StoredServer): Promi
   return firstWarnings([...movedWarnings(secrets, server.config), ...found]);
 }
 
-/** Warnings about secrets that may not go to every host of the tools. They come first: every call may fail for them. */
+/**
+ * Returns warnings about secrets that may not be sent to every host of the tools. They come first, because they may
+ * make every call fail.
+ */
 export function movedWarnings(secrets: readonly SecretInfo[], config: OfSecrets): Warning[] {
   const paths = new Map(sealedFields(config).map(({ name, path }) => [name, path]));
   return movedSecrets(secrets, config).map(({ name, origins }) => ({
@@ -257,10 +271,10 @@ export function movedWarnings(secrets: readonly SecretInfo[], config: OfSecrets)
   }));
 }
 
-/** Most steps: 50 secrets without a value, and two more. */
+/** Maximum number of steps: 50 secrets without a value, and two more. */
 export const mostSteps = 52;
 
-/** Steps that are left for the person before the server works. */
+/** Returns the steps that a person must still do before the server works. */
 function nextSteps(context: Context, server: StoredServer, warnings: readonly Warning[]): string[] {
   const url = context.serverUrl(server.slug);
   const steps = secretSteps(server, warnings);
@@ -272,7 +286,7 @@ function nextSteps(context: Context, server: StoredServer, warnings: readonly Wa
   return steps;
 }
 
-/** A command that connects a client, with what the variable in it is. */
+/** Returns a command that connects a client, with an explanation of the variable in it. */
 function connection({ slug: name, config }: StoredServer, url: string): string {
   if (config.oauth) return claudeCodeCommand({ name, url, token: undefined });
   const access = accessOf(config);
@@ -282,7 +296,7 @@ function connection({ slug: name, config }: StoredServer, url: string): string {
   return `${claudeCodeCommand({ name, url, token: `$${variable.name}` })} (${variable.about}${orAny})`;
 }
 
-/** Secrets that have to be set. */
+/** Returns a step for each secret that has to be set. */
 export function secretSteps({ slug }: StoredServer, warnings: readonly Warning[]): string[] {
   const missing = warnings.flatMap((warning) => /^\{\{(\w+)\}\} has no value/.exec(warning.message)?.[1] ?? []);
   return [...new Set(missing)]
@@ -290,17 +304,17 @@ export function secretSteps({ slug }: StoredServer, warnings: readonly Warning[]
     .map((name) => `Set the secret ${name} (tool setSecret, or: ${programName} secrets set ${slug} ${name})`);
 }
 
-export const configOutput = z.record(z.string(), z.unknown()).describe('The configuration, secrets masked.');
+export const configOutput = z.record(z.string(), z.unknown()).describe('Configuration with masked secrets.');
 export const stored = z.object({
   server: serverRecord,
-  url: z.string().describe('Address of the MCP server.'),
+  url: z.string().describe('URL of the MCP server.'),
   warnings: warningsShape,
-  next_steps: z.array(z.string()).max(mostSteps).describe('What the person must still do.'),
+  next_steps: z.array(z.string()).max(mostSteps).describe('Steps that a person must still do.'),
   unchanged: unchangedShape,
 });
 nameSchema('StoredServer', stored);
 
-/** Answer of every operation that stores a server. */
+/** Creates the response of every operation that stores a server. */
 export async function storedAnswer(context: Context, { server, isUnchanged }: Stored): Promise<z.input<typeof stored>> {
   const warnings = await warningsFor(context, server);
   return {
@@ -315,7 +329,7 @@ export async function storedAnswer(context: Context, { server, isUnchanged }: St
 export function saidOf(verb: string) {
   return (output: z.input<typeof stored>): string =>
     [
-      `${output.unchanged ? 'Nothing changes in' : verb} the server "${output.server.name}" (version ${output.server.version}) at ${output.url}`,
+      `${output.unchanged ? 'Nothing changed in' : verb} the server "${output.server.name}" (version ${output.server.version}) at ${output.url}`,
       `Access: ${output.server.access}. Tools: ${output.server.tool_count}.`,
       ...output.warnings.map((warning) => `Warning: ${warning.path}: ${warning.message}`),
       ...output.next_steps.map((step) => `Next: ${step}`),
@@ -333,8 +347,8 @@ export const auditStored = (_input: unknown, output: z.input<typeof stored>) => 
 });
 
 /**
- * Secrets that may not be sent wherever the configuration needs them, because they were set before it did. One whose
- * new value is in the configuration is not among them.
+ * Returns secrets that may not be sent to every origin where the configuration needs them, because they were set before
+ * it did. Secrets whose new value is in the configuration are not included.
  */
 export function movedSecrets(secrets: readonly SecretInfo[], config: OfSecrets): SecretInfo[] {
   const neededBy = originsOfSecrets(config);

@@ -16,12 +16,12 @@ import { firstWarnings, getServer, isUnchanged, slugInput, toolInput, toRecord, 
 import { type RawFields, versionOf } from './servers.ts';
 import { movedWarnings, secretSteps, storeConfig, stored } from './store-server.ts';
 
-/** An input that adds a tool, or changes the tool `before`. */
+/** Input that adds a tool, or changes the tool `before`. */
 type ToolInput = { input: RawFields; before?: Tool | undefined };
 
 /**
- * The tool that an input adds, or changes: fields that are sent replace those of `before`, and null removes one. In an
- * input that adds a tool, `tool` is no field of it, and is refused as such.
+ * Returns the tool that an input adds or changes. Fields that are sent replace those of `before`, and null removes one.
+ * In an input that adds a tool, `tool` is not a known field, and is rejected like any other unknown field.
  */
 function toolOfFields(input: RawFields, before: object | undefined): RawFields {
   const { slug: _, expected_version: _version, ...added } = input;
@@ -33,15 +33,15 @@ function toolOfFields(input: RawFields, before: object | undefined): RawFields {
 }
 
 /**
- * The configuration to check: that of the server with the new tool only, so that a change costs the same however many
- * tools there are, and is not refused because of a tool that it leaves as it is.
+ * Returns the configuration to check: the server with only the new tool. A change therefore costs the same however many
+ * tools there are, and is not refused because of a tool that it does not touch.
  */
 function configToCheck({ config }: StoredServer, { input, before }: ToolInput) {
   const { tools: _, views: _views, ...ofServer } = config;
   return { ...ofServer, tools: [toolOfFields(input, before)] };
 }
 
-/** Index of a tool. @throws AppError notFound */
+/** Returns the index of a tool. @throws AppError notFound */
 export function indexOfTool({ config }: StoredServer, name: string): number {
   const index = config.tools.findIndex((tool) => tool.name === name);
   if (index >= 0) return index;
@@ -55,7 +55,10 @@ async function precheckTool(context: Context, current: StoredServer, given: Tool
   return precheck(context, configToCheck(current, given), { current, stored, isTool: true });
 }
 
-/** The tool with its defaults. Paths of problems are those of its fields. @throws AppError invalid with all problems */
+/**
+ * Returns the tool with its defaults. Paths of problems are relative to the tool.
+ * @throws AppError invalid with all problems
+ */
 export async function validTool(context: Context, current: StoredServer, given: ToolInput): Promise<Tool> {
   refuseForeign(foreignDocument(toolOfFields(given.input, given.before)));
   const { config, problems, foreign } = await checkConfig(context, configToCheck(current, given), { current });
@@ -69,16 +72,19 @@ function refuseForeign(message: string | undefined): void {
   if (message !== undefined) throw invalid([{ path: '', message }], 'Nothing was stored');
 }
 
-/** @throws AppError invalid when another tool has the name; `index` is that of the tool itself */
+/** Refuses the name of another tool; `index` is the index of the tool itself. @throws AppError invalid */
 function refuseTakenName({ config }: StoredServer, name: string, index?: number): void {
   const other = config.tools.findIndex((tool) => tool.name === name);
   if (other < 0 || other === index) return;
   throw invalid([
-    { path: 'name', message: `"${name}" is the name of another tool already; change that one with updateTool` },
+    {
+      path: 'name',
+      message: `"${name}" is already the name of another tool; change that tool with updateTool, or choose another name`,
+    },
   ]);
 }
 
-/** The views of a server after one of its tools got another name: they go on naming that tool. */
+/** Returns the views of a server after one of its tools was renamed, so that they still name that tool. */
 function viewsAfterRename({ config }: StoredServer, before: string, after: string): ServerConfig['views'] {
   const { views } = config;
   if (!views || before === after) return views;
@@ -95,8 +101,9 @@ function viewsAfterRename({ config }: StoredServer, before: string, after: strin
 }
 
 /**
- * Refuses a change of one tool that a view does not allow: a view says by name what agents get, so no change of a tool
- * takes something out of it silently. @throws AppError invalid
+ * Refuses a change of a tool that a view does not allow. A view lists by name what agents get, so no change of a tool
+ * silently removes something from it.
+ * @throws AppError invalid
  */
 function refuseBrokenViews(config: ServerConfig, changed: string): void {
   if (!config.views) return;
@@ -109,14 +116,17 @@ function refuseBrokenViews(config: ServerConfig, changed: string): void {
     );
 }
 
-/** Refuses a change of one tool after which the server is too large when it is filled or compiled. @throws AppError invalid */
+/**
+ * Refuses a change of a tool that would make the server too large when it is rendered or compiled.
+ * @throws AppError invalid
+ */
 function refuseTooLarge(config: ServerConfig): void {
   const message = tooLargeProblem(config);
   if (message !== undefined)
     throw invalid([{ path: '', message }], 'Nothing was stored; the server would be too large');
 }
 
-/** The warnings about one tool and about the list of tools. Paths are those of fields of the tool, or `tools`. */
+/** Returns the warnings about one tool and about the tool list. Paths are relative to the tool, or `tools`. */
 async function warningsOfChange(context: Context, server: StoredServer, tool?: Tool): Promise<Warning[]> {
   const tokens = await estimatedTokensInTurns(server.config);
   const ofList = [...warningsOfList(server.config, tokens), ...viewWarnings(server.config)];
@@ -142,7 +152,7 @@ const output = stored.extend({ tool: z.string().describe('Name of the tool.') })
 type Answer = z.input<typeof output>;
 type Input = { slug: unknown; expected_version?: unknown };
 
-/** The fields of a tool, each of which may be left out or, where a tool need not have it, be null. */
+/** Fields of a tool. Each may be absent or, if a tool does not require it, null. */
 const changedFields = Object.fromEntries(
   Object.entries(toolSchema.shape).map(([name, field]) => {
     const inner = field instanceof z.ZodDefault ? field.unwrap() : field;
@@ -152,7 +162,7 @@ const changedFields = Object.fromEntries(
   }),
 );
 
-/** Stores a changed list of tools. `tool` is the one that was added or changed, and `was` its name before. */
+/** Stores a changed list of tools. `tool` is the added or changed tool, and `was` its previous name. */
 async function store(
   context: Context,
   current: StoredServer,
@@ -182,7 +192,7 @@ const audit = (_input: unknown, { tool, server }: Answer) => ({
 
 const saidOf = (verb: string) => (answer: Answer) =>
   [
-    `${answer.unchanged ? 'Nothing changes in' : verb} the tool "${answer.tool}" of the server "${answer.server.name}" (version ${answer.server.version}).`,
+    `${answer.unchanged ? 'Nothing changed in' : verb} the tool "${answer.tool}" of the server "${answer.server.name}" (version ${answer.server.version}).`,
     ...answer.warnings.map((warning) => `Warning: ${warning.path}: ${warning.message}`),
     ...answer.next_steps.map((step) => `Next: ${step}`),
   ].join('\n');
@@ -211,9 +221,9 @@ const addTool = operation({
 
 const updateTool = operation({
   name: 'updateTool',
-  summary: 'Change fields of one tool of a hosted server',
+  summary: 'Change fields of a tool of a hosted server',
   description:
-    'Fields that are sent replace the stored ones as a whole, the others stay, null removes one. name renames the tool, in the views too.',
+    'Fields that you send replace the stored ones completely; null removes a field. name renames the tool, also in views.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -244,7 +254,7 @@ const updateTool = operation({
 const removeTool = operation({
   name: 'removeTool',
   summary: 'Remove a tool from a hosted server',
-  description: 'A tool that a view names is not removed. updateTool with "disabled": true hides it.',
+  description: 'A tool that a view names cannot be removed. updateTool with "disabled": true hides it.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,

@@ -31,7 +31,7 @@ const versionRecord = z.object({
   created_at: time,
   created_by: z.string(),
   created_by_name: actorName,
-  message: z.string().optional().describe('What was said of it.'),
+  message: z.string().optional().describe('Message of the version.'),
   config: configOutput,
 });
 nameSchema('Version', versionRecord);
@@ -68,8 +68,8 @@ const numberOf = (what: string) => z.int().min(1).describe(what);
 
 const compareVersions = operation({
   name: 'compareVersions',
-  summary: 'Compare two versions of a hosted server by meaning',
-  description: 'Tools are compared by name. Secrets are masked in both.',
+  summary: 'Compare two versions of a hosted server semantically',
+  description: 'Tools are matched by name. Secrets are masked in both versions.',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -93,20 +93,20 @@ async function versionOf({ db }: Pick<Context, 'db'>, server: StoredServer, vers
   if (found) return found;
   throw new AppError(
     'notFound',
-    `the server has no version ${version}; the current one is ${server.version}, and old ones are deleted when there are too many`,
+    `the server has no version ${version}; the current version is ${server.version}, and old versions are deleted when there are too many`,
   );
 }
 
 const noteVersion = operation({
   name: 'noteVersion',
-  summary: 'Say what a version of a hosted server is for',
+  summary: 'Set the message of a version of a hosted server',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
   input: z.strictObject({
     slug: slugInput,
-    version: numberOf('The version.'),
-    message: messageInput.describe('What is shown with the version; absent to show nothing.'),
+    version: numberOf('Version number.'),
+    message: messageInput.describe('Message to show with the version; absent to remove it.'),
   }),
   output: z.object({ version: z.int(), unchanged: unchangedShape }),
   async run(context, { slug, version, message }) {
@@ -122,8 +122,8 @@ const noteVersion = operation({
 
 const restoreVersion = operation({
   name: 'restoreVersion',
-  summary: 'Make an older version of a hosted server the current one',
-  description: 'It becomes a new version, so nothing is lost. Secrets stay.',
+  summary: 'Restore an older version of a hosted server',
+  description: 'It becomes a new version, so nothing is lost. Secrets stay as they are.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -153,8 +153,9 @@ const restoreVersion = operation({
 });
 
 /**
- * The configuration of an older version; undefined for the current one.
- * @throws AppError forbidden, for tools may have been taken from callers since; notFound
+ * Returns the configuration of an older version; undefined for the current one.
+ * @throws AppError forbidden, because tools may have been removed from callers since then
+ * @throws AppError notFound
  */
 export async function olderVersion(
   { db, actor }: Context,
@@ -163,7 +164,10 @@ export async function olderVersion(
 ): Promise<{ version: number; config: ServerConfig } | undefined> {
   if (version === undefined || version === server.version) return undefined;
   if (!covers(actor.scopes, 'manage:write'))
-    throw new AppError('forbidden', 'the tools of an older version need the scope manage:write');
+    throw new AppError(
+      'forbidden',
+      'tools of an older version need the scope manage:write; use a credential with this scope',
+    );
   return { version, config: (await versionOf({ db }, server, version)).config };
 }
 

@@ -5,7 +5,7 @@ import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import { contexts, type Keyring } from '../sealing/sealing.ts';
 
-/** Some pieces of an answer; `json` is the JSON text of a list of them. */
+/** Consecutive chunks of a result. `json` is the JSON text of a list of them. */
 export type AnswerPieces = {
   id: string;
   workspaceId: string;
@@ -14,11 +14,11 @@ export type AnswerPieces = {
   at: number;
   pieces: number;
   json: string;
-  /** Identifies the address of a caller without a good credential. */
+  /** Identifies the address of an unverified caller. */
   stranger?: string | undefined;
 };
 
-/** Most rows, and most sealed characters, of one workspace. */
+/** Maximum number of rows, and of sealed characters, per workspace. */
 export const mostOfAnswers = { rows: 2000, characters: 64_000_000 };
 
 export async function insertAnswerPieces(db: Db, keyring: Keyring, row: AnswerPieces): Promise<void> {
@@ -40,8 +40,8 @@ export async function insertAnswerPieces(db: Db, keyring: Keyring, row: AnswerPi
 }
 
 /**
- * Deletes answers of a workspace that has more than it may: those that have expired at `now`, and then the oldest of the
- * caller, or address of strangers, that holds most.
+ * Deletes results of a workspace that exceeds its limits: first those that expired before `now`, then the oldest of the
+ * caller, or the address of unverified callers, that stores most.
  */
 export async function trimAnswerPieces(db: Db, workspaceId: string, now: number): Promise<void> {
   const rows = await db
@@ -60,7 +60,7 @@ export async function trimAnswerPieces(db: Db, workspaceId: string, now: number)
       continue;
     }
     const [id = row] = row.split('.', 1);
-    // A caller has one share, whatever views of a server it uses.
+    // A caller has one share across all views of a server.
     const [identity = caller] = caller.split(' ', 1);
     const party = stranger ?? identity;
     const rest = rests.get(id) ?? { id, party, isStranger: stranger !== null, rows: 0, characters: 0 };
@@ -76,7 +76,7 @@ export async function trimAnswerPieces(db: Db, workspaceId: string, now: number)
 
 export type AnswerOf = { workspaceId: string; serverId: string; caller: string };
 
-/** The pieces of a row that the caller of a server may read at `now`. */
+/** Returns the chunks of a row that this caller of a server may read at `now`. */
 export async function findAnswerPieces(
   db: Db,
   keyring: Keyring,
@@ -96,7 +96,7 @@ export async function findAnswerPieces(
   return { json: keyring.open(row.sealed_pieces, contexts.answerPieces(workspaceId, id)), pieces: Number(row.pieces) };
 }
 
-/** Deletes pieces from before `before`. No workspace: they are kept equally long in all. */
+/** Deletes chunks older than `before`. Takes no workspace, because their retention is the same for all. */
 export async function pruneAnswerPieces(db: Db, before: number, pause?: Pause): Promise<void> {
   await deleteInSteps(db, { table: 'answer_pieces', key: ['id'], where: sql`at < ${before}` }, pause);
 }

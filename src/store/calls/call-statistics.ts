@@ -4,29 +4,29 @@ import { nextTurn } from '../../domain/work/next-turn.ts';
 import type { Db } from '../db.ts';
 import { dayMs, minuteMs, startOf } from './call-writer.ts';
 
-/** The requested calls: those of one workspace from `from` up to, but not at, `until` (epoch ms, whole minutes). */
+/** Calls of one workspace from `from` up to, but excluding, `until` (epoch ms, whole minutes). */
 export type CallScope = {
   workspaceId: string;
   from: number;
   until: number;
-  /** Only these servers. */
+  /** Includes only these servers. */
   slugs?: readonly string[];
   tool?: string;
 };
 
 export type Counts = { calls: number; errors: number };
-/** `durations` has the number of calls of each class. */
+/** `durations` has the number of calls in each class. */
 export type CountedCalls = Counts & { durations: number[] };
 
 /**
- * Retention of counts by the minute; those by the day are kept for as long as call records. A period that begins earlier has
- * to begin and end with a whole day.
+ * Retention of per-minute counts. Per-day counts are retained as long as call records. A period that begins earlier
+ * must begin and end with a whole day.
  */
 export const minutesKeptMs = 3 * dayMs;
 
 type Part = { width: number; from: number; until: number };
 
-/** The fewest minutes and days that make up a period. */
+/** Splits a period into the smallest number of minute and day ranges. */
 export function partsOf(from: number, until: number): Part[] {
   const [firstDay, lastDay] = [startOf(from + dayMs - 1, dayMs), startOf(until, dayMs)];
   if (firstDay >= lastDay) return [{ width: minuteMs, from, until }];
@@ -38,7 +38,7 @@ export function partsOf(from: number, until: number): Part[] {
   return parts.filter((part) => part.from < part.until);
 }
 
-/** A slug that no server has, for callers that may see none. */
+/** Slug that no server has, for callers that may see no servers. */
 const noSlug = '-';
 
 function countsIn(db: Db, { workspaceId }: CallScope, { width, from, until }: Part) {
@@ -50,17 +50,17 @@ function countsIn(db: Db, { workspaceId }: CallScope, { width, from, until }: Pa
     .where('at', '<', until);
 }
 
-/** The counts of tools. */
+/** Selects the counts of tools. */
 function countsOfTools(db: Db, scope: CallScope, part: Part) {
   let query = countsIn(db, scope, part);
   const [slug = noSlug, ...more] = scope.slugs ?? [];
   if (!scope.slugs) query = query.where('slug', '<>', '');
-  // SQLite reads the newest of one in the order of an index, but not those of a list.
+  // SQLite reads the newest counts of one slug in index order, but not those of a list.
   else query = more.length === 0 ? query.where('slug', '=', slug) : query.where('slug', 'in', scope.slugs);
   return scope.tool === undefined ? query : query.where('tool', '=', scope.tool);
 }
 
-/** The counts to sum: those of the whole workspace where the sum is the same. */
+/** Selects the counts to sum. Uses those of the whole workspace if the sum is the same. */
 function countsOfScope(db: Db, scope: CallScope, part: Part) {
   if (scope.slugs || scope.tool !== undefined) return countsOfTools(db, scope, part);
   return countsIn(db, scope, part).where('slug', '=', '').where('tool', '=', '');
@@ -68,10 +68,10 @@ function countsOfScope(db: Db, scope: CallScope, part: Part) {
 
 const sumOf = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`;
 
-/** The columns of `Group` by which counts are summed, such as a server. */
+/** Sums by the columns of `Group`, such as a server. */
 type Summed<Group> = Group & CountedCalls;
 
-/** Sums counts by the columns of `groups`; `counts` has those, calls, errors and durations. */
+/** Sums counts by the columns of `groups`. `counts` must have these columns, calls, errors, and durations. */
 async function sumsBy<Group extends object>(
   db: Db,
   counts: RawBuilder<unknown>,
@@ -96,12 +96,12 @@ async function sumsBy<Group extends object>(
 
 const [comma, colon, brace] = [...',:}'].map((sign) => sign.charCodeAt(0));
 
-/** So many characters are read in a turn of the event loop: a few milliseconds. */
+/** Number of characters that are parsed between yields to the event loop; takes a few milliseconds. */
 const readAtOnce = 500_000;
 
 /**
- * Sums texts of classes, such as `{"3":1,"7":2}{"3":1}`. Read here, because databases take ten times as long; in turns,
- * because three days of a server with a thousand tools may be tens of MB.
+ * Sums texts of classes, such as `{"3":1,"7":2}{"3":1}`. Parsed here, because databases take ten times as long. Yields
+ * to the event loop, because three days of a server with a thousand tools may be tens of MB.
  */
 async function sumOfClasses(texts: string): Promise<number[]> {
   const durations = durationClasses.map(() => 0);
@@ -119,17 +119,20 @@ async function sumOfClasses(texts: string): Promise<number[]> {
   return durations;
 }
 
-/** Start of the interval of `widthMs`, counted from `origin`. `%` is whole on every engine, `/` is not. */
+/**
+ * Returns the start of the interval of `widthMs`, counted from `origin`. `%` is an integer operation on every engine,
+ * `/` is not.
+ */
 function intervalStart(origin: number, widthMs: number): RawBuilder<number> {
   return sql<number>`at - (at - ${sql.lit(origin)}) % ${sql.lit(widthMs)}`;
 }
 
-/** The longest counted periods that make up the intervals. */
+/** Returns the widest counted period that evenly divides the intervals. */
 function widthFor({ from, until }: CallScope, widthMs: number): number {
   return [from, widthMs, until].every((each) => each % dayMs === 0) ? dayMs : minuteMs;
 }
 
-/** Calls by interval of `widthMs`, a multiple of a minute; intervals without calls are left out. */
+/** Counts calls by interval of `widthMs`, a multiple of a minute. Omits intervals without calls. */
 export async function countByInterval(
   db: Db,
   scope: CallScope,
@@ -143,7 +146,7 @@ export async function countByInterval(
   return rows.map(({ interval, ...row }) => ({ at: interval, ...row }));
 }
 
-/** Calls of servers by interval, as above, without durations. */
+/** Counts calls of servers by interval of `widthMs`, without durations. */
 export async function countByServer(
   db: Db,
   scope: CallScope & { slugs: readonly string[] },
@@ -158,7 +161,7 @@ export async function countByServer(
   return rows.map(({ interval, ...row }) => ({ ...row, at: interval }));
 }
 
-/** Calls of the tools of one server, without durations. */
+/** Counts calls by tool of one server, without durations. */
 export async function countByTool(
   db: Db,
   scope: CallScope & { slugs: readonly [string] },
@@ -170,12 +173,13 @@ export async function countByTool(
     .execute();
 }
 
-/** Most counts of a tool, each with all classes of durations, that are summed by interval. */
+/** Maximum number of counts of a tool, each with all duration classes, that are summed by interval. */
 const summedAtOnce = 15_000;
 
 /**
- * The time from which the calls of a scope can be counted by interval. It is the scope's start, but for a tool of all
- * servers that has more than `atOnce` counts: then it is the first whole interval within the newest `atOnce`.
+ * Returns the time from which the calls of a scope can be counted by interval. This is the scope's start, except for a
+ * tool across all servers with more than `atOnce` counts. Then it is the first whole interval within the newest
+ * `atOnce`.
  */
 export async function countedFrom(db: Db, scope: CallScope, widthMs: number, atOnce = summedAtOnce): Promise<number> {
   const { from, until, slugs, tool } = scope;
@@ -188,21 +192,21 @@ export async function countedFrom(db: Db, scope: CallScope, widthMs: number, atO
 
 export type Ranked = CountedCalls & { slug: string; tool: string };
 
-/** Servers (their `tool` is empty) and tools, most called first. */
+/** Most-called servers (their `tool` is empty) and tools, in descending order of calls. */
 export type MostCalled = {
   servers: Ranked[];
   tools: Ranked[];
-  /** Start of the compared counts, where there are too many to compare them all. */
+  /** Start of the compared counts, if there are too many to compare them all. */
   rankedFrom: number | undefined;
 };
 
 /**
- * Most counts that are compared to find the most-called servers and tools. Where a workspace has more, the newest are
- * compared; the calls of those found are then counted over the whole period.
+ * Maximum number of counts that are compared to find the most-called servers and tools. If a workspace has more, only
+ * the newest are compared. The calls of the resulting servers and tools are then counted over the whole period.
  */
 export const comparedAtOnce = 40_000;
 
-/** The servers and the tools that were called most, `most` of each. */
+/** Returns the most-called servers and tools, `most` of each. */
 export async function mostCalled(db: Db, scope: CallScope, most: number, atOnce = comparedAtOnce): Promise<MostCalled> {
   const parts = partsOf(scope.from, scope.until);
   const { ranks, from } = await ranking(db, scope, { parts, most, atOnce });
@@ -219,7 +223,7 @@ type Named = { slug: string; tool: string };
 type Rank = Named & { calls: number };
 type Ranking = { parts: readonly Part[]; most: number; atOnce: number };
 
-/** The names of the most-called servers or tools, and the start of the compared period where it was not the whole one. */
+/** Ranks servers and tools by calls. Also returns the start of the compared period, if it was not the whole period. */
 async function ranking(
   db: Db,
   scope: CallScope,
@@ -242,7 +246,7 @@ async function ranking(
   return { ranks: await mostOf(db, compared, most), from };
 }
 
-/** Ordered and limited by the database, because a workspace may have tens of thousands of tools. */
+/** Ranks in the database, because a workspace may have tens of thousands of tools. */
 async function mostOf(db: Db, compared: readonly RawBuilder<unknown>[], most: number): Promise<Named[]> {
   if (compared.length === 0) return [];
   const { rows } = await sql<Named>`
@@ -264,7 +268,7 @@ function byCalls(a: Rank, b: Rank): number {
   return b.calls - a.calls || (a.slug < b.slug ? -1 : a.slug > b.slug ? 1 : a.tool < b.tool ? -1 : 1);
 }
 
-/** Sums the calls of servers, or of tools, and their durations. */
+/** Sums the calls and durations of servers, or of tools. */
 async function counted(db: Db, scope: CallScope, parts: readonly Part[], ranks: readonly Named[]): Promise<Ranked[]> {
   if (ranks.length === 0) return [];
   const isOfTools = ranks[0]?.tool !== '';
@@ -278,7 +282,7 @@ async function counted(db: Db, scope: CallScope, parts: readonly Part[], ranks: 
   for (const part of parts) {
     const query = countsOfTools(db, { ...scope, slugs: [...new Set(ranks.map(({ slug }) => slug))] }, part);
     const counts = query.select(['slug', 'tool', 'calls', 'errors', 'durations']);
-    // One text for both, because by the names of tools SQLite would read those of all servers.
+    // Uses one text for both columns. By tool name, SQLite would read the tools of all servers.
     const ofTools = counts.where(sql<boolean>`slug || ' ' || tool in (${pairs})`);
     const rows: Summed<{ slug: string; tool?: string }>[] = isOfTools
       ? await sumsBy<Named>(db, sql`${ofTools}`, ['slug', 'tool'])

@@ -3,10 +3,10 @@ import { durationClasses, durationClassOf } from '../../domain/duration-classes.
 import type { Engine } from '../db.ts';
 import type { CallRow, Tables } from '../schema.ts';
 
-/** The record of a finished call; times in epoch ms, spans in ms, sizes in bytes. */
+/** Record of a finished call. Times are in epoch ms, durations in ms, sizes in bytes. */
 export type CallRecord = Selectable<Tables['calls']>;
 
-/** The id of a record is this and the id of the request. */
+/** Prefix of a record id. The request id follows it. */
 export const callIdPrefix = 'call_';
 
 export const recordColumns = [
@@ -34,9 +34,12 @@ export const recordColumns = [
 
 export type RecordValue = string | number | null;
 
-/** Records in sequence, each as the values of `recordColumns`: their text is half as long as with the names. */
+/**
+ * Returns the values of consecutive records, each in the order of `recordColumns`. Their text is half as long as with
+ * column names.
+ */
 export function recordValues(rows: readonly CallRow[]): RecordValue[] {
-  // At its full length from the beginning: an array that grows is copied many times.
+  // Allocated at its full length, because an array that grows is copied many times.
   const values = new Array<RecordValue>(rows.length * recordColumns.length);
   let at = 0;
   for (const row of rows) for (const column of recordColumns) values[at++] = row[column] ?? null;
@@ -46,8 +49,8 @@ export function recordValues(rows: readonly CallRow[]): RecordValue[] {
 /** Writes call records and counts them, in one transaction. */
 export type CallWriter = {
   /**
-   * Writes rows of any workspaces at once: each names its own. Stored rows stay as they are and are not counted again,
-   * because a batch is written again when the answer to its first writing was lost.
+   * Writes rows of any workspaces; each row names its own. Rows that are already stored remain unchanged and are not
+   * counted twice, because a batch is written again if the reply to its first write was lost.
    */
   write(rows: readonly CallRow[]): Promise<void>;
 };
@@ -59,7 +62,7 @@ export const minuteMs = 60_000;
 export const hourMs = 60 * minuteMs;
 export const dayMs = 24 * hourMs;
 
-/** The lengths of the times that are counted. */
+/** Widths of the periods that are counted. */
 export const countedWidths = [minuteMs, dayMs] as const;
 
 const keyColumns = ['workspace_id', 'width', 'slug', 'tool', 'at'] as const;
@@ -70,7 +73,7 @@ type CountKey = Pick<CallCount, (typeof keyColumns)[number]>;
 /** `durations` has the number of calls in each class. */
 type Sum = CountKey & { calls: number; errors: number; durations: number[] };
 
-/** The fields of a call that are counted. */
+/** Columns of a call that determine the counts. */
 export const countedColumns = [
   'workspace_id',
   'slug',
@@ -84,8 +87,8 @@ export const countedColumns = [
 export type CountedCall = Pick<CallRow, (typeof countedColumns)[number]>;
 
 /**
- * Increments for the counts of tools, and of workspaces, where slug and tool are empty; by the minute and the day (UTC).
- * Sorted by key, so that two writers cannot deadlock.
+ * Returns increments for the counts of tools, and of workspaces (with empty slug and tool), by minute and day (UTC).
+ * They are sorted by key, so that two writers cannot deadlock.
  */
 export function countsOf(calls: Iterable<CountedCall>): CallCount[] {
   const minutes = new Map<string, Sum>();
@@ -114,7 +117,7 @@ const usageKey = ['workspace_id', 'at', 'slug', 'caller'] as const;
 export const usageColumns = [...usageKey, 'calls', 'errors'] as const;
 export type UsageCount = Tables['usage_counts'];
 
-/** Increments for the usage of callers, sorted like the counts. */
+/** Returns increments for the usage of callers, sorted like the counts. */
 export function usageOf(calls: Iterable<CountedCall>): UsageCount[] {
   const all = new Map<string, UsageCount>();
   for (const { workspace_id, slug, started_at, outcome, caller_kind, key_id } of calls) {
@@ -129,7 +132,7 @@ export function usageOf(calls: Iterable<CountedCall>): UsageCount[] {
   return [...all].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum);
 }
 
-/** The statement that adds to the usage; `source` gives rows of `usageColumns`. */
+/** Returns the statement that adds to the usage counts. `source` supplies rows of `usageColumns`. */
 export function addUsageText(source: string): string {
   return `insert into usage_counts (${usageColumns.join(', ')}) ${source}
     on conflict (${usageKey.join(', ')}) do update set calls = usage_counts.calls + excluded.calls,
@@ -140,7 +143,7 @@ function minuteOf({ workspace_id, slug, tool, started_at }: CountedCall): CountK
   return { workspace_id, slug, tool, width: minuteMs, at: startOf(started_at, minuteMs) };
 }
 
-/** Whether a call counts in a minute. Under load one call often follows another of the same tool. */
+/** Returns true if a call belongs to a minute's sum. Under load, one call often follows another of the same tool. */
 function isOf({ workspace_id, slug, tool, at }: CountKey, call: CountedCall): boolean {
   const { started_at } = call;
   return (
@@ -173,18 +176,21 @@ function add(sum: Sum, more: Sum): void {
     if (calls > 0) sum.durations[index] = (sum.durations[index] ?? 0) + calls;
 }
 
-/** The classes that have calls. */
+/** Formats the classes that have calls. */
 function classesText(durations: readonly number[]): string {
   return JSON.stringify(Object.fromEntries(Object.entries(durations).filter(([, calls]) => calls > 0)));
 }
 
-/** What differs between the engines: the rows `key` and `value` of a JSON object, and one of the rows of a query. */
+/**
+ * Differences between the engines: reading the `key` and `value` rows of a JSON object, and building one from the rows
+ * of a query.
+ */
 const json = {
   sqlite: { each: (text: string) => `json_each(${text})`, object: 'json_group_object(key, calls)' },
   postgres: { each: (text: string) => `json_each_text(${text}::json)`, object: 'json_object_agg(key, calls)::text' },
 };
 
-/** The statement that adds to the counts; `source` gives rows of `countColumns`. */
+/** Returns the statement that adds to the counts. `source` supplies rows of `countColumns`. */
 export function addCountsText(engine: Engine, source: string): string {
   const { each, object } = json[engine];
   const both = ['call_counts', 'excluded'].map((row) => `select key, value from ${each(`${row}.durations`)}`);

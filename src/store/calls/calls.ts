@@ -10,21 +10,21 @@ export type CallFilter = {
   slugs?: readonly string[];
   view?: string;
   tool?: string;
-  /** failed: any but ok. */
+  /** `failed` matches every outcome except ok. */
   outcome?: Outcome | 'failed';
   callerKind?: string;
   keyId?: string;
   since?: number;
-  /** Only calls that started before this time. */
+  /** Includes only calls that started before this time. */
   until?: number;
 };
 
-/** `searchedTo` is the start of the oldest call that was read, where older ones may fit too. */
+/** `searchedTo` is the start of the oldest searched call, if older calls may match too. */
 export type CallPage = { rows: CallRecord[]; next: string | undefined; searchedTo: number | undefined };
 
 /**
- * Most calls that one page reads to find those of a filter; the next page continues after them. An index for a filter would
- * cost every call more than all the searching does.
+ * Maximum number of calls that one page searches for matches of a filter. The next page continues after them. An index
+ * for a filter would cost every call more than all searches do.
  */
 export const searchedAtOnce = 25_000;
 
@@ -65,7 +65,7 @@ const cursorOf = (row: { started_at: number; id: string }): Cursor => ({ at: row
 
 type Calls<Output> = SelectQueryBuilder<{ calls: Tables['calls'] }, 'calls', Output>;
 
-/** Newest first. */
+/** Selects calls, newest first. */
 function candidatesOf(
   db: Db,
   workspaceId: string,

@@ -6,24 +6,24 @@ import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
 import { isOf } from '../page.ts';
 import { contexts, type Keyring } from '../sealing/sealing.ts';
 
-/** The exchange with the upstream during a call, with credentials masked in the request and redacted everywhere else. */
+/** Exchange with the upstream during a call. Credentials are masked in the request and redacted everywhere else. */
 export type Capture = {
-  /** Absent when too long to be kept. */
+  /** Absent if too long to be stored. */
   arguments?: { [name: string]: unknown };
   argumentsBytes: number;
-  /** Absent when the call was refused before there was a request. */
+  /** Absent if the call was rejected before a request was built. */
   request?: ReadableRequest;
-  /** Absent when the upstream did not answer. */
+  /** Absent if the upstream did not respond. */
   response?: CapturedResponse;
-  /** Absent when the caller got no result. */
+  /** Absent if the caller received no result. */
   result?: CapturedResult;
-  /** Absent where the answer was no JSON that could be measured. */
+  /** Absent if the response was not JSON that could be measured. */
   fields?: MeasuredAnswer;
-  /** Absent when every part is there as far as usual. */
+  /** Absent if no part was shortened beyond the usual limits. */
   shortened?: ShortenedPart[];
 };
 
-/** Parts of which less is kept where a capture would be too long, as `getCall` names them. */
+/** Parts that are shortened further if a capture would be too long, as named by `getCall`. */
 export const shortenedParts = [
   'result.text',
   'request.headers',
@@ -35,41 +35,41 @@ export const shortenedParts = [
 ] as const;
 export type ShortenedPart = (typeof shortenedParts)[number];
 
-/** The fields of an answer behind a `response_transform`. */
+/** Fields of a response before its `response_transform`. */
 export type MeasuredAnswer = { transform: string; answer: FieldUse };
 
 export type CapturedResponse = {
   status: number;
   headers: [name: string, value: string][];
-  /** The beginning of the decoded body; absent when it is not text. */
+  /** Start of the decoded body; absent if it is not text. */
   body?: string;
   bodyBytes: number;
 };
 
-/** What the caller got. */
+/** Result that the caller received. */
 export type CapturedResult = {
   isError: boolean;
-  /** The beginning of its text; absent when it begins with a file that is long. */
+  /** Start of the text; absent if it begins with a long file. */
   text?: string;
-  /** Size of the whole content as JSON. */
+  /** Size of the complete content as JSON. */
   bytes: number;
 };
 
-/** A capture as the gateway delivers it: `document` is the JSON text of a `Capture`. */
+/** Capture as delivered by the gateway. `document` is the JSON text of a `Capture`. */
 export type CaptureRow = { callId: string; workspaceId: string; serverId: string; at: number; document: string };
 
 /**
- * Captures are kept for a day at most, and only this many of one server and of all servers of a workspace, so that none
- * can fill the disk.
+ * Maximum retention of captures. Their number per server and per workspace is also limited, so that no server or
+ * workspace can fill the disk.
  */
 export const captureKeptMs = 24 * 60 * 60_000;
 export const capturesPerServer = 1000;
 export const capturesPerWorkspace = 4000;
 
-/** Captures are long. */
+/** Number of captures per delete statement. Low, because captures are long. */
 const deletedAtOnce = 50;
 
-/** Writes rows of any workspaces at once: each names its own. Stored rows stay as they are. */
+/** Writes captures of any workspaces; each row names its own. Stored rows remain unchanged. */
 export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly CaptureRow[]): Promise<void> {
   const values = rows.map(({ callId, workspaceId, serverId, at, document }) => ({
     call_id: callId,
@@ -83,7 +83,8 @@ export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly Ca
     .values(values)
     .onConflict((c) => c.column('call_id').doNothing())
     .execute();
-  // More than were added, so that what was stored without this bound shrinks. The rest of that ends within a day.
+  // Deletes more than were added, so that captures stored without this limit shrink. The remaining ones expire within a
+  // day.
   const most = rows.length + deletedAtOnce;
   for (const id of new Set(rows.map(({ serverId }) => serverId)))
     await trim(db, { column: 'server_id', id, kept: capturesPerServer }, most);
@@ -92,8 +93,8 @@ export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly Ca
 }
 
 /**
- * Deletes captures beyond the newest of a server or a workspace, `most` of them: others must not wait for a long deletion.
- * No workspace of a server: the rows were just written for it.
+ * Deletes captures beyond the newest of a server or a workspace, at most `most`, because other work must not wait for a
+ * long deletion. Takes no workspace for a server, because the rows were just written for it.
  */
 async function trim(
   db: Db,
@@ -113,7 +114,7 @@ async function trim(
   await db.deleteFrom('captures').where('call_id', 'in', ids).execute();
 }
 
-/** The JSON text of a capture that has not expired at `now`, of a server that was not deleted. */
+/** Returns the JSON text of a capture that has not expired at `now` and whose server is not deleted. */
 export async function findCapture(
   db: Db,
   keyring: Keyring,
@@ -131,7 +132,7 @@ export async function findCapture(
   return row && keyring.open(row.sealed_document, contexts.capture(workspaceId, callId));
 }
 
-/** The newest captures of a tool that have not expired at `now`, sealed. */
+/** Returns the newest captures of a tool that have not expired at `now`, sealed. */
 export async function findToolCaptures(
   db: Db,
   { workspaceId, serverId, tool }: { workspaceId: string; serverId: string; tool: string },
@@ -168,7 +169,7 @@ export async function findToolCaptures(
   return rows.map(({ call_id, sealed_document }) => ({ callId: call_id, sealed: sealed_document }));
 }
 
-/** The JSON text of a sealed capture. */
+/** Returns the JSON text of a sealed capture. */
 export function openCapture(keyring: Keyring, workspaceId: string, row: { callId: string; sealed: string }): string {
   return keyring.open(row.sealed, contexts.capture(workspaceId, row.callId));
 }
@@ -176,7 +177,7 @@ export function openCapture(keyring: Keyring, workspaceId: string, row: { callId
 const isOfDeletedServer = sql<SqlBool>`exists (select 1 from servers
   where servers.id = captures.server_id and servers.deleted_at is not null)`;
 
-/** Deletes captures of a server, `most` of them. Returns their number. */
+/** Deletes at most `most` captures of a server. Returns their number. */
 export async function deleteServerCaptures(
   db: Db,
   server: { workspaceId: string; id: string },
@@ -192,7 +193,10 @@ export async function deleteServerCaptures(
   return Number(numDeletedRows);
 }
 
-/** Deletes captures of calls that began before `before`, and those of deleted servers. No workspace: retention is the same for all. */
+/**
+ * Deletes captures of calls that started before `before`, and captures of deleted servers. Takes no workspace, because
+ * retention is the same for all.
+ */
 export async function pruneCaptures(db: Db, before: number, pause?: Pause): Promise<void> {
   const table = { table: 'captures', key: ['call_id'], most: deletedAtOnce } as const;
   await deleteInSteps(db, { ...table, where: sql`at < ${before}` }, pause);

@@ -4,13 +4,13 @@ import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import { contexts, type Keyring } from '../sealing/sealing.ts';
 
-/** A stored file without its bytes. */
+/** Stored file without its bytes. */
 export type FileRow = {
-  /** Digest of the id in its address. */
+  /** Digest of the id in the file's URL. */
   id: string;
   workspaceId: string;
   serverId: string;
-  /** The address of the server below `/mcp/`: its slug, or slug and view. */
+  /** Path of the server below `/mcp/`: its slug, or slug and view. */
   address: string;
   /** Digest of the caller's identity. */
   caller: string;
@@ -19,22 +19,22 @@ export type FileRow = {
   head: FileHead;
 };
 
-/** Most files, and most bytes of files, of one workspace whose addresses work. */
+/** Maximum number of files, and of their bytes, per workspace. Counts files whose URL is still valid. */
 export const mostOfFiles = { files: 1000, bytes: 100 * 1024 * 1024 };
 
-/** The part of a workspace's space that callers without a good credential may fill together. */
+/** Share of a workspace's space that all unverified callers may fill together. */
 const strangersPart = 3 / 4;
 
-/** Why a file has no space, and when the oldest file in its way expires, epoch ms. */
+/** Reason why a file has no space, and the time when the oldest file in its way expires, in epoch ms. */
 export type NoSpace = { of: 'workspace' | 'address'; freeAt: number };
 
-/** Rows outlive the address by this time, so that downloads that have begun can end. */
+/** Time that rows are retained after the URL expires, so that downloads in progress can finish. */
 const graceMs = 60_000;
 
 /**
- * Stores a file without its bytes; `stranger` identifies the address of a caller without a good credential. Returns
- * undefined, or why there is no space. The row is inserted first and counted with the others, so two processes cannot
- * both take the last space.
+ * Stores a file without its bytes. `stranger` identifies the address of an unverified caller. Returns undefined, or the
+ * reason why there is no space. The row is inserted first and counted with the others, so two processes cannot both
+ * take the last space.
  */
 export async function reserveFile(
   db: Db,
@@ -62,7 +62,10 @@ export async function reserveFile(
   return none;
 }
 
-/** Files whose addresses work, of everybody in a workspace, of all strangers, and of the address of one. */
+/**
+ * Files with a valid URL: of all callers in a workspace, of all unverified callers, and of this unverified caller's
+ * address.
+ */
 type Used = { [Who in 'all' | 'strangers' | 'own']: { files: number; bytes: number; oldest: number } };
 
 async function usedBy(
@@ -93,7 +96,10 @@ async function usedBy(
   return { all: sumOf('known', 'own', 'other'), strangers: sumOf('own', 'other'), own: sumOf('own') };
 }
 
-/** The address of a stranger gets half of the space that all others leave, so there is always some for the next one. */
+/**
+ * Checks the limits. An unverified caller's address may use at most half of the space that all others leave, so some is
+ * always left for the next address.
+ */
 function noSpace({ all, strangers, own }: Used, isStranger: boolean): NoSpace | undefined {
   const exceeds = (is: (item: 'files' | 'bytes', most: number) => boolean) =>
     is('files', mostOfFiles.files) || is('bytes', mostOfFiles.bytes);
@@ -106,13 +112,13 @@ function noSpace({ all, strangers, own }: Used, isStranger: boolean): NoSpace | 
   return undefined;
 }
 
-/** Deletes the expired files of a workspace, so that it never holds many more bytes than it may. */
+/** Deletes the expired files of a workspace, so that it never stores many more bytes than its limit. */
 async function deleteExpired(db: Db, workspaceId: string, now: number): Promise<void> {
   const before = now - fileKeptMs - graceMs;
   await deleteFiles(db, sql`workspace_id = ${workspaceId} and at < ${before}`);
 }
 
-/** SQLite needs 0.3 ms for each chunk, in which nobody else can write. */
+/** Number of chunks per delete statement. SQLite needs 0.3 ms per chunk, during which no other connection can write. */
 const chunksAtOnce = 100;
 
 async function deleteFiles(db: Db, where: RawBuilder<unknown>, pause?: Pause): Promise<void> {
@@ -135,7 +141,10 @@ export async function insertFileChunk(
     .execute();
 }
 
-/** The file with this digest whose address works at `now`. No workspace: the address of a file names none. */
+/**
+ * Finds the file with this digest if its URL is valid at `now`. Takes no workspace, because the URL of a file names
+ * none.
+ */
 export async function findFile(db: Db, keyring: Keyring, id: string, now: number): Promise<FileRow | undefined> {
   const row = await db
     .selectFrom('files')
@@ -149,7 +158,7 @@ export async function findFile(db: Db, keyring: Keyring, id: string, now: number
   return { id, workspaceId, serverId, address, caller, at: Number(row.at), bytes: Number(row.bytes), head };
 }
 
-/** The bytes of a chunk; undefined when it was deleted. */
+/** Returns the bytes of a chunk; undefined if it was deleted. */
 export async function findFileChunk(
   db: Db,
   keyring: Keyring,
@@ -165,7 +174,7 @@ export async function findFileChunk(
   return row && keyring.openBytes(row.sealed_chunk, contexts.fileChunk(workspaceId, id, number));
 }
 
-/** Deletes files that have expired at `now`. No workspace: they are kept equally long in all. */
+/** Deletes files that have expired at `now`. Takes no workspace, because retention is the same for all. */
 export async function pruneFiles(db: Db, now: number, pause?: Pause): Promise<void> {
   await deleteFiles(db, sql`at < ${now - fileKeptMs - graceMs}`, pause);
 }

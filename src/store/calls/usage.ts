@@ -3,7 +3,7 @@ import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import type { UsageCount } from './call-writer.ts';
 
-/** The usage of a workspace, or of some of its servers, in whole days (UTC) from `from` up to, but not at, `until`. */
+/** Usage of a workspace, or of some of its servers, in whole days (UTC) from `from` up to, but excluding, `until`. */
 export type UsageScope = { workspaceId: string; from: number; until: number; slugs?: readonly string[] | undefined };
 
 type Sum = { calls: number; errors: number };
@@ -26,7 +26,7 @@ export async function usageByDay(db: Db, scope: UsageScope): Promise<(Sum & { at
   return (await query.orderBy('at').execute()).map(numbers);
 }
 
-/** Most called first. */
+/** Returns the usage by caller, most calls first. */
 export async function usageByCaller(
   db: Db,
   scope: UsageScope,
@@ -37,13 +37,13 @@ export async function usageByCaller(
   return (await ordered.limit(most).execute()).map(numbers);
 }
 
-/** Day by day, newest first. */
+/** Lists the usage by day, newest first. */
 export async function listUsage(db: Db, scope: UsageScope, most: number): Promise<UsageCount[]> {
   const query = usageIn(db, scope).selectAll().orderBy('at', 'desc').orderBy('slug').orderBy('caller');
   return (await query.limit(most).execute()).map(numbers);
 }
 
-/** No workspace: retention is the same for all. */
+/** Takes no workspace, because retention is the same for all. */
 export async function pruneUsage(db: Db, before: number, pause?: Pause): Promise<void> {
   const key = ['workspace_id', 'at', 'slug', 'caller'];
   await deleteInSteps(db, { table: 'usage_counts', key, where: sql`at < ${before}` }, pause);

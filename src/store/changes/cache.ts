@@ -1,63 +1,65 @@
 import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
 import { StoreFault, toStoreFault } from '../engine/faults.ts';
 
-/** How far a process may trust its cached values; maintained by the follower of changes. */
+/** Limits of a process's trust in its cached values. Maintained by the change follower. */
 export type Freshness = {
   /** Monotonic ms. */
   clock: () => number;
   /** Time until which cached values may be used at all, in monotonic ms. */
   fresh: { readonly until: number };
-  /** Whether the database answered recently. */
+  /** Returns true if the database responded recently. */
   isUp: () => boolean;
 };
 
 export type RememberOptions<Value> = {
-  /** Above it the least recently used value is dropped. */
+  /** Maximum number of values. Above it, the least recently used value is evicted. */
   max: number;
   freshness: Freshness;
-  /** Largest total size of the values, in the unit of `sizeOf`. */
+  /** Maximum total size of the values, in the unit of `sizeOf`. */
   maxSize?: number;
   sizeOf?: (value: Value) => number;
-  /** The ids whose changes invalidate a value, besides its key. */
+  /** Returns the ids whose changes invalidate a value, in addition to its key. */
   idsOf: (value: Value) => readonly string[];
-  /** The owner of a value; see `OwnedMemoryOptions`. A change with its id invalidates the value, too. */
+  /**
+   * Returns the owner of a value; see `OwnedMemoryOptions`. A change with the owner's id also invalidates the value.
+   */
   ownerOf: (value: Value) => string;
 };
 
-/** Values of the database that a process caches by a key. */
+/** Database values that a process caches by key. */
 export type Remembered<Value> = {
-  /** The value, while it may be used. */
+  /** Returns the cached value, while it may be used. */
   get(key: string): Value | undefined;
   /**
-   * Reads a value and caches it. Concurrent callers share one reading. `read` receives the value that it replaces; its
-   * result is not cached when undefined.
-   * @throws whatever `read` throws
+   * Reads a value and caches it. Concurrent callers share one read. `read` receives the value that it replaces. An
+   * undefined result is not cached.
+   * @throws any error from `read`
    */
   load(key: string, read: Read<Value>): Promise<Value | undefined>;
   /** Drops the value of a key, and values with this id, because they changed. */
   invalidate(id: string): void;
-  /** Drops everything, because anything may have changed. */
+  /** Drops all values, because any of them may have changed. */
   clear(): void;
-  /** Since the start, for metrics. */
+  /** Counts since the process started, for metrics. */
   counts(): { entries: number; hits: number; misses: number };
 };
 
 export type Read<Value> = (before: Value | undefined) => Promise<{ value: Value; lifeMs?: number } | undefined>;
 
-/** Longest use of a value without a new reading, even if no change of it was seen. */
+/** Maximum time that a value is used without being read again, even if no change was seen. */
 export const lifeMs = 60_000;
 
 type Entry<Value> = { value: Value; until: number };
-/** A reading in progress, and the keys and ids that were dropped meanwhile. */
+/** Read in progress, and the keys and ids that were invalidated in the meantime. */
 type Reading = { invalidated: Set<string>; isCleared: boolean };
 
 /**
- * The rule of all caches:
+ * Creates a read-through cache. All caches follow these rules:
  * - A value is used until its change is reported, and for a minute at most.
- * - While the database does not answer, an older value stays in use until a minute after the last successful look for
- *   changes: up to that look every change was reported.
- * - A value that changes while it is being read is not cached, because the reading may have its old form. A request after
- *   the report of the change gets a reading that began after it.
+ * - While the database is unavailable, an older value remains in use until a minute after the last successful poll:
+ *   up to that poll, every change was reported.
+ * - A value that changes while it is being read is not cached, because the read may have returned its old form. A
+ *   request after the report of the change receives a read that began after it.
  */
 export function createRemembered<Value extends object>(options: RememberOptions<Value>): Remembered<Value> {
   const { idsOf, ownerOf, sizeOf, max, maxSize } = options;
@@ -92,7 +94,7 @@ export function createRemembered<Value extends object>(options: RememberOptions<
       return value;
     } catch (error) {
       const known = entries.peek(key)?.value;
-      // The look for changes may not have noticed yet that the database does not answer.
+      // The change poll may not have noticed yet that the database is unavailable.
       if (known && clock() < fresh.until && toStoreFault(error) instanceof StoreFault) return known;
       throw error;
     } finally {

@@ -3,19 +3,27 @@ import { newId, type Random } from '../../domain/ids.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 
-/** Follows the changes of this and other replicas by a look at the database once a second, which no lost message can break. */
+/**
+ * Follows the changes of this and other replicas by polling the database once a second. No lost message can break it.
+ */
 export type ChangeFollower = {
-  /** Time until which cached values may be used, in monotonic ms: a minute after the last successful look. */
+  /** Time until which cached values may be used, in monotonic ms: a minute after the last successful poll. */
   readonly fresh: { readonly until: number };
-  /** Whether the last look is recent enough to trust cached values. */
+  /** Returns true if the last poll is recent enough to trust cached values. */
   isFresh(): boolean;
-  /** Looks now. @throws whatever the database throws */
+  /** Polls immediately. @throws any database error */
   look(): Promise<void>;
-  /** Looks now, after a change of our own, so that it takes effect at once. Never throws, because the change is committed. */
+  /**
+   * Polls immediately after a change by this process, so that the change takes effect. Never throws, because the change
+   * is committed.
+   */
   lookAfterCommit(): Promise<void>;
-  /** The result of the last look, and the time since the last success in ms. A look of more than a second counts as failed. */
+  /**
+   * Returns the result of the last poll and the time since the last success in ms. A poll that takes longer than a
+   * second counts as failed.
+   */
   state(): { isUp: boolean; ageMs: number };
-  /** Runs work after each successful scheduled look. An error of the work is reported like a failed look. */
+  /** Runs work after each successful scheduled poll. An error in the work is reported like a failed poll. */
   afterLooks(work: () => Promise<void>): void;
   stop(): Promise<void>;
 };
@@ -24,15 +32,15 @@ export type FollowOptions = {
   db: Db;
   /** Monotonic ms. */
   clock: () => number;
-  /** Compared with the database's clock at each look. */
+  /** Compared with the database clock at each poll. */
   time: Pick<DatabaseClock, 'now' | 'take'>;
   onChanges: (changes: readonly Change[]) => void;
-  /** Called when changes may have been missed: every cached value may be out of date. */
+  /** Called when changes may have been missed, so that every cached value may be out of date. */
   onGap: () => void;
   onError: (error: unknown) => void;
-  /** Receives the result of each scheduled look and of the work after it. */
+  /** Called after each successful scheduled poll and the work after it. */
   onSuccess: () => void;
-  /** How long cached values may be used while the database does not answer. */
+  /** Maximum time that cached values are used while the database is unavailable. */
   staleMs: number;
 };
 
@@ -41,7 +49,7 @@ const intervalMs = 1000;
 export function followChanges(options: FollowOptions): ChangeFollower {
   const { db, clock, time, staleMs } = options;
   const read = createReadChanges(db);
-  /** Start of the last successful look, in monotonic ms. */
+  /** Start of the last successful poll, in monotonic ms. */
   let lookedAt = Number.NEGATIVE_INFINITY;
   const fresh = { until: Number.NEGATIVE_INFINITY };
   let lookedDatabaseAt = time.now();
@@ -70,14 +78,14 @@ export function followChanges(options: FollowOptions): ChangeFollower {
   }
 
   function report({ changes, isContinuous }: Look): void {
-    // Only a machine that slept can be so late, and its monotonic clock does not show it.
+    // Only a suspended machine can be this late, and its monotonic clock does not show the gap.
     const isLate = time.now() - lookedDatabaseAt > changesKeptMs / 2;
     lookedDatabaseAt = time.now();
     if (isLate || !isContinuous) options.onGap();
     else if (changes.length > 0) options.onChanges(changes);
   }
 
-  // A look that is requested during another one follows it, because the running one may have read too early.
+  // A poll requested during another one runs after it, because the running poll may have read too early.
   const look = oneAtATime(lookOnce);
 
   const timer = setInterval(() => {
@@ -103,43 +111,47 @@ export function followChanges(options: FollowOptions): ChangeFollower {
   };
 }
 
-/** The result of a look for changes. */
+/** Result of a poll for changes. */
 type Look = {
-  /** Changes committed since the previous look. Some may come twice. */
+  /** Changes committed since the previous poll. Some may be reported twice. */
   changes: readonly Change[];
-  /** False when the changes between the looks are not known: at the first look, on another database, after too many changes. */
+  /**
+   * False if the changes since the previous poll are unknown: at the first poll, on another database, or after too many
+   * changes.
+   */
   isContinuous: boolean;
-  /** The clock of the database in epoch ms; undefined for SQLite. */
+  /** Database time in epoch ms; undefined for SQLite. */
   at?: number;
 };
 
-/** Reads the changes since its last reading. @throws whatever the database throws; then nothing is skipped */
+/** Reads the changes since its previous read. @throws any database error; no change is skipped then */
 type ReadChanges = () => Promise<Look>;
 
-/** Above this, dropping all cached values is less work than dropping each. */
+/** Maximum number of changes per poll. Above it, clearing all caches is less work than invalidating each value. */
 const maxChanges = 2000;
 
 type Found<Mark> = { rows: readonly Change[]; mark: Mark; at?: number };
 
-/** How one engine finds new changes: `mark` is the end of a look in that engine's terms. */
+/** Finds new changes in one engine. `mark` is the end position of a poll in that engine's terms. */
 type Engine<Mark> = {
   read(mark: Mark | undefined): Promise<Found<Mark>>;
-  /** Whether `mark` comes after `last` on the same database. */
+  /** Returns true if `mark` comes after `last` on the same database. */
   follows(last: Mark, mark: Mark): boolean;
 };
 
 /**
- * No clock takes part. Each look continues where the one before it stopped:
+ * Creates a reader of changes that depends on no clock. Each poll continues where the previous one stopped:
  *
- * - **PostgreSQL.** A change carries the id of its transaction. A look remembers the snapshot that it read in, and the
- *   next one asks for the changes whose transaction was not visible in that snapshot. A transaction is either visible in
- *   it, and then its rows were read, or it is not, however late it commits, and then it is asked for again. What was
- *   rolled back leaves no row. Transaction ids grow. A restarted server, or one that replaced it, may have lost the last
- *   of them: its start time shows that, or the next id, which is lower than before. A row with an id that has not begun was
- *   restored from another cluster, whose ids were higher: no cache here is older than it, so it is not reported.
- * - **SQLite.** Transactions that write run one after another, and each takes the position after the greatest that it
- *   sees, which is the greatest of all. So positions grow in the order of the commits, and a look that has seen one has
- *   seen all below it. `pruneChanges` keeps the greatest.
+ * - **PostgreSQL.** A change carries the id of its transaction. A poll remembers the snapshot that it read in. The
+ *   next poll requests the changes whose transaction was not visible in that snapshot. A transaction is either visible
+ *   in it, and then its rows were read, or it is not, however late it commits, and then it is requested by the next
+ *   poll. A rollback leaves no row. Transaction ids grow. A restarted server, or one that replaced it, may have lost
+ *   the last ids. Its start time shows that, or the next id, which is lower than before. A row with an id that has not
+ *   begun was restored from another cluster, whose ids were higher. No cache here is older than that row, so it is not
+ *   reported.
+ * - **SQLite.** Write transactions run one after another, and each takes the position after the greatest that it
+ *   sees, which is the greatest of all. Positions therefore grow in commit order, and a poll that has seen one has seen
+ *   all below it. `pruneChanges` retains the greatest.
  */
 export function createReadChanges(db: Db): ReadChanges {
   return isPostgres(db) ? reading(postgres(db)) : reading(sqlite(db));
@@ -155,14 +167,14 @@ function reading<Mark>(engine: Engine<Mark>): ReadChanges {
   };
 }
 
-/** A left join returns one row without a change when there is none. */
+/** Row of a left join, which returns one row without a change if there are no changes. */
 type Row = { id: string | null; kind: Change['kind']; ref: string };
 
 function changesIn(rows: readonly Row[]): Change[] {
   return rows.flatMap(({ id, kind, ref }) => (id === null ? [] : [{ id, kind, ref }]));
 }
 
-type Snapshot = { text: string /** When the server was started, as it says it. */; server: string };
+type Snapshot = { text: string /** Start time of the server, as it reports it. */; server: string };
 
 function postgres(db: Db): Engine<Snapshot> {
   return {
@@ -188,7 +200,10 @@ function postgres(db: Db): Engine<Snapshot> {
   };
 }
 
-/** A snapshot is `xmin:xmax:` and a list. Every transaction below `xmin` has ended; `xmax` and above had not begun. */
+/**
+ * Parses a snapshot, which is `xmin:xmax:` and a list. Every transaction below `xmin` has ended; `xmax` and above had
+ * not begun.
+ */
 function boundsOf({ text }: Snapshot): { xmin: number; xmax: number } {
   const [xmin, xmax] = text.split(':', 2).map(Number);
   return { xmin: xmin as number, xmax: xmax as number };
@@ -211,12 +226,15 @@ function sqlite(db: Db): Engine<number> {
 
 export type Change = { id: string; kind: 'server' | 'key' | 'grant' | 'workspace'; ref: string };
 
-/** Written in the transaction of the change itself. No workspace: replicas follow all of them. `at` decides how long the row is kept. */
+/**
+ * Records a change, in the transaction of the change itself. Takes no workspace, because replicas follow all of them.
+ * `at` determines how long the row is retained.
+ */
 export async function recordChange(db: Db, source: Source, kind: Change['kind'], ref: string): Promise<void> {
   await recordChanges(db, source, kind, [ref]);
 }
 
-/** The same for many, in one statement. */
+/** Records several changes in one statement. */
 export async function recordChanges(
   db: Db,
   { random, now }: Source,
@@ -236,8 +254,9 @@ export async function recordChanges(
 type Source = { random: Random; now: () => number };
 
 /**
- * The position of a change that is written now; `follow-changes.ts` explains why none is missed.
- * PostgreSQL: the id of the transaction. SQLite has one writer at a time, which sees every earlier position.
+ * Returns the position of a change that is written now. `createReadChanges` explains why no change is missed.
+ * PostgreSQL: the id of the transaction. SQLite: the next position. It has one writer at a time, which sees every
+ * earlier position.
  */
 export function nextPosition(db: Db): RawBuilder<number> {
   return isPostgres(db)
@@ -249,18 +268,18 @@ export function isPostgres(db: Db): boolean {
   return db.getExecutor().adapter instanceof PostgresAdapter;
 }
 
-/** Longer than any process can go on without its database. */
+/** Retention of changes. Longer than any process can continue without its database. */
 export const changesKeptMs = 24 * 60 * 60_000;
 
-/** Deletes old changes except the last one: SQLite continues from its position. */
+/** Deletes old changes except the last one, because SQLite continues from its position. */
 export async function pruneChanges(db: Db, before: number, pause?: Pause): Promise<void> {
   const where = sql`at < ${before} and position < (select max(position) from changes)`;
   await deleteInSteps(db, { table: 'changes', key: ['id'], where }, pause);
 }
 
 /**
- * Runs work one at a time. All callers that ask during a run share the next run, so that nothing piles up while the
- * database does not answer.
+ * Runs work one at a time. All callers during a run share the next run, so that no runs accumulate while the database
+ * is unavailable.
  */
 export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
@@ -282,42 +301,46 @@ export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/** The clocks of a process. */
+/** Clocks of a process. */
 export type ProcessClocks = {
-  /** The clock of this process in epoch ms, which may be wrong and may step. */
+  /** Clock of this process in epoch ms. It may be wrong and may step. */
   now: () => number;
-  /** Monotonic ms, from a zero of this process. */
+  /** Monotonic ms, from a zero point of this process. */
   clock: () => number;
 };
 
-/** The clock of the database in epoch ms, as it was at some time between two monotonic times of this process. */
+/** Database time in epoch ms, as read at some time between two monotonic times of this process. */
 export type ClockReading = { at: number; before: number; after: number };
 
 /**
- * The time for everything that several processes compare: stored times and expiry. No process uses its own clock for that.
+ * Time for everything that several processes compare: stored times and expiry. No process uses its own clock for that.
  */
 export type DatabaseClock = {
-  /** Epoch ms, whole; computed without a query. */
+  /** Returns whole epoch ms, computed without a query. */
   now(): number;
-  /** Takes a reading of a look for changes. */
+  /** Updates the clock with a reading from a poll for changes. */
   take(reading: ClockReading): void;
-  /** Reads the clock, for a process that does not look for changes. @throws whatever the database throws */
+  /** Reads the database clock, for a process that does not poll for changes. @throws any database error */
   measure(): Promise<void>;
-  /** How far the clock of this process is ahead, in ms; negative when it is behind. */
+  /** Returns how far the clock of this process is ahead, in ms; negative if it is behind. */
   skewMs(): number;
 };
 
-/** @throws whatever the database throws */
+/** @throws any database error */
 export async function startDatabaseClock(db: Db, clocks: ProcessClocks): Promise<DatabaseClock> {
   return isPostgres(db) ? startServerClock(db, clocks) : machineClock(clocks);
 }
 
-/** A clock that was set back by more was wrong for everybody, and is followed at once. */
+/**
+ * Maximum backward step that is smoothed. A clock that was set back by more was wrong for every process, and is
+ * followed immediately.
+ */
 const mostBackMs = 24 * 60 * 60_000;
 
 /**
- * SQLite: every process is on the machine of the file, and that machine's clock is the database's. When it is set back,
- * time passes at half speed in the processes that run, until the two agree, so that nothing that has expired is valid again.
+ * Creates the clock for SQLite. Every process runs on the machine of the file, and that machine's clock is the database
+ * clock. When it is set back, time passes at half speed in the running processes until the two agree, so that no
+ * expired value becomes valid again.
  */
 function machineClock({ now, clock }: ProcessClocks): DatabaseClock {
   let last = { time: Number.NEGATIVE_INFINITY, at: 0 };
@@ -337,10 +360,10 @@ function machineClock({ now, clock }: ProcessClocks): DatabaseClock {
 }
 
 /**
- * PostgreSQL: the server's clock, advanced by the monotonic clock of this process from one reading to the next. The server
- * read its clock at some time between `before` and `after`, so a reading bounds the difference of the two clocks. The
- * estimate moves only when it is outside of the bounds. So the error is never more than the round trip of the last
- * reading, and a slow reading does not spoil a quick one. A step of the process's clock changes nothing.
+ * Creates the clock for PostgreSQL: the server clock, advanced by the monotonic clock of this process between readings.
+ * The server read its clock at some time between `before` and `after`, so a reading bounds the difference of the two
+ * clocks. The estimate moves only when it is outside the bounds. The error is therefore at most the round trip of the
+ * last reading, and a slow reading does not degrade a quick one. A step of the process's clock changes nothing.
  */
 async function startServerClock(db: Db, { now, clock }: ProcessClocks): Promise<DatabaseClock> {
   async function read(): Promise<ClockReading> {

@@ -1,6 +1,6 @@
 import type { Db } from '../db.ts';
 
-/** A serving process. Times are the database's; `masterKeys` are the ids of its keys. */
+/** Serving process. Times are database times. `masterKeys` are the ids of its keys. */
 export type ServingProcess = {
   id: string;
   version: string;
@@ -10,12 +10,12 @@ export type ServingProcess = {
   masterKeys: readonly string[];
 };
 
-/** A process that was not seen for this long does not count. */
+/** Time after the last heartbeat at which a process counts as absent. */
 export const absentMs = 10_000;
 
-// No query here names a workspace: processes serve all of them.
+// No query here takes a workspace, because processes serve all of them.
 
-/** Records that a process is running at `at`, when its own clock says `clockAt`. */
+/** Records a heartbeat: the process is running at `at`, when its own clock reads `clockAt`. */
 export async function announceProcess(
   db: Db,
   process: ServingProcess,
@@ -30,13 +30,13 @@ export async function announceProcess(
     .execute();
 }
 
-/** What the clocks of the processes but `own` said that were seen at `since` or later. */
+/** Returns the clocks of all processes except `own`, as of their heartbeats at `since` or later. */
 export async function clocksOfOthers(db: Db, own: string, since: number): Promise<number[]> {
   const seen = db.selectFrom('processes').select('clock_at').where('seen_at', '>=', since);
   return (await seen.where('id', '!=', own).execute()).map(({ clock_at }) => Number(clock_at));
 }
 
-/** The master keys of the processes that serve at `now`; the first of each seals. */
+/** Returns the master keys of the processes that serve at `now`. The first key of each process seals. */
 export async function keysOfProcesses(db: Db, now: number): Promise<{ host: string; masterKeys: string[] }[]> {
   const rows = await db
     .selectFrom('processes')
@@ -50,10 +50,10 @@ export async function removeProcess(db: Db, id: string): Promise<void> {
   await db.deleteFrom('processes').where('id', '=', id).execute();
 }
 
-/** How long the row of a dead process is kept. */
+/** Retention of a dead process's row. */
 export const processesKeptMs = 60_000;
 
-/** Deletes processes that were last seen before `before`. */
+/** Deletes processes whose last heartbeat was before `before`. */
 export async function pruneProcesses(db: Db, before: number): Promise<void> {
   await db.deleteFrom('processes').where('seen_at', '<', before).execute();
 }

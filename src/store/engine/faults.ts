@@ -1,6 +1,6 @@
 import { AppError, messageOf } from '../../errors.ts';
 
-/** Kinds of failures of the database. */
+/** Kinds of database errors. */
 export const faultKinds = [
   'unavailable',
   'connections',
@@ -18,7 +18,7 @@ export type FaultKind = (typeof faultKinds)[number];
 
 type Thrown = Error & { code?: string; errcode?: number; severity?: string; errors?: readonly Thrown[] };
 
-/** Primary result codes of SQLite (sqlite.org/rescode.html): the lowest byte of the reported code. */
+/** SQLite primary result codes (sqlite.org/rescode.html): the lowest byte of the reported code. */
 const sqliteKinds: { readonly [code: number]: FaultKind } = {
   5: 'busy',
   6: 'busy',
@@ -33,7 +33,7 @@ const sqliteKinds: { readonly [code: number]: FaultKind } = {
   26: 'corrupt',
 };
 
-/** SQLSTATE codes (PostgreSQL, appendix A); the first match counts. */
+/** SQLSTATE codes (PostgreSQL, appendix A). The first match wins. */
 const postgresKinds: readonly (readonly [state: RegExp, kind: FaultKind])[] = [
   [/^53100$/, 'full'],
   [/^53300$/, 'connections'],
@@ -43,18 +43,18 @@ const postgresKinds: readonly (readonly [state: RegExp, kind: FaultKind])[] = [
   [/^XX00[12]$/, 'corrupt'],
   [/^58/, 'io'],
   [/^23/, 'constraint'],
-  // Connection exceptions, wrong credentials, no such database, resources, a database that is not ready (55000: it accepts
-  // no connections), shutdown, a transaction that idled too long.
+  // Connection exceptions, wrong credentials, missing database, insufficient resources, a database that is not ready
+  // (55000: it accepts no connections), shutdown, and a transaction that idled too long.
   [/^(08|28|3D|53|55|57|25P0[34])/, 'unavailable'],
 ];
 
-/** Errors of the connection itself: those of the system, of TLS, and those that pg and Kysely report only by their message. */
+/** Errors of the connection itself: system errors, TLS errors, and those that pg and Kysely report only by message. */
 const connectionCodes =
   /^(E[A-Z]+|CERT_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+|ERR_TLS_\w+|ERR_SSL_\w+|ERR_STREAM_\w+)$/;
 const connectionWords =
   /Connection terminated|is not queryable|timeout exceeded when trying to connect|timeout expired|connection error|driver has already been destroyed|does not support SSL|establishing an SSL|after calling end on the pool|database is not open|a thread of the database has ended/;
 
-/** The kind of fault of a driver's error. */
+/** Returns the kind of a driver's error. */
 export function faultKindOf(error: unknown): FaultKind {
   if (!(error instanceof Error)) return 'internal';
   const { code = '', errcode, message, errors } = error as Thrown;
@@ -65,29 +65,28 @@ export function faultKindOf(error: unknown): FaultKind {
   return errors?.some((inner) => faultKindOf(inner) === 'unavailable') ? 'unavailable' : 'internal';
 }
 
-/** The message for clients; kinds without one are faults of this program. */
+/** Messages for clients. Kinds without a message are bugs in this program. */
 const answers: { readonly [kind in FaultKind]?: { message: string; retryAfterS?: number } } = {
-  unavailable: { message: 'the database does not answer; try again in a moment', retryAfterS: 2 },
-  connections: { message: 'the database takes no more connections just now; try again in a moment', retryAfterS: 5 },
+  unavailable: { message: 'the database does not respond; try again in a moment', retryAfterS: 2 },
+  connections: { message: 'the database has no free connections; try again in a moment', retryAfterS: 5 },
   full: {
-    message:
-      'the disk is full, so nothing can be changed; reading and calls go on; try again when the operator has freed space',
+    message: 'the disk is full, so only reads and calls work; try again when the operator has freed space',
     retryAfterS: 30,
   },
   read_only: {
-    message: 'the database takes no changes just now; reading and calls go on; try again in a moment',
+    message: 'the database is read-only, so only reads and calls work; try again in a moment',
     retryAfterS: 10,
   },
-  io: { message: 'the disk of the database fails; try again in a moment', retryAfterS: 10 },
+  io: { message: 'the database disk failed; try again in a moment', retryAfterS: 10 },
   busy: { message: 'the database is busy with other changes; try again in a moment', retryAfterS: 2 },
-  serialization: { message: 'another change was made at the same moment; try again', retryAfterS: 1 },
-  corrupt: { message: 'the database is damaged; its operator must restore it from a backup' },
+  serialization: { message: 'another change was made at the same time; try again', retryAfterS: 1 },
+  corrupt: { message: 'the database is damaged; the operator must restore it from a backup' },
 };
 
-/** A fault of the database as clients see it: 500 when only its operator can help, otherwise 503. */
+/** Database error as clients see it: 500 if only the operator can fix it, otherwise 503. */
 export class StoreFault extends AppError {
   readonly fault: FaultKind;
-  /** Whether the statement may have been carried out, because the connection was lost before its answer came. */
+  /** True if the statement may have been executed, because the connection was lost before the reply. */
   isOpen = false;
 
   constructor(fault: FaultKind, message: string, more: { retryAfterS?: number; cause: unknown }) {
@@ -97,7 +96,10 @@ export class StoreFault extends AppError {
   }
 }
 
-/** The error to throw for a driver's error. Faults of this program stay as they are, so that they are logged with their stack. */
+/**
+ * Converts a driver's error to the error to throw. Bugs in this program remain unchanged, so that they are logged with
+ * their stack.
+ */
 export function toStoreFault(error: unknown): unknown {
   if (error instanceof AppError) return error;
   const kind = faultKindOf(error);
@@ -109,30 +111,40 @@ export function toStoreFault(error: unknown): unknown {
 const unsent = /is not queryable|driver has already been destroyed|database is not open/;
 
 /**
- * The error to throw when a COMMIT failed. A connection that is lost after it was sent leaves open whether the database
- * stored the change, so the message asks for no repetition, and there is no `Retry-After` that would cause one.
+ * Converts the error of a failed COMMIT. If the connection is lost after COMMIT was sent, it is unknown whether the
+ * database stored the change. The message therefore does not suggest a retry, and there is no `Retry-After` that would
+ * cause one.
  */
 export function toCommitFault(error: unknown): unknown {
   const isOpen = faultKindOf(error) === 'unavailable' && !unsent.test(messageOf(error));
   if (!isOpen) return toStoreFault(error);
   const message =
-    'the connection to the database was lost while the change was stored, so it may have been made or not; look whether it was before you try again';
+    'the connection to the database was lost during the commit, so the change may or may not have been stored; check before you try again';
   return new StoreFault('unavailable', message, { cause: error });
 }
 
-/** Whether a statement that failed like this may have been carried out. An error that the server itself tells ended it. */
+/**
+ * Returns true if a statement that failed with this error may have been executed. An error that the server itself
+ * reports ended the statement.
+ */
 export function leavesOpen(error: unknown): boolean {
   const isTold = (error as Thrown).severity !== undefined;
   return !isTold && faultKindOf(error) === 'unavailable' && !unsent.test(messageOf(error));
 }
 
-/** The messages of an error and of the errors that it contains: a host with several addresses fails once for each of them. */
+/**
+ * Returns the messages of an error and of the errors that it contains. A host with several addresses fails once for
+ * each of them.
+ */
 export function reasonOf(error: unknown): string {
   const { errors } = error as Thrown;
   return errors && errors.length > 0 ? [...new Set(errors.map(messageOf))].join('; ') : messageOf(error);
 }
 
-/** Why a database could not be opened, for the person who starts the program. `file` is undefined for PostgreSQL. */
+/**
+ * Returns an error for the operator that explains why a database could not be opened. `file` is undefined for
+ * PostgreSQL.
+ */
 export function openingFailure(thrown: unknown, file: string | undefined): unknown {
   if (thrown instanceof AppError && !(thrown instanceof StoreFault)) return thrown;
   const cause = thrown instanceof StoreFault ? thrown.cause : thrown;
@@ -141,12 +153,14 @@ export function openingFailure(thrown: unknown, file: string | undefined): unkno
 }
 
 const sqliteSentences: { readonly [kind in FaultKind]?: string } = {
-  corrupt: 'is damaged or not a SQLite database; restore it from a backup, or move it away to begin with an empty one',
-  read_only: 'cannot be written; let the user that runs toolhost write in its folder, or set DATA_DIR to another one',
-  unavailable: 'cannot be opened; let the user that runs toolhost write in its folder, or set DATA_DIR to another one',
-  full: 'cannot be written because the disk is full; free some space, then start again',
-  io: 'cannot be read or written; look for faults of the disk in the log of the system',
-  busy: 'is locked by another program; stop that, then start again',
+  corrupt: 'is damaged or not a SQLite database; restore it from a backup, or move it away to start with an empty one',
+  read_only:
+    'cannot be written; allow the user that runs toolhost to write to its folder, or set DATA_DIR to another folder',
+  unavailable:
+    'cannot be opened; allow the user that runs toolhost to write to its folder, or set DATA_DIR to another folder',
+  full: 'cannot be written because the disk is full; free some space, then restart',
+  io: 'cannot be read or written; check the system log for disk failures',
+  busy: 'is locked by another program; stop that program, then restart',
 };
 
 function sqliteSentence(error: unknown, file: string): string | undefined {
@@ -160,16 +174,16 @@ function sqliteSentence(error: unknown, file: string): string | undefined {
 function postgresSentence(error: unknown): string | undefined {
   const reason = reasonOf(error);
   const code = String((error as NodeJS.ErrnoException).code ?? '');
-  if (/^28/.test(code)) return `PostgreSQL refuses the user or password of DATABASE_URL: ${reason}`;
-  if (code === '3D000') return `PostgreSQL has no such database; create it, or correct DATABASE_URL: ${reason}`;
+  if (/^28/.test(code)) return `PostgreSQL rejected the user or password in DATABASE_URL: ${reason}`;
+  if (code === '3D000') return `the PostgreSQL database does not exist; create it, or correct DATABASE_URL: ${reason}`;
   if (code === '42501')
-    return `the user of DATABASE_URL may not do what toolhost needs; let it create tables in the schema: ${reason}`;
+    return `the user in DATABASE_URL lacks a required privilege; allow it to create tables in the schema: ${reason}`;
   if (/CERT|SELF_SIGNED|UNABLE_TO|ERR_TLS|ERR_SSL/.test(code))
-    return `the TLS certificate of the database is not trusted: ${reason}; set DATABASE_CA_FILE to the certificate of the authority that signed it`;
+    return `the TLS certificate of the database is not trusted: ${reason}; set DATABASE_CA_FILE to the certificate of the CA that signed it`;
   if (/does not support SSL/.test(reason))
-    return 'the database does not speak TLS, which DATABASE_URL or DATABASE_CA_FILE asks for; switch it on there, or leave it out here';
+    return 'the database does not support TLS, which DATABASE_URL or DATABASE_CA_FILE requires; enable TLS in the database, or remove the setting';
   const kind = faultKindOf(error);
   if (kind === 'connections')
-    return `PostgreSQL takes no more connections; each process of toolhost uses up to DATABASE_POOL of them: ${reason}`;
-  return kind === 'unavailable' ? `the database does not answer: ${reason}` : undefined;
+    return `PostgreSQL accepts no more connections; each toolhost process uses up to DATABASE_POOL connections: ${reason}`;
+  return kind === 'unavailable' ? `the database does not respond: ${reason}` : undefined;
 }

@@ -6,19 +6,19 @@ import type { Tables } from '../schema.ts';
 import { privateFileMode, type SqliteFile, syncToDisk } from './sqlite-file.ts';
 
 /**
- * Path of the mark: a file next to a SQLite database that exists while changes may be stored only in its write-ahead log.
- * Only a process that has the database open makes it, after a commit, and only one that has the database to itself
- * removes it, before SQLite deletes the log. So a process that is killed leaves no mark without a log.
+ * Returns the path of the mark, a file next to a SQLite database that exists while changes may be stored only in its
+ * write-ahead log. Only a process that has the database open creates it, after a commit. Only a process with exclusive
+ * access removes it, before SQLite deletes the log. A killed process therefore leaves no mark without a log.
  */
 export function logMark(file: string): string {
   return `${file}-wal-expected`;
 }
 
-/** Makes the mark of a database that this process has open for writing. */
+/** Creates the mark of a database that this process has open for writing. */
 export async function expectLog(db: Kysely<Tables>, file: string): Promise<void> {
   const mark = logMark(file);
   if (existsSync(mark)) return;
-  // Sets the number that the database has already: a commit of one page, so that the log is not empty.
+  // Sets the version that the database already has: a commit of one page, so that the log is not empty.
   await sql`pragma user_version = 0`.execute(db);
   const name = basename(file);
   const text = `Toolhost does not open ${name} without its write-ahead log ${name}-wal while this file exists.\n`;
@@ -26,46 +26,49 @@ export async function expectLog(db: Kysely<Tables>, file: string): Promise<void>
   syncToDisk(dirname(file));
 }
 
-/** Removes the mark, so that the database opens without its log. */
+/** Removes the mark, so that the database can be opened without its log. */
 export function removeMark(file: string): void {
   rmSync(logMark(file), { force: true });
   syncToDisk(dirname(file));
 }
 
-/** Closes the last connection of this process. Where no other process has the database open, its log is gone then. */
+/** Closes the last connection of this process. If no other process has the database open, this deletes its log. */
 export function closeLast(database: SqliteDatabase, { path, inode }: SqliteFile): void {
   let reader: DatabaseSync | undefined;
   if (existsSync(logMark(path)) && statSync(path, { throwIfNoEntry: false })?.ino === inode) {
     if (isWhole(database)) removeMark(path);
-    // Two processes that close together leave the log and its mark.
+    // If two processes close at the same time, they leave the log and its mark.
     else reader = openReader(path);
   }
   database.close();
   reader?.close();
 }
 
-/** Opens a connection that only reads: while it is open no other one deletes the log, nor does SQLite when it closes. */
+/**
+ * Opens a read-only connection. While it is open, no other connection deletes the log, and SQLite does not delete it on
+ * close.
+ */
 function openReader(path: string): DatabaseSync | undefined {
   try {
     const reader = new DatabaseSync(path, { readOnly: true });
     reader.exec('select 1 from sqlite_schema');
     return reader;
   } catch {
-    // The files are gone or cannot be read; the last connection closes without it.
+    // The files are gone or cannot be read. The last connection closes without a reader.
     return undefined;
   }
 }
 
-/** Locks out every other connection and stores the changes of the log in the database. False where that fails. */
+/** Locks out every other connection and moves the changes of the log into the database. Returns false if that fails. */
 function isWhole(database: SqliteDatabase): boolean {
   const run = (statement: string) => database.prepare(statement).all([]);
   try {
-    // The lock of a transaction stays in this mode (https://sqlite.org/pragma.html#pragma_locking_mode).
+    // In this mode, the connection retains a transaction's lock (https://sqlite.org/pragma.html#pragma_locking_mode).
     for (const statement of ['pragma locking_mode = exclusive', 'begin', 'commit']) run(statement);
     const [done] = run('pragma wal_checkpoint') as { log: number; checkpointed: number }[];
     return done !== undefined && done.log === done.checkpointed;
   } catch {
-    // Another process has the database open, or the disk is full: the log is still needed.
+    // Another process has the database open, or the disk is full. The log is still needed.
     return false;
   }
 }

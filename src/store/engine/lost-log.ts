@@ -8,17 +8,17 @@ import { findOrMakeFile, openSqlite } from './sqlite-file.ts';
 import { lockSqlite } from './sqlite-guard.ts';
 
 /**
- * A write-ahead log without changes that were acknowledged: `frame` is the first one that cannot be read, from 1; 0 where
- * none can.
+ * Acknowledged changes that are missing from a write-ahead log. `frame` is the first unreadable frame, counted from 1;
+ * 0 if none is readable.
  */
 type LogLoss = { frame: number; transactions: number };
 
-/** Time between two readings of a log. A concurrent writer can make one reading wrong, but not both. */
+/** Time between two reads of a log. A concurrent writer can invalidate one read, but not both. */
 const againMs = 100;
 
 /**
- * Refuses to open a SQLite database whose write-ahead log lost changes that were acknowledged: SQLite would ignore them and
- * then delete the log.
+ * Rejects a SQLite database whose write-ahead log lost acknowledged changes. SQLite would ignore them and then delete
+ * the log.
  * @throws AppError conflict
  */
 export async function refuseLostLog(file: string): Promise<void> {
@@ -31,8 +31,9 @@ export async function refuseLostLog(file: string): Promise<void> {
 }
 
 /**
- * Stores what is left of a write-ahead log in its database, so that it opens.
- * @throws AppError conflict while a service runs, or when the database is damaged without the log, which then stays lost
+ * Stores the readable part of a write-ahead log in its database, so that the database can be opened.
+ * @throws AppError conflict while a service runs, or if the database is damaged without the log, which then remains
+ * lost
  */
 export async function acceptLoss(file: string, onLoss: (sentence: string) => void): Promise<void> {
   const loss = await findLoss(file);
@@ -40,7 +41,7 @@ export async function acceptLoss(file: string, onLoss: (sentence: string) => voi
   const lock = lockSqlite(file);
   try {
     const stored = statSync(file, { throwIfNoEntry: false });
-    const last = stored ? ` Its own file was last written at ${stored.mtime.toISOString()}.` : '';
+    const last = stored ? ` The database file was last written at ${stored.mtime.toISOString()}.` : '';
     onLoss(`${sentenceOf(loss, file)} The database opens without them.${last}`);
     if (!stored?.size) return removeMark(file);
     refuseUnsound(file);
@@ -58,9 +59,9 @@ function sentenceOf({ frame, transactions }: LogLoss, file: string): string {
     : `${log} is damaged at frame ${frame}, so the changes of ${transactions} or more transactions cannot be read.`;
 }
 
-/** @throws AppError when the content of a database and of the readable part of its log do not fit together */
+/** @throws AppError if the content of a database and the readable part of its log are inconsistent */
 function refuseUnsound(file: string): void {
-  // A connection that only reads changes nothing.
+  // A read-only connection changes nothing.
   const database = new DatabaseSync(file, { readOnly: true });
   let found: unknown;
   try {
@@ -89,10 +90,10 @@ async function findLoss(file: string): Promise<LogLoss | undefined> {
 
 const headerBytes = 32;
 const frameHeaderBytes = 24;
-/** Number at the beginning of a log. Its lowest bit is set where checksums are of big-endian words. */
+/** Magic number at the start of a log. Its lowest bit is set if the checksums use big-endian words. */
 const magic = 0x377f0682;
 
-/** An open log with a header and at least one frame. */
+/** Open log with a header and at least one frame. */
 type Log = { handle: number; header: Buffer; frameBytes: number };
 
 function readLoss(file: string): LogLoss | undefined {
@@ -104,7 +105,7 @@ function readLoss(file: string): LogLoss | undefined {
   try {
     const log = readHeader(handle);
     if (log !== undefined) return findDamage(log);
-    // The log had a commit when the mark was made, and SQLite never makes it shorter than that.
+    // The log had a commit when the mark was created, and SQLite never shortens it below that.
     return isMarked ? { frame: 0, transactions: 0 } : undefined;
   } finally {
     closeSync(handle);
@@ -122,9 +123,9 @@ function readHeader(handle: number): Log | undefined {
 }
 
 /**
- * Finds a frame whose checksum is wrong before a transaction that was acknowledged: one whose commit is followed by a frame
- * of the same log, because a connection writes that only after the disk has stored the commit. Frames of earlier logs may
- * follow, and have another salt.
+ * Finds a frame with a wrong checksum before an acknowledged transaction. A transaction is acknowledged if its commit
+ * is followed by a frame of the same log, because a connection writes that frame only after the disk has stored the
+ * commit. Frames of earlier logs may follow, with another salt.
  */
 function findDamage({ handle, header, frameBytes }: Log): LogLoss | undefined {
   const frame = Buffer.alloc(frameBytes);
@@ -137,7 +138,7 @@ function findDamage({ handle, header, frameBytes }: Log): LogLoss | undefined {
     const at = headerBytes + (number - 1) * frameBytes;
     if (readSync(handle, frame, 0, frameBytes, at) < frameBytes) break;
     const isCurrent = frame.compare(header, 16, 24, 8, 16) === 0;
-    // Checked behind a damaged frame too, whose stored checksum is usually intact.
+    // Also checked after a damaged frame, whose stored checksum is usually intact.
     const isNext = isCurrent && isSame(frameChecksum(before, frame, header), checksumAt(frame, 16));
     if (!isNext) damaged ??= number;
     const isCommit = isCurrent && frame.readUInt32BE(4) > 0;
@@ -153,7 +154,7 @@ function findDamage({ handle, header, frameBytes }: Log): LogLoss | undefined {
 
 type Checksum = readonly [number, number];
 
-/** Checksum of the first two words of a frame and of its page, after that of the frame before. */
+/** Returns the checksum of the first two words of a frame and of its page, continued from the previous frame. */
 function frameChecksum(before: Checksum, frame: Buffer, header: Buffer): Checksum {
   return checksum(checksum(before, frame.subarray(0, 8), header), frame.subarray(frameHeaderBytes), header);
 }

@@ -7,9 +7,9 @@ import type { Db, Engine } from '../db.ts';
 import type { Tables } from '../schema.ts';
 
 type MigrateOptions = {
-  /** The folder of the migrations. */
+  /** Folder that contains the migrations. */
   folder: string;
-  /** The version of this program, which is recorded with what it applies. */
+  /** Version of this program, which is recorded with the migrations that it applies. */
   version: string;
   /** Epoch ms. */
   now: () => number;
@@ -17,16 +17,16 @@ type MigrateOptions = {
 
 type Applied = Tables['migrations'];
 
-/** Any number; the same in every replica, so that only one of them migrates at a time. */
+/** Arbitrary number, identical in every replica, so that only one of them migrates at a time. */
 const advisoryLock = 7_236_491;
-/** "tool" in ASCII: the application id that marks our SQLite files. */
+/** "tool" in ASCII: application id of SQLite files that belong to Toolhost. */
 const applicationId = 0x746f6f6c;
 
 /**
- * Applies the pending files of the folder, in the order of their names, all in one transaction. Forward only: an applied
- * file is never changed.
- * @throws AppError conflict when the database belongs to a newer version, another application or an unreleased build,
- * or when a file that was applied has changed
+ * Applies the pending files of the folder, in the order of their names, in one transaction. Migrations are
+ * forward-only: an applied file is never changed.
+ * @throws AppError conflict if the database belongs to a newer version, another application, or an unreleased build, or
+ * if an applied file has changed
  */
 export async function migrate(db: Kysely<Tables>, engine: Engine, options: MigrateOptions): Promise<void> {
   const files = readMigrations(options.folder);
@@ -34,7 +34,7 @@ export async function migrate(db: Kysely<Tables>, engine: Engine, options: Migra
   await db.transaction().execute((transaction) => migrateWithin(transaction, engine, files, options));
 }
 
-/** The same for these files, as a part of a transaction. @throws AppError conflict */
+/** Applies pending migrations from these files within a transaction. @throws AppError conflict */
 export async function migrateWithin(
   transaction: Db,
   engine: Engine,
@@ -56,7 +56,7 @@ async function isCurrent(db: Db, engine: Engine, files: readonly MigrationFile[]
   return files.every(({ name }) => known.has(name));
 }
 
-/** Makes the table of migrations where there is none, and returns its rows. */
+/** Creates the table of migrations if it does not exist, and returns its rows. */
 async function prepareTable(db: Db, engine: Engine, files: readonly MigrationFile[]): Promise<Applied[]> {
   if (!(await hasTable(db, engine))) {
     await refuseForeignTables(db, engine, files);
@@ -85,7 +85,7 @@ async function apply(
     .execute();
 }
 
-/** Whether there is a table of migrations. @throws AppError conflict when it is not one of ours */
+/** Returns true if the table of migrations exists. @throws AppError conflict if it does not belong to Toolhost */
 async function hasTable(db: Db, engine: Engine): Promise<boolean> {
   const query =
     engine === 'sqlite'
@@ -98,7 +98,10 @@ async function hasTable(db: Db, engine: Engine): Promise<boolean> {
   return true;
 }
 
-/** A SQLite file is ours or empty. A PostgreSQL database may hold other tables, as long as the names do not clash. */
+/**
+ * Rejects tables of other applications. A SQLite file must belong to Toolhost or be empty. A PostgreSQL database may
+ * contain other tables, unless their names conflict.
+ */
 async function refuseForeignTables(db: Db, engine: Engine, files: readonly MigrationFile[]): Promise<void> {
   const query =
     engine === 'sqlite'
@@ -116,15 +119,15 @@ async function refuseForeignTables(db: Db, engine: Engine, files: readonly Migra
 const otherDatabase = 'give toolhost an empty database, with another DATA_DIR or DATABASE_URL';
 
 function foreign(tables: readonly string[]): AppError {
-  const found = tables.length === 0 ? 'its own mark' : `tables named ${tables.slice(0, 5).join(', ')}`;
+  const found = tables.length === 0 ? 'a different application id' : `tables named ${tables.slice(0, 5).join(', ')}`;
   return new AppError(
     'conflict',
-    `the database belongs to another application: it has ${found}, which no release of toolhost made; ${otherDatabase}`,
+    `the database belongs to another application: it has ${found}, which no toolhost release created; ${otherDatabase}`,
   );
 }
 
 /**
- * Checks the applied migrations: this version must know each of them, unchanged, except those that declare that older
+ * Checks the applied migrations. This version must know each of them, unchanged, except those that declare that older
  * versions work without knowing them.
  */
 function refuseStrangers(files: readonly MigrationFile[], applied: readonly Applied[], version: string): void {
@@ -141,11 +144,11 @@ function refuseStrangers(files: readonly MigrationFile[], applied: readonly Appl
   if (changed.length > 0) throw changedFiles(changed);
 }
 
-/** Every release has the first migration. */
+/** Every release includes the first migration. */
 function unreleased(): AppError {
   return new AppError(
     'conflict',
-    `the database was made by a build of toolhost from before its first release, which no release can take over; ${otherDatabase}`,
+    `the database was created by a toolhost build from before the first release, which no release can upgrade; ${otherDatabase}`,
   );
 }
 
@@ -155,7 +158,7 @@ function newerDatabase(unknown: readonly Applied[], version: string): AppError {
   const [by, start] = newest === version ? ['a later build', 'that one'] : [`version ${newest}`, `version ${newest}`];
   return new AppError(
     'conflict',
-    `the database was changed by ${by} of toolhost, and this is ${version}, which does not know its migrations ${names}; start ${start} or a newer one, or restore a backup from before the upgrade`,
+    `the database was changed by ${by} of toolhost, but this version, ${version}, does not know its migrations ${names}; start ${start} or a newer one, or restore a backup from before the upgrade`,
   );
 }
 
@@ -163,7 +166,7 @@ function changedFiles(changed: readonly Applied[]): AppError {
   const list = changed.map(({ name, version }) => `${name} (by version ${version})`);
   return new AppError(
     'conflict',
-    `these migrations were applied to the database with another text than this installation has: ${list.join(', ')}; a migration that was applied is never changed, so reinstall toolhost from its release`,
+    `these applied migrations differ from the files of this installation: ${list.join(', ')}; reinstall toolhost from its official release`,
   );
 }
 
@@ -171,13 +174,13 @@ function changedFiles(changed: readonly Applied[]): AppError {
 export type MigrationFile = {
   name: string;
   statements: string[];
-  /** SHA-256 of the statements in hex. Comments are left out, so they may be improved. */
+  /** SHA-256 of the statements in hex. Comments are excluded, so that they can be improved. */
   checksum: string;
-  /** The oldest version that works on a database with this migration without knowing it; undefined where none does. */
+  /** Oldest version that works on a database with this migration without knowing it; undefined if none does. */
   readableBy: string | undefined;
 };
 
-/** The migrations of a folder in the order of their names, which is the order in which they are applied. */
+/** Reads the migrations of a folder, sorted by name, which is the order in which they are applied. */
 export function readMigrations(folder: string): MigrationFile[] {
   return readdirSync(folder)
     .filter((name) => name.endsWith('.sql'))
@@ -196,7 +199,7 @@ function migrationOf(name: string, text: string): MigrationFile {
   };
 }
 
-/** The tables that migrations create, each after those that it refers to. */
+/** Returns the tables that migrations create, each after the tables that it references. */
 export function tablesOf(files: readonly MigrationFile[]): string[] {
   const names = files
     .flatMap((file) => file.statements)
@@ -205,7 +208,7 @@ export function tablesOf(files: readonly MigrationFile[]): string[] {
   return [...new Set(names)];
 }
 
-/** The statements of a migration: they end in `;` at the end of a line, comments have lines of their own. */
+/** Splits a migration into statements, which end in `;` at the end of a line. Comments have separate lines. */
 export function statements(text: string): string[] {
   return text
     .replaceAll('\r\n', '\n')
@@ -215,7 +218,7 @@ export function statements(text: string): string[] {
     .filter((statement) => statement !== '');
 }
 
-/** Whether version `a` is at least `b`, by its three numbers (Semantic Versioning 2.0.0, 11). */
+/** Compares versions: returns true if `a` is at least `b`, by their three numbers (Semantic Versioning 2.0.0, 11). */
 function isAtLeast(a: string, b: string): boolean {
   const [left, right] = [a, b].map((version) => version.split(/[.+-]/).slice(0, 3).map(Number));
   for (let i = 0; i < 3; i++) {

@@ -1,39 +1,45 @@
 import type { PoolConfig } from 'pg';
 
-/** Values of `sslmode` that do not check the server; all others check its certificate and its name. */
+/**
+ * Supported values of `sslmode`. `disable` and `no-verify` do not verify the server; all others verify its certificate
+ * and name.
+ */
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
 
-/** How long a request waits for a connection, in seconds, unless the URL says it. */
+/** Default time that a request waits for a connection, in seconds, unless the URL sets it. */
 const usualConnectSeconds = 2;
 
 const milliseconds = { least: 1000, most: 60_000 };
-/** Time limits that the URL may set, by the name and in the unit that libpq or PostgreSQL gives them. */
+/** Time limits that the URL may set, with the name and unit that libpq or PostgreSQL uses. */
 const timeouts = {
-  connect_timeout: { least: 1, most: 300, says: 'the seconds that a request waits for a connection' },
-  statement_timeout: { ...milliseconds, says: 'the milliseconds that a statement may take' },
-  lock_timeout: { ...milliseconds, says: 'the milliseconds that a statement in a transaction waits for a lock' },
+  connect_timeout: { least: 1, most: 300, says: 'the time in seconds that a request waits for a connection' },
+  statement_timeout: { ...milliseconds, says: 'the time in milliseconds that a statement may take' },
+  lock_timeout: {
+    ...milliseconds,
+    says: 'the time in milliseconds that a statement in a transaction waits for a lock',
+  },
   idle_in_transaction_session_timeout: {
     ...milliseconds,
-    says: 'the milliseconds that this program may be silent within a transaction',
+    says: 'the time in milliseconds that this program may be idle within a transaction',
   },
 };
 
-/** What the URL says to this program and not to the server. */
+/** Parameters of the URL that address this program and not the server. */
 const ownParameters = new RegExp(`(?<=[?&])(${['sslmode', ...Object.keys(timeouts)].join('|')})=[^&]*&?`, 'g');
 
 /**
- * pg's options for a URL. Without `sslmode` the connection is plain, unless there are `authorities` (PEM) to check the
- * server's certificate with.
+ * Returns pg's options for a URL. Without `sslmode`, the connection is unencrypted, unless `authorities` (PEM) are
+ * given to verify the server's certificate with.
  */
 export function postgresConfig(url: string, authorities: string | undefined): PoolConfig {
-  // pg would print warnings about some modes of TLS, let the URL's settings replace ours, and send time limits as startup
-  // parameters, which poolers refuse.
+  // pg would print warnings about some TLS modes, let the URL's settings override ours, and send time limits as startup
+  // parameters, which poolers reject.
   const connectionString = url.replaceAll(ownParameters, '');
   const connectionTimeoutMillis = (timeoutOf(url, 'connect_timeout') ?? usualConnectSeconds) * 1000;
   return { connectionString, connectionTimeoutMillis, ...tlsConfig(sslModeOf(url), authorities) };
 }
 
-/** A time limit that the URL sets, in the unit of its name; undefined when it sets none. */
+/** Returns a time limit that the URL sets, in the unit of its name; undefined if the URL does not set it. */
 export function timeoutOf(url: string, name: keyof typeof timeouts): number | undefined {
   const value = parameterOf(url, name);
   return value === undefined ? undefined : Number(value);
@@ -46,7 +52,7 @@ function tlsConfig(mode: string | undefined, authorities: string | undefined): P
   return mode === undefined ? {} : { ssl: true };
 }
 
-/** Problems of a URL, in sentences that do not repeat it because it holds a password. */
+/** Returns problems of a URL, in sentences that do not repeat it, because it contains a password. */
 export function postgresUrlProblems(url: string, hasAuthorities: boolean): string[] {
   const problem = urlProblem(url);
   if (problem !== undefined) return [`DATABASE_URL: ${problem}`];
@@ -56,17 +62,15 @@ export function postgresUrlProblems(url: string, hasAuthorities: boolean): strin
   const timeout = timeoutProblem(url);
   if (timeout !== undefined) return [`DATABASE_URL: ${timeout}`];
   if (hasAuthorities && (mode === 'disable' || mode === 'no-verify'))
-    return [
-      `DATABASE_CA_FILE: DATABASE_URL says sslmode=${mode}, with which no certificate is checked; leave one of the two out`,
-    ];
+    return [`DATABASE_CA_FILE: DATABASE_URL sets sslmode=${mode}, which checks no certificate; remove one of the two`];
   return [];
 }
 
 function urlProblem(url: string): string | undefined {
   if (!/^postgres(ql)?:\/\//.test(url)) return 'allowed: postgres://…, or nothing for SQLite';
   if (hostsOf(url).some((host) => host.includes(',')))
-    return 'names several hosts; allowed: one, such as that of a proxy which finds the primary';
-  // A user without a host, as for a socket in a folder, is not in the standard of URLs.
+    return 'names several hosts; allowed: one host, such as a proxy that finds the primary';
+  // A user without a host, as used with a socket folder, is not valid in standard URLs.
   const parsed = URL.parse(url.replace('@/', '@localhost/'));
   if (parsed?.hash !== '' || /\s/.test(url) || !isDecodable(url))
     return 'is not a URL; write spaces and characters such as / @ # ? % in the password as %20 %2F %40 %23 %3F %25';
@@ -79,13 +83,13 @@ function timeoutProblem(url: string): string | undefined {
     if (value !== undefined && !(/^\d{1,5}$/.test(value) && Number(value) >= least && Number(value) <= most))
       return `found ${name}=${value.slice(0, 20)}; allowed: ${least} to ${most}, ${says}`;
   }
-  // pg would give the connection of a statement that still runs to the next request.
+  // pg would assign the connection of a statement that still runs to the next request.
   if (parameterOf(url, 'query_timeout') !== undefined)
-    return 'found query_timeout; use statement_timeout, which ends the statement at the server, too';
+    return 'found query_timeout; use statement_timeout, which also ends the statement on the server';
   return undefined;
 }
 
-/** Whether every `%` begins an escape, and the escapes together are UTF-8. */
+/** Returns true if every `%` begins an escape, and the decoded bytes are UTF-8. */
 function isDecodable(text: string): boolean {
   try {
     decodeURIComponent(text);
@@ -109,7 +113,7 @@ function parameterOf(url: string, name: string): string | undefined {
   return new RegExp(`[?&]${name}=([^&#]*)`).exec(url)?.[1];
 }
 
-/** The certificates in a file; undefined when none is named. @throws Error that says what to do */
+/** Reads the certificates in a file; undefined if the path is empty. @throws Error that says what to do */
 export function readAuthorities(path: string, readFile: (path: string) => string): string | undefined {
   if (path === '') return undefined;
   const advice = 'allowed: the path of a readable file with certificates in PEM';
@@ -120,6 +124,6 @@ export function readAuthorities(path: string, readFile: (path: string) => string
     throw new Error(`DATABASE_CA_FILE: cannot be read; ${advice}`, { cause: error });
   }
   if (!text.includes('-----BEGIN CERTIFICATE-----'))
-    throw new Error(`DATABASE_CA_FILE: holds no certificate; ${advice}`);
+    throw new Error(`DATABASE_CA_FILE: contains no certificate; ${advice}`);
   return text;
 }

@@ -15,22 +15,22 @@ import pg from 'pg';
 import { noticeStops, runningNow, stoppedWithin } from '../../domain/work/running-time.ts';
 import { postgresConfig, timeoutOf } from './postgres-url.ts';
 
-/** The purposes of connection pools. */
+/** Purposes of connection pools. */
 export type PoolUse = 'requests' | 'reports' | 'changes' | 'migrations';
 
-/** How long work at the database may take, in ms. Migrations take the time that they need. */
+/** Time limits of database work, in ms. Migrations have no limit. */
 export type PostgresLimits = {
-  /** A statement, by the purpose of its pool. */
+  /** Limit for a statement, by the purpose of its pool. */
   statements: { readonly [use in Exclude<PoolUse, 'migrations'>]: number };
-  /** The wait for a lock. */
+  /** Limit for waiting for a lock. */
   lock: number;
-  /** The silence of this process within a transaction. */
+  /** Limit for the idle time of this process within a transaction. */
   idleInTransaction: number;
-  /** The server's answer to a request to cancel a statement; after that the connection counts as lost. */
+  /** Limit for the server's reply to a cancel request. After it, the connection counts as lost. */
   cancel: number;
 };
 
-/** The limits of a process, the usual ones unless its URL sets others. */
+/** Returns the limits of a process: the defaults, unless its URL sets others. */
 function limitsFor(url: string): PostgresLimits {
   const statement = timeoutOf(url, 'statement_timeout');
   return {
@@ -41,31 +41,33 @@ function limitsFor(url: string): PostgresLimits {
   };
 }
 
-/** Connections of a pool, and the work that waits for one. */
+/** Connections of a pool, and the number of callers that wait for one. */
 export type PoolLoad = { used: number; idle: number; waiting: number };
 
-/** Connections of a pool at once; undefined: as many as the operator configures. */
+/** Maximum number of connections in a pool; undefined uses the operator's configuration. */
 const mostConnections: { readonly [use in PoolUse]: number | undefined } = {
   requests: undefined,
   // A separate pool, so that statistics leave connections for calls.
   reports: 2,
-  // A process that waits for a connection to learn of changes would serve what was revoked.
+  // Exclusive to the poll for changes. A process that waits for a connection to learn of changes would serve revoked
+  // credentials.
   changes: 1,
   migrations: 1,
 };
 
 const int8 = 20;
 const idleMs = 5000;
-/** How long a server that says nothing may take to close connections. */
+/** Maximum time to wait for a silent server to close connections. */
 const closingMs = 1000;
 
 /**
- * Kysely on PostgreSQL. Our bigint columns hold times and counts below 2^53, so they are read as numbers.
+ * Creates the Kysely dialect for PostgreSQL. The bigint columns contain times and counts below 2^53, so they are read
+ * as numbers.
  *
- * Nothing depends on a session, so that a pooler such as PgBouncer may give each transaction another connection to the
- * server: no startup parameters, no `set`, no named statements, no session locks. The server's limits are set within
- * each transaction; a statement outside of one is cancelled by this process. `onLost` reports an idle connection that
- * was lost. All pools of a process should get the same `renewal`.
+ * Nothing depends on a session, so a pooler such as PgBouncer may run each transaction on another server connection:
+ * no startup parameters, no `set`, no named statements, no session locks. The server's limits are set within each
+ * transaction. A statement outside a transaction is canceled by this process. `onLost` reports the loss of an idle
+ * connection. All pools of a process should share one `renewal`.
  */
 export function postgresDialect(
   location: PostgresLocation,
@@ -87,7 +89,8 @@ export function postgresDialect(
       getTypeParser: (oid, format) => (oid === int8 ? Number : pg.types.getTypeParser(oid, format as 'text')),
     },
   });
-  // Without a listener a lost connection would end the process. The pool listens to idle ones, this to those in use.
+  // Without a listener, a lost connection would end the process. The pool listens to idle connections, this listener to
+  // those in use.
   pool.on('error', onLost);
   const open = new Set<Promise<unknown>>();
   pool.on('connect', (client) => {
@@ -105,7 +108,7 @@ export function postgresDialect(
         client.release(true);
       }
     },
-    // The pool says that it has ended before its connections are closed, and until then the server counts them.
+    // The pool reports its end before its connections are closed, and the server counts them until then.
     async end() {
       await pool.end();
       await Promise.race([Promise.all(open), delay(closingMs, undefined, { ref: false })]);
@@ -118,7 +121,10 @@ export function postgresDialect(
   });
 }
 
-/** Waits for a connection. The timers of the pool count stops of this process too, so it asks again after one. */
+/**
+ * Waits for a connection. The pool's timers also count the time while this process was stopped, so it retries after a
+ * stop.
+ */
 async function borrow(pool: pg.Pool): Promise<pg.PoolClient> {
   const until = runningNow() + (pool.options.connectionTimeoutMillis ?? 0);
   for (;;) {
@@ -131,7 +137,7 @@ async function borrow(pool: pg.Pool): Promise<pg.PoolClient> {
   }
 }
 
-/** The statements that begin a transaction and set its time limits, in one round trip; 0 is no limit. */
+/** Returns the statements that begin a transaction and set its time limits, in one round trip. 0 means no limit. */
 function beginning(statementMs: number | undefined, limits: PostgresLimits): string {
   const settings = {
     statement_timeout: statementMs ?? 0,
@@ -154,7 +160,7 @@ class LimitedDriver extends PostgresDriver {
   }
 }
 
-/** Members of pg's connection that its types leave out. */
+/** Members of pg's connection that are missing from its types. */
 type Connection = {
   stream: Socket;
   ssl: pg.ClientConfig['ssl'];
@@ -165,7 +171,10 @@ type Connection = {
 type Client = { connection: Connection; host: string; port: number; processID: number; secretKey: unknown };
 type ConnectionClass = new (config: { ssl?: pg.ClientConfig['ssl'] }) => Connection & pg.Connection;
 
-/** How long the server may say nothing after a statement, and after a request to cancel one; longer after a stop. */
+/**
+ * Maximum time that the server may be silent after a statement, and after a cancel request. Extended after a stop of
+ * this process.
+ */
 type SilenceLimits = { statementMs: number; cancelMs: number };
 
 /** SQLSTATE query_canceled. */
@@ -174,18 +183,18 @@ const cancelled = '57014';
 const readOnly = '25006';
 
 /**
- * A connection of the pool while it is lent, with a limit on the silence of each of its statements. A statement outside
- * of a transaction whose answer does not begin in time is cancelled at the server, and the connection is closed when that
- * does not help. pg's own `query_timeout` would leave the statement running on a connection that the next request uses.
+ * Checked-out connection of the pool that limits the silence of each of its statements. A statement outside a
+ * transaction whose reply does not start in time is canceled on the server, and the connection is closed if that does
+ * not help. pg's own `query_timeout` would leave the statement running on a connection that the next request uses.
  *
- * A request to cancel names a connection, not a statement, and travels on a connection of its own: when it arrives, its
- * statement may have ended and another one begun. So after such a request the connection takes no further statement, and
- * is closed instead of being given back. In a transaction the server's own limits end a statement, so nothing is cancelled
- * from here; a server that is still silent after them is lost.
+ * A cancel request names a connection, not a statement, and travels on a separate connection. When it arrives, its
+ * statement may have ended and another one begun. After such a request, the connection therefore accepts no further
+ * statement and is closed instead of being returned to the pool. In a transaction, the server's own limits end a
+ * statement, so this process cancels nothing. A server that is still silent after them counts as lost.
  */
 class LimitedClient implements PostgresPoolClient {
   readonly #client: pg.PoolClient;
-  /** Undefined: no limit. */
+  /** Undefined means no limit. */
   readonly #silence: SilenceLimits | undefined;
   readonly #renewal: Renewal;
   #isCancelled = false;
@@ -208,7 +217,7 @@ class LimitedClient implements PostgresPoolClient {
 
   async #run(text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
     if (this.#isCancelled)
-      throw Object.assign(new Error('an earlier statement of this connection was cancelled'), { code: cancelled });
+      throw Object.assign(new Error('an earlier statement on this connection was canceled'), { code: cancelled });
     const stopWatching = this.#silence === undefined ? undefined : this.#watch(this.#silence);
     try {
       return await this.#client.query(text, [...parameters]);
@@ -220,7 +229,7 @@ class LimitedClient implements PostgresPoolClient {
     }
   }
 
-  /** Limits the silence of the statement that follows; the result ends the limit. */
+  /** Limits the silence of the next statement. The returned function ends the limit. */
   #watch({ statementMs, cancelMs }: SilenceLimits): () => void {
     const client = this.#client as unknown as Client;
     const { stream } = client.connection;
@@ -234,7 +243,7 @@ class LimitedClient implements PostgresPoolClient {
       const silentMs = now - silence.since;
       const left = limitMs - (silentMs - stoppedWithin(silentMs));
       if (left >= 1) {
-        // What the server sent while this process was stopped has not been read yet.
+        // Data that the server sent while this process was stopped has not been read yet.
         stream.setTimeout(left);
         return;
       }
@@ -251,7 +260,7 @@ class LimitedClient implements PostgresPoolClient {
     stream.on('timeout', onSilence);
     stream.setTimeout(limitMs);
     return () => {
-      // A connection without a statement may be silent for as long as the pool keeps it.
+      // A connection without a statement may be silent for as long as it stays in the pool.
       stream.setTimeout(0);
       stream.off('timeout', onSilence);
     };
@@ -259,12 +268,12 @@ class LimitedClient implements PostgresPoolClient {
 }
 
 /**
- * Asks the server, over a separate connection that lasts `ms` at most, to cancel this client's statement (PostgreSQL
- * protocol, 54.2.8).
+ * Requests that the server cancel this client's statement, over a separate connection that lasts at most `ms`
+ * (PostgreSQL protocol, 54.2.8).
  */
 function requestCancel({ connection: { ssl }, host, port, processID, secretKey }: Client, ms: number): void {
   const connection = new (pg.Connection as unknown as ConnectionClass)({ ssl });
-  // The caller gets the error from the connection that it waits on.
+  // The caller receives the error from the connection that it waits on.
   connection.on('error', () => undefined);
   connection.once(ssl ? 'sslconnect' : 'connect', () => connection.cancel(processID, secretKey));
   if (ssl) connection.once('connect', () => connection.requestSsl());
@@ -274,24 +283,25 @@ function requestCancel({ connection: { ssl }, host, port, processID, secretKey }
   connection.stream.unref();
 }
 
-/** The least time from one renewal to the next, in ms: a server that is to stay read-only must not be flooded with connections. */
+/** Minimum time between two renewals, in ms. A server that stays read-only must not be flooded with connections. */
 const leastMs = 5000;
 
 /**
- * Replaces connections to a PostgreSQL that takes no changes any more (SQLSTATE 25006). After a failover it may be the old
- * primary: it goes on answering reads with old rows, and a connection to it that is in use never ends by itself, while a
- * new connection finds the new primary. All pools of a process share one renewal, since only some of them write.
+ * Replaces connections to a PostgreSQL server that no longer accepts changes (SQLSTATE 25006). After a failover, it
+ * may be the old primary. It continues to answer reads with old rows, and a connection in use never ends by itself,
+ * while a new connection finds the new primary. All pools of a process share one renewal, because only some of them
+ * write.
  */
 export class Renewal {
   readonly #openedAt = new WeakMap<object, number>();
-  /** Connections opened before this monotonic time are not used again. */
+  /** Connections that were opened before this monotonic time are not reused. */
   #since = Number.NEGATIVE_INFINITY;
 
   opened(connection: object): void {
     this.#openedAt.set(connection, performance.now());
   }
 
-  /** Called when the server of a connection refused a change because it is read-only. */
+  /** Called when the server of a connection rejected a change because it is read-only. */
   begin(): void {
     const now = performance.now();
     if (now - this.#since >= leastMs) this.#since = now;
@@ -302,12 +312,15 @@ export class Renewal {
   }
 }
 
-/** The connection settings of a PostgreSQL server. */
+/** Connection settings of a PostgreSQL server. */
 export type PostgresLocation = {
   /** `postgres://…` */
   url: string;
-  /** Most connections at once for the requests of this process. */
+  /** Maximum number of connections for the requests of this process. */
   connections: number;
-  /** Certificate authorities in PEM that must have issued the server's certificate; they also switch TLS on. */
+  /**
+   * Certificate authorities in PEM, one of which must have issued the server's certificate. Setting them also enables
+   * TLS.
+   */
   authorities: string | undefined;
 };

@@ -7,23 +7,24 @@ import type { SqliteDatabase, SqliteStatement } from 'kysely';
 import { LRUCache } from 'lru-cache';
 
 /**
- * `FULL` syncs at every commit, so that acknowledged changes survive a power cut. `NORMAL` does not wait for the disk:
- * commits survive the death of the process, but a power cut can lose the last ones of this connection.
+ * Durability of commits. `FULL` syncs at every commit, so that acknowledged changes survive a power failure. `NORMAL`
+ * does not wait for the disk: commits survive the death of the process, but a power failure can lose the last commits
+ * of this connection.
  */
 type Synchronous = 'FULL' | 'NORMAL';
 
-/** The file that this process found or made at its start. With another inode at its path, it was replaced. */
+/** File that this process found or created at its start. Another inode at its path means that it was replaced. */
 export type SqliteFile = { path: string; inode: number };
 
 type SqliteOptions = {
   synchronous: Synchronous;
-  /** How long a statement may block its thread while another connection writes, in ms. */
+  /** Maximum time that a statement may block its thread while another connection writes, in ms. */
   busyMs: number;
-  /** Pages of 4 KB in the write-ahead log above which a commit also runs a checkpoint, and waits for the disk. */
+  /** Number of 4 KB pages in the write-ahead log above which a commit also runs a checkpoint and waits for the disk. */
   checkpointPages: number;
 };
 
-/** Size to which the write-ahead log is cut after it has grown under many writes. */
+/** Size to which the write-ahead log is truncated after it has grown under many writes. */
 const journalBytes = 4_000_000;
 const openBusyMs = 5000;
 const openAttempts = 100;
@@ -32,15 +33,16 @@ const maxPrepared = 200;
 /** SQLITE_CANTOPEN. */
 const cannotOpen = 14;
 
-/** Finds the file, or makes an empty one that only its owner reads. */
+/** Finds the file, or creates an empty one that only its owner can read. */
 export function findOrMakeFile(path: string): SqliteFile {
   makePrivateFile(path);
   return { path, inode: statSync(path).ino };
 }
 
 /**
- * Opens a connection in the form that Kysely uses. Prepared statements are kept while they are in use.
- * @throws an error with `errcode` SQLITE_CANTOPEN when the file was deleted or replaced; nothing is made or changed then
+ * Opens a connection in the form that Kysely uses. Caches prepared statements while they are in use.
+ * @throws an error with `errcode` SQLITE_CANTOPEN if the file was deleted or replaced; nothing is created or changed
+ * then
  */
 export async function openSqlite(file: SqliteFile, options: SqliteOptions): Promise<SqliteDatabase> {
   const database = await openFile(file, options);
@@ -56,7 +58,7 @@ export async function openSqlite(file: SqliteFile, options: SqliteOptions): Prom
 }
 
 function prepare(database: DatabaseSync, sql: string): SqliteStatement {
-  // Our transactions write. One that starts as a reader fails when another process has written meanwhile.
+  // Transactions here write. One that starts as a reader fails if another process has written in the meantime.
   const statement = database.prepare(sql === 'begin' ? 'begin immediate' : sql);
   const values = (parameters: readonly unknown[]) => parameters as SQLInputValue[];
   return {
@@ -67,7 +69,10 @@ function prepare(database: DatabaseSync, sql: string): SqliteStatement {
   };
 }
 
-/** Retries a switch to WAL: when several processes switch a new file at once, SQLite fails all but one of those that wait. */
+/**
+ * Opens the file and retries a switch to WAL. If several processes switch a new file at the same time, SQLite fails
+ * all but one of those that wait.
+ */
 async function openFile(file: SqliteFile, options: SqliteOptions): Promise<DatabaseSync> {
   const database = connect(file);
   const pragmas = [
@@ -94,11 +99,11 @@ async function openFile(file: SqliteFile, options: SqliteOptions): Promise<Datab
 }
 
 /**
- * Connects without reading or writing yet. A file that was deleted must not begin again empty: the next start would take
- * it for the database. One that took its place must not be changed.
+ * Connects without reading or writing. A deleted file must not be created again as an empty one, because the next
+ * start would take it for the database. A file that replaced it must not be changed.
  */
 function connect({ path, inode }: SqliteFile): DatabaseSync {
-  // SQLite makes no file in this mode (https://sqlite.org/uri.html, 3.3).
+  // In this mode, SQLite creates no file (https://sqlite.org/uri.html, 3.3).
   const database = new DatabaseSync(`${pathToFileURL(path)}?mode=rw`);
   if (statSync(path, { throwIfNoEntry: false })?.ino === inode) return database;
   database.close();
@@ -109,18 +114,18 @@ export function isBusy(error: unknown): boolean {
   return /locked|busy/i.test(String(error));
 }
 
-/** The mode bits that give access to the group and to all other users. */
+/** Mode bits that grant access to the group and to all other users. */
 const othersMask = 0o077;
 const privateFolderMode = 0o700;
 export const privateFileMode = 0o600;
 
-/** Names of the files that this service writes into its data folder. */
+/** Names of the files that this service writes to its data folder. */
 const ownNames = /^(toolhost\.sqlite|projects-example\.sqlite|master\.key|unwritten-calls)/;
 
 /**
- * Makes the data folder, or takes over an existing one, so that only its owner reads the service's files. Our files are
- * closed to others; the folder itself only when it holds nothing else.
- * Returns sentences for the log about files that other users of the machine can still read.
+ * Creates the data folder, or restricts an existing one, so that only its owner can read the service's files. Removes
+ * access of other users from these files, and from the folder itself only if it contains nothing else. Returns
+ * sentences for the log about files that other users of the machine can still read.
  */
 export function makeDataFolderPrivate(folder: string): string[] {
   mkdirSync(folder, { recursive: true, mode: privateFolderMode });
@@ -129,18 +134,21 @@ export function makeDataFolderPrivate(folder: string): string[] {
   const open = own.filter((name) => !closeToOthers(join(folder, name))).map((name) => join(folder, name));
   const isOurs = own.length === names.length;
   if (isOpen(folder) && !(isOurs && closeToOthers(folder))) open.unshift(folder);
-  return open.map((path) => `other users of this machine may read ${path}; close it with: chmod go= ${path}`);
+  return open.map((path) => `other users of this machine can read ${path}; restrict access with: chmod go= ${path}`);
 }
 
-/** Makes an empty file that only its owner reads, unless it exists. SQLite gives the files beside it the same mode. */
+/**
+ * Creates an empty file that only its owner can read, unless it exists. SQLite creates its accompanying files with
+ * the same mode.
+ */
 export function makePrivateFile(file: string): void {
-  // Closing a file that exists would release the locks that SQLite has on it for this process (POSIX, fcntl).
+  // Closing an existing file would release the locks that SQLite has on it for this process (POSIX, fcntl).
   if (!existsSync(file)) closeSync(openSync(file, 'a', privateFileMode));
 }
 
-/** Makes a file, or the names in a folder, last through a power cut. */
+/** Makes a file, or the names in a folder, survive a power failure. */
 export function syncToDisk(path: string): void {
-  // Windows syncs no folder, and no file that is open for reading.
+  // Windows cannot sync a folder, or a file that is open for reading.
   if (process.platform === 'win32') return;
   const handle = openSync(path, 'r');
   try {
@@ -150,7 +158,7 @@ export function syncToDisk(path: string): void {
   }
 }
 
-/** Closes a path to everyone except its owner. False for a path of another owner, which stays as it is. */
+/** Removes access for everyone except the owner. Returns false for a path of another owner, which remains unchanged. */
 function closeToOthers(path: string): boolean {
   try {
     if (!isOpen(path)) return true;
@@ -159,14 +167,14 @@ function closeToOthers(path: string): boolean {
     chmodSync(path, mode & ~othersMask & 0o7777);
     return true;
   } catch (error) {
-    // SQLite deletes its files beside the database when the last process closes it.
+    // SQLite deletes its accompanying files when the last process closes the database.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return true;
     if ((error as NodeJS.ErrnoException).code === 'EROFS') return false;
     throw error;
   }
 }
 
-/** Windows has no such bits. */
+/** Returns true if other users have access. Windows has no such mode bits. */
 function isOpen(path: string): boolean {
   return process.getuid !== undefined && (statSync(path).mode & othersMask) !== 0;
 }

@@ -6,42 +6,42 @@ import { AppError } from '../../errors.ts';
 import { isBusy, makePrivateFile } from './sqlite-file.ts';
 
 /**
- * Refuses to make a database beside an existing write-ahead log: the main file was lost or not restored, and a new one
- * would begin empty and destroy the content of the log.
+ * Rejects creating a database next to an existing write-ahead log. The main file was lost or not restored, and a new
+ * one would start empty and destroy the content of the log.
  * @throws AppError conflict
  */
 export function refuseOrphanedLog(file: string): void {
-  // The log first: a process that makes the database at this moment makes the main file before.
+  // The log is checked first, because a process that creates the database at this moment creates the main file first.
   if (sizeOf(`${file}-wal`) === 0 || sizeOf(file) > 0) return;
   throw new AppError(
     'conflict',
-    `the database ${file} is missing or empty, but its log ${file}-wal is there; put the database back from where it was moved, or restore a backup; to begin with an empty database, move the log and ${file}-wal-expected away first`,
+    `the database ${file} is missing or empty, but its log ${file}-wal exists; put the database back, or restore a backup; to start with an empty database, first move the log and ${file}-wal-expected away`,
   );
 }
 
 /**
- * Refuses an empty database file beside the key that local mode makes after the database: the file was truncated, or made
- * by another program, and would begin as an empty service.
+ * Rejects an empty database file next to the key that local mode creates after the database. The file was truncated,
+ * or created by another program, and would start an empty service.
  * @throws AppError conflict
  */
 export function refuseEmptied(file: string): void {
   const key = join(dirname(file), 'master.key');
-  // The key first, as another process may be making both at this moment.
+  // The key is checked first, because another process may be creating both at this moment.
   if (!existsSync(key) || !existsSync(file) || sizeOf(file) > 0) return;
   throw new AppError(
     'conflict',
-    `the database ${file} is empty, but the master key ${key} of an earlier one is there; restore the database from a backup; to begin with an empty database, delete ${file}`,
+    `the database ${file} is empty, but the master key ${key} of an earlier database exists; restore the database from a backup; to start with an empty database, delete ${file}`,
   );
 }
 
-/** The file to which a process saves the open database when its file was deleted. */
+/** Returns the path where a process saves the open database after its file was deleted. */
 export function rescuedCopy(file: string): string {
   return `${file}.rescued-${process.pid}`;
 }
 
 /**
- * Refuses to make a database beside a saved copy of one: a supervisor that restarts the service would otherwise begin an
- * empty one.
+ * Rejects creating a database next to a rescued copy. Otherwise, a supervisor that restarts the service would start
+ * with an empty one.
  * @throws AppError conflict
  */
 export function refuseBesideRescued(file: string): void {
@@ -50,22 +50,22 @@ export function refuseBesideRescued(file: string): void {
   if (name === undefined) return;
   throw new AppError(
     'conflict',
-    `the database ${file} is missing, but ${join(dirname(file), name)} holds what a service had open when it was deleted; move that to ${file}, or put another database there; to begin with an empty one, move it away first`,
+    `the database ${file} is missing, but ${join(dirname(file), name)} contains the data that a service had open when it was deleted; move that file to ${file}, or put another database there; to start with an empty database, first move it away`,
   );
 }
 
-/** Size in bytes; 0 for a missing file. */
+/** Returns the size in bytes; 0 for a missing file. */
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 type WatchedFiles = {
   file: string;
-  /** The file whose lock shows that a process serves. */
+  /** File whose lock shows that a process serves. */
   lockFile: string;
-  /** Takes the lock again on a new file. @throws AppError conflict when another process was first */
+  /** Locks a new lock file. @throws AppError conflict if another process was first */
   lockAgain(): void;
-  /** Receives how the database was lost, or why this process may no longer serve. */
+  /** Called with the way the database was lost, or the reason why this process must stop serving. */
   onLost(why: string): void;
   onWarning(sentence: string): void;
 };
@@ -73,8 +73,8 @@ type WatchedFiles = {
 const intervalMs = 1000;
 
 /**
- * Checks once a second that the files of the database are still those that this process has open. Writes to a deleted or
- * replaced file would be lost with the process, and without the lock file a second process would serve.
+ * Checks once a second that the database files are still those that this process has open. Writes to a deleted or
+ * replaced file would be lost with the process, and without the lock file, a second process would serve.
  */
 export function watchSqlite(watched: WatchedFiles): { stop(): void } {
   const { file, lockFile } = watched;
@@ -82,16 +82,18 @@ export function watchSqlite(watched: WatchedFiles): { stop(): void } {
   let locked = look(lockFile);
   const timer = setInterval(() => {
     const why = whyLost(opened, look(file));
-    if (why) return lose(`the database ${file} ${why} while the service ran`);
+    if (why) return lose(`the database ${file} ${why} while the service was running`);
     if (isSame(locked, look(lockFile))) return;
     try {
       watched.lockAgain();
       locked = look(lockFile);
       watched.onWarning(
-        `the file ${lockFile} was deleted or replaced while the service ran; it was made anew, leave it there`,
+        `the file ${lockFile} was deleted or replaced while the service was running; it was created again, do not remove it`,
       );
     } catch (error) {
-      lose(`the file ${lockFile} was deleted or replaced while the service ran, and ${(error as Error).message}`);
+      lose(
+        `the file ${lockFile} was deleted or replaced while the service was running, and ${(error as Error).message}`,
+      );
     }
   }, intervalMs).unref();
   const lose = (why: string) => {
@@ -117,14 +119,14 @@ function whyLost(opened: Stats | undefined, found: Stats | undefined): string | 
 
 export type SqliteLock = {
   readonly file: string;
-  /** Takes the lock again, on a new file after the old one was deleted. @throws AppError conflict */
+  /** Locks a new file after the old one was deleted. @throws AppError conflict */
   again(): void;
   release(): void;
 };
 
 /**
- * Locks a file for one serving process. The lock is SQLite's own, so it ends with the process in any case.
- * @throws AppError conflict when another process serves from the file
+ * Locks a file for one serving process. SQLite owns the lock, so it always ends with the process.
+ * @throws AppError conflict if another process serves from the file
  */
 export function lockSqlite(file: string): SqliteLock {
   const lockFile = `${file}.lock`;
@@ -151,19 +153,19 @@ function takeLock(file: string, lockFile: string): DatabaseSync {
     if (!isBusy(error)) throw error;
     throw new AppError(
       'conflict',
-      `another toolhost process serves from ${file}; stop it, or give this one its own DATA_DIR or a PostgreSQL DATABASE_URL`,
+      `another toolhost process serves from ${file}; stop it, or start this one with its own DATA_DIR or a PostgreSQL DATABASE_URL`,
     );
   }
 }
 
-/** A little longer than a serving process takes to notice that its lock file is gone. */
+/** Slightly longer than a serving process takes to notice that its lock file is missing, in ms. */
 const noticedMs = 2500;
 
 const lookMs = 50;
 
 /**
- * Waits for a serving process to make its lock file again: a database that is in use, or was left by a crash, and has no
- * lock file may belong to a serving process whose lock file was deleted.
+ * Waits for a serving process to create its lock file again. A database that is in use, or was left by a crash, and
+ * has no lock file may belong to a serving process whose lock file was deleted.
  */
 export async function awaitLockFile(file: string): Promise<void> {
   const until = performance.now() + noticedMs;

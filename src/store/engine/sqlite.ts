@@ -19,13 +19,18 @@ import type { ThreadAccess, ThreadAnswer, ThreadData, ThreadQuestion } from '../
 import { closeLast } from './log-mark.ts';
 import { openSqlite, type SqliteFile } from './sqlite-file.ts';
 
-/** A checkpoint blocks the process while the disk syncs; the thread that writes records runs them much earlier. */
+/**
+ * A checkpoint blocks the process while the disk syncs. The thread that writes records runs checkpoints much earlier.
+ */
 const options = { synchronous: 'FULL', busyMs: 0, checkpointPages: 16_000 } as const;
-/** How long a statement may wait for another process that writes. */
+/** Maximum time that a statement waits for another process that writes. */
 const patienceMs = 5000;
 const longestPauseMs = 16;
 
-/** Kysely on Node's own SQLite. Other connections of the process share the lock, and are closed before this one. */
+/**
+ * Creates the Kysely dialect for Node's SQLite. Other connections of the process share the lock, and are closed
+ * before this one.
+ */
 export function sqliteDialect(file: SqliteFile, lock: WriteLock): Dialect {
   const config = {
     async database() {
@@ -39,7 +44,10 @@ export function sqliteDialect(file: SqliteFile, lock: WriteLock): Dialect {
   });
 }
 
-/** The driver itself takes turns on its only connection, and not while a statement waits for another process. */
+/**
+ * The driver itself serializes the use of its only connection, and frees it while a statement waits for another
+ * process.
+ */
 class PatientAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
@@ -48,7 +56,7 @@ class PatientAdapter extends SqliteAdapter {
 
 class PatientDriver extends SqliteDriver {
   readonly #lock: WriteLock;
-  /** The right to use the connection: for one attempt of a statement, or for a transaction. */
+  /** Grants the use of the connection, for one attempt of a statement or for a transaction. */
   readonly #turns = createWriteLock();
 
   constructor(config: SqliteDialectConfig, lock: WriteLock) {
@@ -69,18 +77,19 @@ class PatientDriver extends SqliteDriver {
   }
 }
 
-/** Statements that write nothing. */
+/** Matches statements that write nothing. */
 const onlyReads = /^\s*(select|pragma|vacuum into)\b/i;
 
 /**
- * One of several processes on a file writes at a time. SQLite itself would block the event loop while it waits, so the
- * waiting is done here, and others may read meanwhile. A statement that found the file locked has done nothing yet.
+ * Connection that waits for other writers without blocking. Only one process at a time writes to a file. SQLite
+ * itself would block the event loop while it waits, so the wait happens here, and others may read in the meantime. A
+ * statement that found the file locked has not done anything yet.
  */
 class PatientConnection implements DatabaseConnection {
   readonly #inner: DatabaseConnection;
   readonly #lock: WriteLock;
   readonly #turns: WriteLock;
-  /** Gives back the lock and the turn of a transaction. */
+  /** Releases the lock and the connection after a transaction. */
   #release: (() => void) | undefined;
 
   constructor(inner: DatabaseConnection, lock: WriteLock, turns: WriteLock) {
@@ -126,7 +135,7 @@ class PatientConnection implements DatabaseConnection {
     return this.#inner.streamQuery<Row>(query, chunkSize);
   }
 
-  /** Runs a statement, again while another process writes. The turn stays taken after a success. */
+  /** Runs a statement and retries it while another process writes. The connection stays reserved after a success. */
   async #patiently<Row>(
     query: CompiledQuery,
     until: number,
@@ -146,16 +155,16 @@ class PatientConnection implements DatabaseConnection {
 
 const sqliteBusy = 5;
 
-/** Whether another process writes. The lowest byte is the kind of error, the higher ones are details. */
+/** Returns true if another process is writing. The lowest byte is the kind of error, the higher ones are details. */
 function isTaken(error: unknown): boolean {
   return (((error as { errcode?: number }).errcode ?? 0) & 0xff) === sqliteBusy;
 }
 
 /**
- * Kysely on a connection in a thread of its own, so that neither a long statement nor the disk delays a call. One thread
- * writes frequent data that no request waits for, and its commits do not wait for the disk; one runs the transactions of
- * operations, which may write megabytes; one reads for reports. A thread starts with its first statement, and accepts
- * text, numbers and nulls as parameters. The lock is for transactions.
+ * Creates a Kysely dialect whose connection runs in a separate thread, so that neither a long statement nor the disk
+ * delays a call. One thread writes frequent data that no request waits for, and its commits do not wait for the disk.
+ * One runs the transactions of operations, which may write megabytes. One reads for reports. A thread starts with its
+ * first statement, and accepts text, numbers, and nulls as parameters. The lock is for transactions.
  */
 export function threadedSqliteDialect(file: SqliteFile, access: ThreadAccess, lock?: WriteLock): Dialect {
   return {
@@ -170,7 +179,10 @@ class ThreadDriver implements Driver {
   readonly #data: ThreadData;
   readonly #lock: WriteLock | undefined;
   #thread: SqliteThread | undefined;
-  /** One at a time: the adapter has Kysely lend the connection of SQLite to one user, until its transaction has ended. */
+  /**
+   * Releases the lock of the current transaction. There is one at a time, because the adapter makes Kysely assign the
+   * SQLite connection to one user until the transaction has ended.
+   */
   #unlock: (() => void) | undefined;
 
   constructor(data: ThreadData, lock: WriteLock | undefined) {
@@ -210,7 +222,10 @@ class ThreadDriver implements Driver {
 
 type Waiting = { resolve: (answer: ThreadAnswer) => void; reject: (error: unknown) => void };
 
-/** The thread answers in the order of the requests, so an answer belongs to the oldest pending one. */
+/**
+ * Connection to the thread. It replies in the order of the requests, so a reply belongs to the oldest pending
+ * request.
+ */
 class SqliteThread implements DatabaseConnection {
   isAlive = true;
   #isClosing = false;
@@ -223,7 +238,7 @@ class SqliteThread implements DatabaseConnection {
     this.#data = data;
     this.#worker = new Worker(new URL('../sqlite-thread.ts', import.meta.url), {
       workerData: data,
-      // Flags such as --input-type are meant only for the main program.
+      // Flags such as --input-type apply only to the main program.
       execArgv: [],
     });
     this.#worker.on('message', (answer: ThreadAnswer) => {
@@ -249,7 +264,7 @@ class SqliteThread implements DatabaseConnection {
 
   // biome-ignore lint/correctness/useYield: required by the interface, never used here
   async *streamQuery(): AsyncIterableIterator<never> {
-    throw new Error('the thread gives its rows all at once');
+    throw new Error('the thread returns all rows together');
   }
 
   /** Ends the thread after its pending work. */
@@ -265,21 +280,21 @@ class SqliteThread implements DatabaseConnection {
   #ask(question: ThreadQuestion): Promise<ThreadAnswer> {
     if (!this.isAlive) return Promise.reject(this.#failure);
     const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
-    // Sent first: a value that cannot be copied throws here, and must not take the answer of the next question.
+    // Sent first: a value that cannot be copied throws here, and must not receive the reply to the next request.
     this.#worker.postMessage(question);
     this.#waiting.push({ resolve, reject });
-    // The process must not end before a pending answer.
+    // The process must not end before a pending reply.
     this.#worker.ref();
     return promise;
   }
 }
 
 /**
- * The right to write to a SQLite file, for the connections of one process. Whoever asks first is first; with SQLite's own
- * lock, which is tried again and again, one busy connection could keep another one from writing.
+ * Lock for writing to a SQLite file, shared by the connections of one process. It is granted in the order of the
+ * requests. With SQLite's own lock, which is polled, one busy connection could keep another one from writing.
  */
 type WriteLock = {
-  /** Waits for the lock; the result gives it back, once. */
+  /** Waits for the lock. The returned function releases it, once. */
   take(): Promise<() => void>;
 };
 

@@ -12,17 +12,17 @@ import type {
 import type { Tables } from '../schema.ts';
 import { type FaultKind, faultKindOf, leavesOpen, StoreFault, toCommitFault, toStoreFault } from './faults.ts';
 
-/** Receives every fault of the database, with the driver's error. */
+/** Called for every database error, with the driver's error. */
 export type OnFault = (kind: FaultKind, error: unknown) => void;
 
-/** Total attempts of work that the database ends in favour of other work. */
+/** Maximum number of attempts for work that the database ended in favor of other work. */
 const mostAttempts = 4;
-/** Pause before the first repetition, in ms. */
+/** Pause before the first retry, in ms. */
 const retryPauseMs = 5;
 
 /**
- * A dialect whose faults are reported and thrown as a `StoreFault`. A statement outside of a transaction that was ended
- * in favour of others (serialisation failure, deadlock) has done nothing and is sent again.
+ * Wraps a dialect so that its errors are reported and thrown as a `StoreFault`. A statement outside a transaction
+ * that was ended in favor of others (serialization failure, deadlock) has had no effect and is retried.
  */
 export function watchedDialect(dialect: Dialect, onFault: OnFault): Dialect {
   return {
@@ -66,7 +66,10 @@ class WatchedDriver implements Driver {
     connection.isInTransaction = false;
   }
 
-  /** A fault often ends the transaction or its connection already. Then the rollback fails, and the first fault is thrown. */
+  /**
+   * Rolls back. An error has often already ended the transaction or its connection. Then the rollback fails, and the
+   * first error is thrown.
+   */
   async rollbackTransaction(connection: WatchedConnection): Promise<void> {
     try {
       await this.#inner.rollbackTransaction(connection.inner);
@@ -95,7 +98,7 @@ class WatchedConnection implements DatabaseConnection {
   readonly inner: DatabaseConnection;
   readonly #onFault: OnFault;
   isInTransaction = false;
-  /** The error of the last statement, or commit, that failed. */
+  /** Error of the last failed statement or commit. */
   fault: unknown;
 
   constructor(inner: DatabaseConnection, onFault: OnFault) {
@@ -123,7 +126,7 @@ class WatchedConnection implements DatabaseConnection {
   }
 }
 
-/** Repeats work that the database ended in favour of other work: nothing of it has happened. */
+/** Retries work that the database ended in favor of other work. It has had no effect. */
 async function repeated<Result>(work: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -142,9 +145,9 @@ function reported(error: unknown, onFault: OnFault): unknown {
 }
 
 /**
- * Runs work in a transaction, and again when the database ended it in favour of another one (SQLSTATE 40001 and 40P01),
- * because nothing of it has happened then. So the work must have no effect outside of the database.
- * @throws StoreFault, and what the work throws
+ * Runs work in a transaction, and retries it if the database ended it in favor of another transaction (SQLSTATE 40001
+ * and 40P01), because it has had no effect then. The work must therefore have no effect outside the database.
+ * @throws StoreFault, and any error from the work
  */
 export function transact<Result>(
   db: Kysely<Tables>,

@@ -6,13 +6,16 @@ import { isOf, olderThan, type Page, pageOf } from '../page.ts';
 import type { Tables } from '../schema.ts';
 import { periodOf, takeOfQuotas } from '../workspaces.ts';
 
-/** One login in flight. `id` is the hash of the state that the provider sends back. */
+/** Login in progress. `id` is the hash of the state that the provider returns. */
 export type Authorization = Selectable<Tables['authorizations']>;
 
-/** Expired logins that each new one removes, so that those which strangers begin do not wait for upkeep. */
+/**
+ * Number of expired logins that each new login deletes, so that logins started by unverified callers do not wait for
+ * maintenance.
+ */
 const removedAtOnce = 2;
 
-/** False, and nothing stored, when the consent was used before. */
+/** Returns false and stores nothing if the consent was already used. */
 export async function insertAuthorization(db: Db, row: Insertable<Tables['authorizations']>): Promise<boolean> {
   const expired = db
     .selectFrom('authorizations')
@@ -29,12 +32,12 @@ export async function insertAuthorization(db: Db, row: Insertable<Tables['author
   return (result.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** A login without a hash was taken. Its row stays until it expires, because a consent form may be used only once. */
+/** Hash of a login that was taken. Its row remains until it expires, because a consent form may be used only once. */
 const taken = '';
 
 /**
- * Takes a login: only one callback gets it, only in the browser that consented, only at the server where it began.
- * No workspace: the provider sends back only the state.
+ * Takes a login. Only one callback receives it, only in the browser that consented, only at the server where it
+ * started. Takes no workspace, because the provider returns only the state.
  */
 export async function takeAuthorization(
   db: Db,
@@ -51,7 +54,10 @@ export async function takeAuthorization(
     .executeTakeFirst();
 }
 
-/** Whether a login with this state is pending, in any browser. No workspace, as above. */
+/**
+ * Returns true if a login with this state is pending, in any browser. Takes no workspace, because the provider
+ * returns only the state.
+ */
 export async function isAuthorizationWaiting(
   db: Db,
   match: { id: string; serverId: string; now: number },
@@ -67,21 +73,21 @@ export async function isAuthorizationWaiting(
   return row !== undefined;
 }
 
-/** The stored result of a finished login. */
+/** Stored result of a finished login. */
 export type Grant = Selectable<Tables['grants']>;
 
 export async function insertGrant(db: Db, grant: Insertable<Tables['grants']>): Promise<void> {
   await db.insertInto('grants').values(grant).execute();
 }
 
-/** No workspace: one of our tokens names its grant, and the caller compares the server. */
+/** Takes no workspace, because an issued token names its grant, and the caller compares the server. */
 export async function findGrant(db: Db, id: string): Promise<Grant | undefined> {
   return db.selectFrom('grants').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
 /**
- * Whether a client with a metadata document ever finished a login at a server. No workspace: the server's id stands for
- * it. The condition of the length is that of the index.
+ * Returns true if a client with a metadata document ever finished a login at a server. Takes no workspace, because
+ * the server's id implies it. The condition on the length matches the index.
  */
 export async function hasGrantOfClient(db: Db, serverId: string, clientId: string): Promise<boolean> {
   const row = await db
@@ -95,7 +101,7 @@ export async function hasGrantOfClient(db: Db, serverId: string, clientId: strin
   return row !== undefined;
 }
 
-/** What lists show: not the tokens, which are long. */
+/** Columns for lists. Excludes the tokens, which are long. */
 const listed = [
   'id',
   'slug',
@@ -109,19 +115,19 @@ const listed = [
   'revoked_at',
 ] as const;
 export type ListedGrant = Pick<Grant, (typeof listed)[number]> & {
-  /** 1 when its server was deleted; then it is good for nothing unless the server is restored. */
+  /** 1 if its server was deleted. The grant is useless then, unless the server is restored. */
   is_of_deleted: number;
 };
 
 /**
- * Whether the server of a grant was deleted. It reads two indexes, because the row of a server is long. The management
- * server has no row.
+ * Condition that the server of a grant was deleted. It reads two indexes, because the row of a server is long. The
+ * management server has no row.
  */
 const isOfDeletedServer = sql<SqlBool>`(exists (select 1 from servers where servers.id = grants.server_id)
   and not exists (select 1 from servers where servers.workspace_id = grants.workspace_id
     and servers.slug = grants.slug and servers.deleted_at is null))`;
 
-/** The same for a server that cannot be restored. */
+/** Condition that the server of a grant was deleted and cannot be restored. */
 export const isOfGoneServer = sql<SqlBool>`(exists (select 1 from servers where servers.id = grants.server_id)
   and not exists (select 1 from servers where servers.workspace_id = grants.workspace_id
     and servers.slug = grants.slug and servers.summary is not null))`;
@@ -151,8 +157,8 @@ export async function findGrants(
 }
 
 /**
- * Ids of the newest grants of some servers, read from an index that covers the query. `+ 0` keeps the planner from the
- * index of all grants by time, which it would read to the end for servers without grants.
+ * Returns the ids of the newest grants of some servers, read from an index that covers the query. `+ 0` keeps the
+ * planner from using the index of all grants by time, which it would read to the end for servers without grants.
  */
 async function grantsOfServers(db: Db, workspaceId: string, slugs: readonly string[], page: Page): Promise<string[]> {
   const at = sql<number>`created_at + 0`;
@@ -170,7 +176,7 @@ async function grantsOfServers(db: Db, workspaceId: string, slugs: readonly stri
   return rows.map(({ id }) => id);
 }
 
-/** Increments the generation of our refresh token; false when another redemption was first. */
+/** Increments the generation of an issued refresh token. Returns false if another redemption was first. */
 export async function rotateGrant(db: Db, id: string, generation: number, at: number): Promise<boolean> {
   const result = await db
     .updateTable('grants')
@@ -182,7 +188,10 @@ export async function rotateGrant(db: Db, id: string, generation: number, at: nu
   return result.numUpdatedRows > 0n;
 }
 
-/** Claims the right to refresh at the provider until `until`; one of several concurrent callers gets it. `until` names the claim. */
+/**
+ * Claims the right to refresh at the provider until `until`, which also identifies the claim. Only one of several
+ * concurrent callers receives it.
+ */
 export async function claimRefresh(
   db: Db,
   { id, tokens_version }: Pick<Grant, 'id' | 'tokens_version'>,
@@ -200,7 +209,10 @@ export async function claimRefresh(
   return result.numUpdatedRows > 0n;
 }
 
-/** Stores the provider's new tokens and ends the claim; false when the grant ended or was refreshed by another meanwhile. */
+/**
+ * Stores the provider's new tokens and ends the claim. Returns false if the grant ended or was refreshed by another
+ * process in the meantime.
+ */
 export async function saveRefreshedTokens(
   db: Db,
   id: string,
@@ -209,7 +221,7 @@ export async function saveRefreshedTokens(
 ): Promise<boolean> {
   const result = await db
     .updateTable('grants')
-    // Another replica may have marked the login as broken after it used the tokens that these replace.
+    // Another replica may have marked the login as broken after it used the tokens that these tokens replace.
     .set({ sealed_tokens: sealedTokens, tokens_version: tokensVersion, refreshing_until: null, broken_at: null })
     .where('id', '=', id)
     .where('tokens_version', '=', tokensVersion - 1)
@@ -218,7 +230,7 @@ export async function saveRefreshedTokens(
   return result.numUpdatedRows > 0n;
 }
 
-/** Releases a claim without new tokens, so that the next call may try again. */
+/** Releases a claim without new tokens, so that the next call may retry. */
 export async function releaseRefresh(db: Db, id: string, until: number): Promise<void> {
   await db
     .updateTable('grants')
@@ -229,8 +241,8 @@ export async function releaseRefresh(db: Db, id: string, until: number): Promise
 }
 
 /**
- * Marks the tokens of this version as refused by the provider; the next request makes the grant's agent log in again.
- * False when newer tokens are stored already.
+ * Marks the tokens of this version as rejected by the provider. The next request makes the grant's agent log in
+ * again. Returns false if newer tokens are already stored.
  */
 export async function breakGrant(db: Db, id: string, tokensVersion: number, at: number): Promise<boolean> {
   const result = await db
@@ -242,12 +254,15 @@ export async function breakGrant(db: Db, id: string, tokensVersion: number, at: 
   return result.numUpdatedRows > 0n;
 }
 
-/** Ends a grant with its tokens and codes. False when there was none, or it had ended before. */
+/** Ends a grant with its tokens and codes. Returns false if it did not exist or had already ended. */
 export async function revokeGrant(db: Db, id: string, at: number): Promise<boolean> {
   return revokeAll(db, db.selectFrom('grants').select('id').where('id', '=', id), at);
 }
 
-/** Ends grants, as many as one short statement can; returns how many rows it took, less than `most` when all have ended. */
+/**
+ * Ends as many grants as one short statement can. Returns the number of rows that this took, less than `most` when
+ * all grants have ended.
+ */
 export async function endGrants(db: Db, ids: readonly string[], at: number, most: number): Promise<number> {
   if (ids.length === 0) return 0;
   for (const table of ['tokens', 'codes'] as const) {
@@ -257,7 +272,7 @@ export async function endGrants(db: Db, ids: readonly string[], at: number, most
       .where('grant_id', 'in', [...ids])
       .limit(most);
     const { numDeletedRows } = await db.deleteFrom(table).where('hash', 'in', some).executeTakeFirst();
-    // A grant ends after its last token, so that the next step finds it once more.
+    // A grant ends after its last token, so that the next step finds the grant again.
     if (Number(numDeletedRows) >= most) return most;
   }
   await db
@@ -270,8 +285,8 @@ export async function endGrants(db: Db, ids: readonly string[], at: number, most
 }
 
 /**
- * Ends grants of a server, `most` of them; returns less than `most` when all have ended. A server that is gone has none
- * that is good for anything, so upkeep may end the others later.
+ * Ends at most `most` grants of a server. Returns less than `most` when all have ended. A permanently deleted server
+ * has no usable grants, so maintenance may end the others later.
  */
 export async function endServerGrants(
   db: Db,
@@ -291,10 +306,12 @@ export async function endServerGrants(
   return endGrants(db, ids, at, most);
 }
 
-/** Most agents that one person has signed in at the management server, in a workspace. */
+/** Maximum number of agents that one person has signed in to the management server, per workspace. */
 export const mostAgentsOfPerson = 100;
 
-/** Ends grants of a person in a workspace above the most, beside `kept`: those used least lately. Returns their ids. */
+/**
+ * Ends the least recently used grants of a person in a workspace above the maximum, except `kept`. Returns their ids.
+ */
 export async function endGrantsAbove(
   db: Db,
   { workspaceId, userId, kept }: { workspaceId: string; userId: string; kept: string },
@@ -318,8 +335,8 @@ export async function endGrantsAbove(
 }
 
 /**
- * Ends the grants of a person in a workspace: agents that they signed in at the management server. False when none was
- * alive. A change of the kind grant with the id of the person drops them from the caches.
+ * Ends the grants of a person in a workspace, which belong to agents that the person signed in to the management
+ * server. Returns false if none was active. A change of kind `grant` with the person's id drops them from the caches.
  */
 export async function revokeGrantsOfPerson(
   db: Db,
@@ -335,7 +352,10 @@ export async function revokeGrantsOfPerson(
   return revokeAll(db, grants, at);
 }
 
-/** The same few statements for one grant and for many: a few for each would hold up all other writes. */
+/**
+ * Uses the same few statements for one grant and for many. Separate statements for each grant would delay all other
+ * writes.
+ */
 async function revokeAll(
   db: Db,
   grants: SelectQueryBuilder<Tables, 'grants', { id: string }>,
@@ -352,11 +372,11 @@ async function revokeAll(
   return result.numUpdatedRows > 0n;
 }
 
-/** One of our access or refresh tokens: its hash, and the grant's key as only the token itself can unwrap it. */
+/** Issued access or refresh token: its hash, and the grant's key, which only the token itself can unwrap. */
 export type StoredToken = Selectable<Tables['tokens']>;
 export type Code = Selectable<Tables['codes']>;
 
-// No query here names a workspace: a token or code arrives without one, and its grant names it.
+// No query here takes a workspace, because a token or code arrives without one, and its grant names it.
 
 export async function insertTokens(db: Db, rows: readonly Insertable<Tables['tokens']>[]): Promise<void> {
   await db
@@ -377,7 +397,7 @@ export async function findCode(db: Db, hash: string): Promise<Code | undefined> 
   return db.selectFrom('codes').selectAll().where('hash', '=', hash).executeTakeFirst();
 }
 
-/** Marks a code as used; exactly one of several concurrent redemptions gets true. */
+/** Marks a code as used. Returns true for exactly one of several concurrent redemptions. */
 export async function spendCode(db: Db, hash: string, at: number): Promise<boolean> {
   const result = await db
     .updateTable('codes')
@@ -395,8 +415,8 @@ export async function deleteOldTokens(db: Db, grantId: string, generation: numbe
 }
 
 /**
- * Deletes the tokens of a grant beyond the `most` newest of each kind: one refresh token may be used again and again for a
- * moment, and each time gives new tokens.
+ * Deletes all but the `most` newest tokens of each kind of a grant. For a moment, one refresh token may be used
+ * repeatedly, and each use issues new tokens.
  */
 export async function deleteCrowdedTokens(db: Db, grantId: string, most: number): Promise<void> {
   for (const kind of ['access', 'refresh'] as const) {
@@ -414,20 +434,23 @@ export async function deleteCrowdedTokens(db: Db, grantId: string, most: number)
 }
 
 /**
- * What a person agreed to at a login: the hash of the server's agreement, followed by the view that the login is limited
- * to. A hash has no slash.
+ * Returns the agreement of a person at a login: the hash of the server's agreement, followed by the view that the
+ * login is limited to. A hash has no slash.
  */
 export function agreementFor(hash: string, view: string | undefined): string {
   return view === undefined ? hash : `${hash}/${view}`;
 }
 
-/** The view that an agreement is limited to; undefined where it is for the whole server. */
+/** Returns the view that an agreement is limited to; undefined if it covers the whole server. */
 export function viewOfAgreement(agreement: string): string | undefined {
   const slash = agreement.indexOf('/');
   return slash < 0 ? undefined : agreement.slice(slash + 1);
 }
 
-/** Whether an agreement is good at a server, or at a view of it: a view is a part of what the whole server offers. */
+/**
+ * Returns true if an agreement is valid at a server, or at a view of it. An agreement to the whole server covers each
+ * view.
+ */
 export function isAgreed(
   agreement: string,
   { agreement: hash, view }: { agreement: string; view?: string | undefined },
@@ -436,14 +459,14 @@ export function isAgreed(
 }
 
 /**
- * Most bytes that new logins add in a minute, in all processes together, because upkeep bounds the sum only once an hour.
- * It suffices for 5,000 logins with tokens of 2,000 characters. A server has half of its tenant's, so that a crowd at
- * one leaves room for the others. Refreshed tokens do not count: a provider may have ended those before, and so they must
- * be stored.
+ * Maximum number of bytes that new logins add per minute, in all processes together, because maintenance limits the
+ * sum only once an hour. It suffices for 5,000 logins with tokens of 2,000 characters. A server gets half of its
+ * tenant's limit, so that many logins at one server leave room for the others. Refreshed tokens do not count: a
+ * provider may have ended the previous tokens, so the new ones must be stored.
  */
 export const mostInMinute = { ofTenant: 20_000_000, ofServer: 10_000_000 };
 
-/** Counts a new login in this minute. False, and it must not be stored, where it is more than is left. */
+/** Counts a new login in this minute. Returns false if it exceeds the remaining bytes; then it must not be stored. */
 export async function takeLoginBytes(
   db: Db,
   { workspaceId, serverId, bytes }: { workspaceId: string; serverId: string; bytes: number },
@@ -461,7 +484,7 @@ export async function takeLoginBytes(
   return uses.every(({ granted }) => granted === bytes);
 }
 
-/** The bytes of a login, as `grantBytes` counts those that are stored. */
+/** Returns the bytes of a login, as `grantBytes` counts stored logins. */
 export function bytesOfLogin(grant: { sealed_tokens: string; client_id: string; scope: string }): number {
   const [tokens, client, scope] = [grant.sealed_tokens, grant.client_id, grant.scope].map((text) =>
     Buffer.byteLength(text),

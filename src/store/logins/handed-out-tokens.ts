@@ -3,12 +3,13 @@ import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import type { Tables } from '../schema.ts';
 
-/** A provider's token that an agent holds; `agreement` is what the person had agreed to when it was issued. */
+/** Provider token that an agent holds. `agreement` is the person's agreement when it was issued. */
 type HandedOutToken = Tables['handed_out_tokens'];
 
-// No query here names a workspace: the server's id implies it, and an agent that presents a token knows nothing else.
+// No query here takes a workspace, because the server's id implies it, and an agent that presents a token knows only
+// the token.
 
-/** The same token may be issued again, after the person has agreed to something new. */
+/** Stores an issued token. The same token may be issued again, after the person has accepted a new agreement. */
 export async function saveHandedOutToken(db: Db, token: HandedOutToken): Promise<void> {
   const { agreement, expires_at } = token;
   await db
@@ -18,18 +19,21 @@ export async function saveHandedOutToken(db: Db, token: HandedOutToken): Promise
     .execute();
 }
 
-/** Whether a token of a server was issued under another agreement; without an agreement, whether any was issued. */
+/**
+ * Returns true if a token of a server was issued under another agreement, or, without an agreement, if any token was
+ * issued.
+ */
 export async function hasOtherAgreement(db: Db, serverId: string, agreement: string | undefined): Promise<boolean> {
   const tokens = db.selectFrom('handed_out_tokens').select('agreement').where('server_id', '=', serverId).limit(1);
   if (agreement === undefined) return (await tokens.executeTakeFirst()) !== undefined;
-  // Two ranges of the index, because <> would read every row of the server.
+  // Reads two ranges of the index, because <> would read every row of the server.
   for (const comparison of ['<', '>'] as const) {
     if (await tokens.where('agreement', comparison, agreement).executeTakeFirst()) return true;
   }
   return false;
 }
 
-/** The agreement under which a token was issued; undefined for an unknown token. */
+/** Returns the agreement under which a token was issued; undefined for an unknown token. */
 export async function findHandedOutAgreement(db: Db, serverId: string, hash: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('handed_out_tokens')
@@ -41,8 +45,8 @@ export async function findHandedOutAgreement(db: Db, serverId: string, hash: str
 }
 
 /**
- * Deletes expired tokens, and of a workspace with more than `most` those that expire first, at the servers that have most of
- * them.
+ * Deletes expired tokens. In a workspace with more than `most` tokens, also deletes those that expire first, at the
+ * servers with the most tokens.
  */
 export async function pruneHandedOutTokens(db: Db, before: number, most: number, pause?: Pause): Promise<void> {
   const table = { table: 'handed_out_tokens', key: ['server_id', 'hash'] } as const;
@@ -65,14 +69,15 @@ export async function pruneHandedOutTokens(db: Db, before: number, most: number,
         .limit(1)
         .executeTakeFirst();
       if (!first) continue;
-      // Compared with the first one that is too many: PostgreSQL would search a list of those to keep for each row anew.
+      // Compared with the first token over the limit, because PostgreSQL would search a list of retained tokens for
+      // each row.
       const isCrowded = sql`server_id = ${serverId} and (expires_at, hash) <= (${first.expires_at}, ${first.hash})`;
       await deleteInSteps(db, { ...table, where: isCrowded }, pause);
     }
   }
 }
 
-/** The most that each may have, so that all have no more than `most` together. */
+/** Returns the largest equal share so that the sum of all capped values is at most `most`. */
 export function shareWithin(most: number, sums: readonly number[]): number {
   let left = most;
   const ordered = sums.toSorted((a, b) => a - b);

@@ -6,21 +6,21 @@ import { type Cursor, isOf, newerThan, type Page, pageWithCursor } from '../page
 import type { Tables } from '../schema.ts';
 import { deleteSessionsOf } from './sessions.ts';
 
-/** A person in a workspace. */
+/** Person in a workspace. */
 export type Member = { userId: string; email: string | null; name: string | null; role: Role; createdAt: number };
 
-/** A person who was invited and has not signed in since. */
+/** Person who was invited and has not signed in since. */
 export type Invitation = {
   workspaceId: string;
   email: string;
   role: Role;
   invitedBy: string;
   createdAt: number;
-  /** Who sent it is no longer an owner, so it waits until an owner sends it again. */
+  /** True if the sender is no longer an owner. The invitation then waits until an owner sends it again. */
   isUnconfirmed: boolean;
 };
 
-/** Oldest first. */
+/** Lists members, oldest first. */
 export async function listMembers(
   db: Db,
   workspaceId: string,
@@ -40,21 +40,21 @@ export async function findMember(db: Db, workspaceId: string, userId: string): P
   return row && toMember(row);
 }
 
-/** Whether somebody with this folded address is a member. */
+/** Returns true if a person with this case-folded email address is a member. */
 export async function isMemberAddress(db: Db, workspaceId: string, address: string): Promise<boolean> {
-  // In this collation PostgreSQL folds ASCII letters only, as SQLite always does.
+  // With this collation, PostgreSQL folds only ASCII letters, as SQLite always does.
   const email = isPostgres(db) ? sql`users.email collate "C"` : sql`users.email`;
   const found = membersOf(db, workspaceId).where(sql`lower(${email})`, '=', address).limit(1);
   return (await found.executeTakeFirst()) !== undefined;
 }
 
-/** Whether a workspace has an owner besides this person. */
+/** Returns true if a workspace has another owner than this person. */
 export async function hasOtherOwner(db: Db, workspaceId: string, userId: string): Promise<boolean> {
   const others = membersOf(db, workspaceId).where('members.role', '=', 'owner').where('members.user_id', '<>', userId);
   return (await others.limit(1).executeTakeFirst()) !== undefined;
 }
 
-/** Which of these people are members. */
+/** Returns the ids among `ids` that belong to members. */
 export async function membersAmong(db: Db, workspaceId: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await db
     .selectFrom('members')
@@ -79,7 +79,7 @@ function toMember({ user_id, email, name, role, created_at }: MemberRow): Member
   return { userId: user_id, email, name, role: role as Role, createdAt: created_at };
 }
 
-/** Removes a member with the sessions that show the workspace. False when there is no such member. */
+/** Removes a member, with the sessions that show the workspace. Returns false if the member does not exist. */
 export async function deleteMember(db: Db, workspaceId: string, userId: string): Promise<boolean> {
   const result = await db
     .deleteFrom('members')
@@ -101,7 +101,10 @@ export async function saveInvitation(db: Db, invitation: Omit<Invitation, 'isUnc
     .execute();
 }
 
-/** The condition that the sender of an invitation is an owner now. With `exists`, PostgreSQL reads the owners of all workspaces. */
+/**
+ * Condition that the sender of an invitation is currently an owner. With `exists`, PostgreSQL would read the owners
+ * of all workspaces.
+ */
 const isOfOwner = sql<boolean>`(select role from members where members.workspace_id = invitations.workspace_id
   and members.user_id = invitations.invited_by) = 'owner'`;
 
@@ -110,7 +113,7 @@ function invitationsOf(db: Db, workspaceId: string) {
   return db.selectFrom('invitations').selectAll().select(unconfirmed).where('workspace_id', '=', workspaceId);
 }
 
-/** Oldest first. */
+/** Lists invitations, oldest first. */
 export async function listInvitations(
   db: Db,
   workspaceId: string,
@@ -130,7 +133,7 @@ export async function findInvitation(db: Db, workspaceId: string, email: string)
   return row && toInvitation(row);
 }
 
-/** Addresses that a person invited, `most` of them. */
+/** Returns email addresses that a person invited, at most `most`. */
 export async function invitedBy(db: Db, workspaceId: string, userId: string, most: number): Promise<string[]> {
   const rows = await db
     .selectFrom('invitations')
@@ -154,14 +157,14 @@ function toInvitation(row: Selectable<Tables['invitations']> & { unconfirmed: nu
   };
 }
 
-/** Withdraws all invitations that a person sent; gives their addresses. */
+/** Withdraws all invitations that a person sent. Returns their email addresses. */
 export async function deleteInvitationsBy(db: Db, workspaceId: string, userId: string): Promise<string[]> {
   const removal = db.deleteFrom('invitations').where('workspace_id', '=', workspaceId);
   const rows = await removal.where('invited_by', '=', userId).returning('email').execute();
   return rows.map(({ email }) => email);
 }
 
-/** Whether there was such an invitation. */
+/** Returns false if the invitation did not exist. */
 export async function deleteInvitation(db: Db, workspaceId: string, email: string): Promise<boolean> {
   const result = await db
     .deleteFrom('invitations')
@@ -171,15 +174,15 @@ export async function deleteInvitation(db: Db, workspaceId: string, email: strin
   return result.numDeletedRows > 0n;
 }
 
-/** Most invitations that one sign-in accepts; the next one accepts the others. */
+/** Maximum number of invitations that one sign-in accepts. The next sign-in accepts the others. */
 const mostTaken = 100;
 
 /** Lifetime of an invitation. */
 export const invitationsKeptMs = 90 * 24 * 60 * 60_000;
 
 /**
- * Takes the invitations of an address since `since`, by people who are owners, out of the table. No workspace: any of
- * them may have invited the person.
+ * Removes and returns the invitations of an email address since `since` that were sent by current owners. Takes no
+ * workspace, because any workspace may have invited the person.
  */
 export async function takeInvitations(
   db: Db,
@@ -205,10 +208,10 @@ export async function takeInvitations(
 
 type PeoplePage = { members: Member[]; invitations: Invitation[]; next: Cursor | undefined };
 
-/** Prefix of a cursor's id: the list that continues after it. */
+/** Prefixes of a cursor's id: the list that continues after it. */
 const [inMembers, inInvitations] = ['m', 'i'];
 
-/** Members, then invitations, in shared pages. */
+/** Lists members, then invitations, in shared pages. */
 export async function pageOfPeople(db: Db, workspaceId: string, { limit, after }: Page): Promise<PeoplePage> {
   const position = after && { at: after.at, id: after.id.slice(1) };
   if (after?.id[0] === inInvitations) return withInvitations(db, workspaceId, [], { limit, after: position });
@@ -218,7 +221,7 @@ export async function pageOfPeople(db: Db, workspaceId: string, { limit, after }
 }
 
 async function withInvitations(db: Db, workspaceId: string, members: Member[], page: Page): Promise<PeoplePage> {
-  // Before the first invitation: the page is full, but there may be some.
+  // The cursor is before the first invitation: the page is full, but there may be some.
   if (page.limit === 0) return { members, invitations: [], next: { at: 0, id: inInvitations as string } };
   const { rows: invitations, next } = await listInvitations(db, workspaceId, page);
   return { members, invitations, next: next && { at: next.at, id: `${inInvitations}${next.id}` } };

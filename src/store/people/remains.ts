@@ -1,10 +1,13 @@
 import { sql } from 'kysely';
 import type { Db } from '../db.ts';
 
-/** A person in a workspace, who may have left it. */
+/** Person in a workspace, who may have left it. */
 export type Maker = { workspaceId: string; userId: string };
 
-/** The condition that a person made a row, themselves or with a key that they made, directly or with a key of theirs. */
+/**
+ * Returns the condition that a person created a row, either directly or with a key from one of the person's key
+ * chains.
+ */
 function isMadeBy({ workspaceId, userId }: Maker, column = 'created_by') {
   return sql<boolean>`${sql.ref(column)} in (
     with recursive made (id) as (
@@ -14,7 +17,7 @@ function isMadeBy({ workspaceId, userId }: Maker, column = 'created_by') {
     ) select id from made)`;
 }
 
-/** Names of the models that a person stored. */
+/** Returns the names of the models that a person stored. */
 export async function modelsMadeBy(db: Db, maker: Maker): Promise<string[]> {
   const query = db.selectFrom('models').select('name').where('workspace_id', '=', maker.workspaceId);
   const rows = await query.where(isMadeBy(maker)).orderBy('name').execute();
@@ -25,13 +28,13 @@ export async function deleteModelsMadeBy(db: Db, maker: Maker): Promise<void> {
   await db.deleteFrom('models').where('workspace_id', '=', maker.workspaceId).where(isMadeBy(maker)).execute();
 }
 
-/** Webhooks that a person made. */
+/** Returns the webhooks that a person created. */
 export async function webhooksMadeBy(db: Db, maker: Maker): Promise<{ id: string; origin: string }[]> {
   const query = db.selectFrom('webhooks').select(['id', 'origin']).where('workspace_id', '=', maker.workspaceId);
   return query.where('created_by', '=', maker.userId).orderBy('created_at').orderBy('id').execute();
 }
 
-/** Slugs of the servers that a person made; the first `most` of them, and how many there are. */
+/** Returns the first `most` slugs of the servers that a person created, and the total count. */
 export async function serversMadeBy(db: Db, maker: Maker, most: number): Promise<{ slugs: string[]; count: number }> {
   const rows = await db
     .selectFrom('servers')
@@ -45,7 +48,7 @@ export async function serversMadeBy(db: Db, maker: Maker, most: number): Promise
   return { slugs: rows.map(({ slug }) => slug), count: Number(rows[0]?.count ?? 0) };
 }
 
-/** Secrets whose values a person set; the first `most` of them, and how many there are. */
+/** Returns the first `most` secrets whose values a person set, and the total count. */
 export async function secretsMadeBy(db: Db, maker: Maker, most: number) {
   const rows = await db
     .selectFrom('secrets')
@@ -62,7 +65,10 @@ export async function secretsMadeBy(db: Db, maker: Maker, most: number) {
   return { secrets, count: Number(rows[0]?.count ?? 0) };
 }
 
-/** People who left, and of whom a key, a model, a webhook, or an invitation remains; the first `most` by their ids. */
+/**
+ * Returns the ids of people who left but whose keys, models, webhooks, or invitations remain; the first `most`,
+ * ordered by id.
+ */
 export async function peopleWhoLeft(db: Db, workspaceId: string, now: number, most: number): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
     with recursive made (id, origin) as (

@@ -2,15 +2,15 @@ import { sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 
-/** A signed-in browser: its person, and the workspace that it shows. */
+/** Signed-in browser: its person, and the workspace that it shows. */
 export type Session = { userId: string; workspaceId: string; expiresAt: number };
 
-// No workspace: a session is found only by its cookie, and names its workspace.
+// No query here takes a workspace, because a session is found only by its cookie, and names its workspace.
 
-/** Most sessions of one person at a time. */
+/** Maximum number of concurrent sessions per person. */
 export const mostSessionsOfPerson = 50;
 
-/** Stores a session, and ends the person's oldest ones above the limit. */
+/** Stores a session, and ends the person's oldest sessions above the limit. */
 export async function insertSession(db: Db, session: Session & { hash: string; at: number }): Promise<void> {
   const { hash, userId, workspaceId, at, expiresAt } = session;
   await db
@@ -46,7 +46,10 @@ export async function moveSession(db: Db, hash: string, workspaceId: string): Pr
   await db.updateTable('sessions').set({ workspace_id: workspaceId }).where('hash', '=', hash).execute();
 }
 
-/** Switches each session that shows a workspace to another one of its person: the last that they chose. */
+/**
+ * Switches each session that shows a workspace to another workspace of its person: the one that the person chose
+ * last.
+ */
 export async function moveSessionsFrom(db: Db, workspaceId: string): Promise<void> {
   const others = db
     .selectFrom('members')

@@ -3,10 +3,10 @@ import { type Role, roles } from '../../domain/credentials/credential.ts';
 import { tenantLength, tenantOfPerson } from '../../domain/ids.ts';
 import type { Db } from '../db.ts';
 
-/** A person as the identity provider knows them: `issuer` and `subject` together are the identity. */
+/** Person as known to the identity provider. `issuer` and `subject` together are the identity. */
 export type User = { id: string; issuer: string; subject: string; email: string | null; name: string | null };
 
-/** Stores a person at sign-in; a known person keeps their id. */
+/** Stores a person at sign-in. An existing person retains their id. */
 export async function saveUser(db: Db, user: User & { at: number }): Promise<User> {
   const { at, ...values } = user;
   await db
@@ -24,7 +24,7 @@ export async function saveUser(db: Db, user: User & { at: number }): Promise<Use
     .executeTakeFirstOrThrow();
 }
 
-/** Adds a member, or gives one another role. */
+/** Adds a member, or changes the role of an existing one. */
 export async function saveMember(
   db: Db,
   member: { workspaceId: string; userId: string; role: Role; at: number },
@@ -37,7 +37,7 @@ export async function saveMember(
     .execute();
 }
 
-/** Adds a person who was invited. A member whose role has more rights keeps it: only an owner lowers a role. */
+/** Adds an invited person. A member whose role has more rights retains it, because only an owner can lower a role. */
 export async function joinWorkspace(db: Db, member: Parameters<typeof saveMember>[1]): Promise<void> {
   const { workspaceId, userId, role, at } = member;
   const less = roles.slice(roles.indexOf(role) + 1);
@@ -53,12 +53,15 @@ export async function joinWorkspace(db: Db, member: Parameters<typeof saveMember
     .execute();
 }
 
-/** The role of a person in a workspace. */
+/** Returns the role of a person in a workspace. */
 export async function findRole(db: Db, userId: string, workspaceId: string): Promise<Role | undefined> {
   return (await findWorkspaceOf(db, userId, workspaceId))?.role;
 }
 
-/** The workspaces of a person, `most` of them, with their names: first what is their own, then in the order of joining. */
+/**
+ * Returns at most `most` workspaces of a person, with their names: first those that the person created, then in the
+ * order of joining.
+ */
 export async function workspacesOf(db: Db, userId: string, most: number): Promise<JoinedWorkspace[]> {
   const rows = await joinedWorkspaces(db, userId)
     .orderBy('is_own', 'desc')
@@ -74,7 +77,7 @@ export async function findWorkspaceOf(db: Db, userId: string, id: string): Promi
   return row && toJoinedWorkspace(row);
 }
 
-/** The workspace that a person switched to last, of those that they are still a member of. */
+/** Returns the workspace that a person switched to last, among those that they are still a member of. */
 export async function lastChosenWorkspace(db: Db, userId: string): Promise<JoinedWorkspace | undefined> {
   const row = await joinedWorkspaces(db, userId)
     .where('members.chosen_at', 'is not', null)
@@ -85,7 +88,7 @@ export async function lastChosenWorkspace(db: Db, userId: string): Promise<Joine
   return row && toJoinedWorkspace(row);
 }
 
-/** Remembers that a person switched to a workspace. The choice ends with the membership. */
+/** Stores that a person switched to a workspace. The choice ends with the membership. */
 export async function chooseWorkspace(
   db: Db,
   { workspaceId, userId, at }: { workspaceId: string; userId: string; at: number },
@@ -98,7 +101,7 @@ export async function chooseWorkspace(
     .execute();
 }
 
-/** A workspace of a person. `isOwn`: they created it; they have `chosen` it when they ever switched to it. */
+/** Workspace of a person. `isOwn` is true if the person created it, `isChosen` if the person ever switched to it. */
 export type JoinedWorkspace = { id: string; name: string; role: Role; isOwn: boolean; isChosen: boolean };
 
 function joinedWorkspaces(db: Db, userId: string) {
@@ -117,7 +120,7 @@ function toJoinedWorkspace({ id, name, role, chosen_at, is_own }: JoinedRow): Jo
   return { id, name, role: role as Role, isOwn: Number(is_own) === 1, isChosen: chosen_at !== null };
 }
 
-/** No workspace: people belong to several. */
+/** Takes no workspace, because people belong to several. */
 export async function findUser(db: Db, id: string): Promise<User | undefined> {
   return db
     .selectFrom('users')

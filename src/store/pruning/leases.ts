@@ -1,11 +1,11 @@
 import type { Db } from '../db.ts';
 
-/** A right to do a piece of work that one process (`holder`) has until `until`, by the database's time. */
+/** Right of one process (`holder`) to do a piece of work until `until`, in database time. */
 export type Lease = { name: string; holder: string; now: number; until: number };
 
-// No query here names a workspace: leases belong to the processes of the service.
+// No query here takes a workspace, because leases belong to the processes of the service.
 
-/** Takes a free lease, or extends the holder's own. One of several concurrent callers gets it. */
+/** Takes a free lease, or extends the holder's own. Only one of several concurrent callers receives it. */
 export async function takeLease(db: Db, { name, holder, now, until }: Lease): Promise<boolean> {
   const result = await db
     .insertInto('leases')
@@ -25,7 +25,7 @@ export async function releaseLease(db: Db, { name, holder }: Pick<Lease, 'name' 
   await db.updateTable('leases').set({ held_until: 0 }).where('name', '=', name).where('holder', '=', holder).execute();
 }
 
-/** Stores that the work of a lease was done to its end; of other work, that it was done. */
+/** Records the time at which work was completed, with or without a lease. */
 export async function noteDone(db: Db, name: string, at: number): Promise<void> {
   await db
     .insertInto('leases')
@@ -34,7 +34,7 @@ export async function noteDone(db: Db, name: string, at: number): Promise<void> 
     .execute();
 }
 
-/** When the work of each lease was last done, epoch ms. */
+/** Returns the time at which each piece of work was last completed, in epoch ms. */
 export async function lastDone(db: Db): Promise<{ name: string; done_at: number }[]> {
   return db.selectFrom('leases').select(['name', 'done_at']).where('done_at', '>', 0).orderBy('name').execute();
 }

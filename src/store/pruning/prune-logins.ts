@@ -5,44 +5,48 @@ import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
 import { endGrants, endServerGrants, isOfGoneServer } from '../logins/grants.ts';
 import { pruneHandedOutTokens, shareWithin } from '../logins/handed-out-tokens.ts';
 
-// No query here names a workspace: expiry is the same in all of them.
+// No query here takes a workspace, because expiry is the same in all of them.
 
-/** Most stored tokens of providers of a workspace. A row with its indexes takes about 500 bytes. */
+/** Maximum number of stored provider tokens per workspace. A row with its indexes takes about 500 bytes. */
 export const mostHandedOutTokens = 1_000_000;
 
-/** Most bytes of the live logins at the servers of one workspace, and of all its ended ones. */
+/** Maximum number of bytes of the active logins at the servers of one workspace, and of all its ended logins. */
 export const mostBytesOfWorkspace = 500_000_000;
-/** Most logins that one statement ends: with tokens as long as they may be they take 9 MB. */
+/** Maximum number of logins that one statement ends. With tokens of maximum length, they take 9 MB. */
 const loginsAtOnce = 100;
 
 /**
- * About how many bytes a login takes: its tokens, the id of its client, which its code repeats, its scopes, and the rest.
- * The providers of tenants choose the length of the tokens. An index has the same expression.
+ * Approximate number of bytes of a login: its tokens, the id of its client, which its code repeats, its scopes, and
+ * the other columns. The providers of tenants choose the length of the tokens. An index has the same expression.
  */
 const grantBytes: RawBuilder<number> = sql`
   (octet_length(sealed_tokens) + 2 * octet_length(client_id) + octet_length(scope) + 500)`;
 
 /**
- * Grants that have not ended, but for those for managing. An expression, so that SQLite does not look for grants without a
- * person in the index of people: nearly all have none.
+ * Condition that a grant has not ended and is not for management. An expression, so that SQLite does not search the
+ * index of people for grants without a person: nearly all have none.
  */
 const isOfLiveLogin: RawBuilder<unknown> = sql`revoked_at is null and coalesce(user_id, '') = ''`;
 
 /**
- * Finds the workspaces whose grants with a condition have more than `most` bytes. With neither a condition for rows nor an
- * order that another index has, SQLite reads the index of the bytes and no row.
+ * Finds the workspaces whose grants with a condition have more than `most` bytes. Without a row condition or an order
+ * that another index has, SQLite reads the index of the bytes and no rows.
  */
 function workspacesAbove(condition: RawBuilder<unknown>, most: number): RawBuilder<{ id: string }> {
   return sql`select workspace_id || '' as id from grants group by workspace_id || ''
     having sum(case when ${condition} then ${grantBytes} else 0 end) > ${most}`;
 }
 
-/** How logins beyond a limit are ended. Their workspace finds in its audit that they were; `onEnded` is for the operator. */
+/**
+ * Context for ending logins that exceed a limit. Their workspace finds the ended logins in its audit log; `onEnded`
+ * informs the operator.
+ */
 export type LoginEnding = { now: number; pause?: Pause | undefined; onEnded(ended: EndedLogins): void };
 
 /**
- * Deletes expired rows: unfinished logins, codes and tokens. Used codes stay for `keptMs`, to notice a second use.
- * A grant without any code or token has ended, and keeps no sealed value. So has one of a server that is gone.
+ * Deletes expired rows: unfinished logins, codes, and tokens. Used codes are retained for `keptMs`, to detect a
+ * second use. A grant without any code or token has ended, and retains no sealed value. The same applies to a grant
+ * of a permanently deleted server.
  */
 export async function pruneOAuth(db: Db, keptMs: number, ending: LoginEnding): Promise<void> {
   const { now, pause } = ending;
@@ -59,7 +63,10 @@ export async function pruneOAuth(db: Db, keptMs: number, ending: LoginEnding): P
   await endLargeGrants(db, mostBytesOfWorkspace, ending);
 }
 
-/** Ends the grants for which a condition holds. They are found before they are changed: other writes would wait for a search. */
+/**
+ * Ends the grants that meet a condition. They are selected before they are changed, because other writes would wait
+ * for a search.
+ */
 async function endInSteps(
   db: Db,
   where: RawBuilder<unknown>,
@@ -69,13 +76,13 @@ async function endInSteps(
     const { rows } = await sql<{ id: string }>`select id from grants where ${where} limit ${loginsAtOnce}`.execute(db);
     const ids = rows.map(({ id }) => id);
     const ended = await endGrants(db, ids, now, most);
-    // With very many tokens a step ends only some of those, and no login yet.
+    // With very many tokens, a step ends only some of them, and no login yet.
     if (ended < most) onStep?.(ended);
     return rows.length < loginsAtOnce ? ended : most;
   }, pause);
 }
 
-/** Ends what the end of a server has left: its grants may be very many. */
+/** Ends the remaining grants of permanently deleted servers, which may be very many. */
 async function endGrantsOfGone(db: Db, now: number, pause?: Pause): Promise<void> {
   const { rows } = await sql<{ id: string; workspaceId: string }>`
     select server_id as id, workspace_id as "workspaceId"
@@ -87,12 +94,12 @@ async function endGrantsOfGone(db: Db, now: number, pause?: Pause): Promise<void
 const lastUse = sql`coalesce(last_used_at, created_at)`;
 
 /**
- * Ends grants of workspaces that have more than `most` bytes together: at the servers with most of them, those that were
- * used longest ago, so that a crowd at one server ends no login at another. Not those for managing: they hold no token of
- * a provider, and people have a bound of their own.
+ * Ends grants of workspaces whose grants have more than `most` bytes together. Starts at the servers with the most
+ * bytes, with the least recently used grants, so that many logins at one server end none at another. Excludes grants
+ * for management: they contain no provider token, and their number per person is limited separately.
  */
 export async function endLargeGrants(db: Db, most: number, ending: LoginEnding): Promise<void> {
-  const reason = `the logins of the workspace took more than ${most} bytes; those used longest ago at this server ended`;
+  const reason = `the workspace's logins exceeded ${most} bytes, so the least recently used logins at this server were ended`;
   for (const { id } of (await workspacesAbove(isOfLiveLogin, most).execute(db)).rows) {
     const { rows } = await sql<{ server: string; slug: string; bytes: number }>`
       select server_id as server, max(slug) as slug, sum(${grantBytes}) as bytes from grants
@@ -111,7 +118,7 @@ export async function endLargeGrants(db: Db, most: number, ending: LoginEnding):
 
 type Beyond = { where: RawBuilder<unknown> } & Omit<EndedLogins, 'logins'>;
 
-/** Ends grants, and tells how many ended. Also where it is cut off: the next round finds only the others. */
+/** Ends grants and reports how many ended, even if interrupted, because the next run finds only the remaining ones. */
 async function endAndTell(db: Db, { where, ...of }: Beyond, { now, pause, onEnded }: LoginEnding): Promise<void> {
   let logins = 0;
   const onStep = (ended: number) => {
@@ -129,7 +136,10 @@ async function endAndTell(db: Db, { where, ...of }: Beyond, { now, pause, onEnde
 
 type First = { at: number; id: string };
 
-/** Of the grants with a condition the first that is too many, when the latest by `at` with `most` bytes are kept. */
+/**
+ * Returns the first grant over the limit, among the grants with a condition, if the latest by `at` are retained up to
+ * `most` bytes.
+ */
 async function firstBeyond(
   db: Db,
   condition: RawBuilder<unknown>,
@@ -143,7 +153,7 @@ async function firstBeyond(
   return rows[0];
 }
 
-/** Deletes grants that ended before `before`, and of a workspace those beyond the `most` bytes that ended last. */
+/** Deletes grants that ended before `before`, and, per workspace, the earliest ended grants above `most` bytes. */
 export async function pruneEndedGrants(db: Db, before: number, most: number, pause?: Pause): Promise<void> {
   const deleteEnded = (isOld: RawBuilder<unknown>) => {
     const where = sql`${isOld} and not exists (select 1 from tokens where grant_id = grants.id)
@@ -154,7 +164,7 @@ export async function pruneEndedGrants(db: Db, before: number, most: number, pau
   for (const { id } of (await workspacesAbove(sql`revoked_at is not null`, most).execute(db)).rows) {
     const isEnded = sql`workspace_id = ${id} and revoked_at is not null`;
     const first = await firstBeyond(db, isEnded, sql`revoked_at`, most);
-    // Read once: within each deletion it would sort all rows again, and other writes would wait for that.
+    // Read only once. Within each deletion, it would sort all rows, and other writes would wait for that.
     if (first) await deleteEnded(sql`${isEnded} and (revoked_at, id) <= (${first.at}, ${first.id})`);
   }
 }

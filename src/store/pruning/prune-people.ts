@@ -4,25 +4,28 @@ import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
 import { transact } from '../engine/watched-dialect.ts';
 import type { Tables } from '../schema.ts';
 
-// No query here names a workspace: retention is the same in all of them.
+// No query here takes a workspace, because retention is the same in all of them.
 
-/** Most revoked and expired keys of one workspace: whoever removes a member waits until all that they made are found. */
+/**
+ * Maximum number of revoked and expired keys per workspace. Removing a member waits until everything that the
+ * member's keys created is found.
+ */
 export const mostEndedKeys = 10_000;
 
 const hasMadeIn = (table: 'api_keys' | 'servers' | 'secrets' | 'models') =>
   sql`exists (select 1 from ${sql.table(table)} as made where made.workspace_id = api_keys.workspace_id
     and made.created_by = api_keys.id ${sql.raw(table === 'servers' ? 'and made.deleted_at is null' : '')})`;
 
-/** Only the key says which person made what was made with it. */
+/** Condition that rows created with a key exist. Only the key identifies the person behind them. */
 const hasMade = sql`(${sql.join((['api_keys', 'servers', 'secrets', 'models'] as const).map(hasMadeIn), sql` or `)})`;
 
-/** Deletes keys that were revoked or expired before `before`, except those that made something which is still stored. */
+/** Deletes keys that were revoked or expired before `before`, except keys that created rows which are still stored. */
 export async function pruneKeys(db: Db, before: number, pause?: Pause): Promise<void> {
   for (const ended of [sql`revoked_at < ${before}`, sql`expires_at < ${before}`])
     await deleteInSteps(db, { table: 'api_keys', key: ['id'], where: sql`${ended} and not ${hasMade}` }, pause);
 }
 
-/** The same for the revoked and expired keys of a workspace beyond the `most` that were made last. */
+/** Deletes the revoked and expired keys of each workspace beyond the `most` newest, with the same exception. */
 export async function pruneCrowdedKeys(db: Db, now: number, most: number, pause?: Pause): Promise<void> {
   const hasEnded = sql`(revoked_at is not null or expires_at <= ${now})`;
   const { rows: crowded } = await sql<{ id: string }>`select workspace_id as id from api_keys where ${hasEnded}
@@ -38,18 +41,21 @@ export async function pruneCrowdedKeys(db: Db, now: number, most: number, pause?
   }
 }
 
-/** Deletes invitations from before `before`. */
+/** Deletes invitations older than `before`. */
 export async function pruneInvitations(db: Db, before: number, pause?: Pause): Promise<void> {
   const where = sql`created_at < ${before}`;
   await deleteInSteps(db, { table: 'invitations', key: ['workspace_id', 'email'], where }, pause);
 }
 
-/** Tables whose rows keep a workspace: things that people made in it, and records of what was done there. */
+/**
+ * Tables whose rows prevent the deletion of an empty workspace: objects that people created in it, and records of
+ * activity.
+ */
 const contents = ['servers', 'api_keys', 'models', 'invitations', 'grants', 'audit_events', 'calls'] as const;
 
 /**
- * Deletes empty workspaces whose members were last seen before `before`, and people who were last seen before it and are
- * in no workspace. A workspace without members belongs to the operator, and stays.
+ * Deletes empty workspaces whose members were last seen before `before`, and people who were last seen before it and
+ * are in no workspace. A workspace without members belongs to the operator, and is retained.
  */
 export async function prunePeople(db: Kysely<Tables>, before: number, pause?: Pause): Promise<void> {
   await inSteps(async (most) => deleteEmptyWorkspaces(db, before, most), pause);
@@ -60,7 +66,10 @@ export async function prunePeople(db: Kysely<Tables>, before: number, pause?: Pa
   await deleteInSteps(db, { table: 'users', key: ['id'], where }, pause);
 }
 
-/** What a deleted workspace leaves: long rows at once, and itself when nothing of it is left. */
+/**
+ * Deletes the remains of a deleted workspace: long rows immediately, and the workspace itself when nothing of it is
+ * left.
+ */
 async function pruneDeletedWorkspaces(db: Db, before: number, pause?: Pause): Promise<void> {
   const isDeleted = sql`workspace_id in (select id from workspaces where deleted_at is not null)`;
   await deleteInSteps(
@@ -91,9 +100,9 @@ async function deleteEmptyWorkspaces(db: Kysely<Tables>, before: number, most: n
   return rows.length;
 }
 
-/** Deletes a workspace, unless one of its people has come back since it was found. */
+/** Deletes a workspace, unless one of its members has returned since it was selected. */
 async function deleteUnused(db: Db, id: string, isUnused: RawBuilder<unknown>): Promise<void> {
-  // Whoever signs in changes this row of theirs first, and so waits for the end of this transaction, or is seen by it.
+  // A person who signs in first changes this row, and so waits for the end of this transaction, or is visible to it.
   await sql`update users set last_seen_at = last_seen_at
     where id in (select user_id from members where workspace_id = ${id})`.execute(db);
   const { rows } = await sql`select 1 from workspaces where id = ${id} and ${isUnused}`.execute(db);

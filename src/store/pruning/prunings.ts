@@ -22,15 +22,15 @@ import { pruneQuotaUse } from '../workspaces.ts';
 import { type LoginEnding, mostBytesOfWorkspace, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
 import { mostEndedKeys, pruneCrowdedKeys, pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
 
-/** Time until the next round; rows that would expire before it are deleted in this one. */
+/** Time until the next round. Rows that would expire before it are deleted in this round. */
 export const roundMs = hourMs;
 
-/** One round of pruning. Times are the database's; no request waits for `records`. */
+/** Round of pruning. Times are database times. No request waits for `records`. */
 export type Round = {
   db: Kysely<Tables>;
   records: Db;
   now: number;
-  /** Time from which on call records and audit events are kept. */
+  /** Time from which call records and audit events are retained. */
   callsFrom: number;
   auditFrom: number;
   pause: Pause;
@@ -39,7 +39,7 @@ export type Round = {
 
 type Pruning = readonly [tables: readonly (keyof Tables)[], prune: (round: Round) => Promise<unknown>];
 
-/** Everything that is deleted after a time, by table. `test/store/storage-bounds.test.ts` has the bound of every table. */
+/** Tables whose rows are deleted after a time. `test/store/storage-bounds.test.ts` lists the bound of every table. */
 export const prunings: readonly Pruning[] = [
   [['calls'], ({ records, callsFrom, pause }) => pruneCalls(records, callsFrom, pause)],
   [
@@ -78,14 +78,14 @@ export const prunings: readonly Pruning[] = [
   [['workspaces', 'members', 'users'], ({ db, auditFrom, pause }) => prunePeople(db, auditFrom, pause)],
 ];
 
-// No query here names a workspace: one that had no calls for long costs nothing.
+// No query here takes a workspace. A workspace without recent calls costs nothing.
 
 /** Deletes calls that started before `before`. Returns their number. */
 export async function pruneCalls(db: Db, before: number, pause?: Pause): Promise<number> {
   return deleteInSteps(db, { table: 'calls', key: ['id'], where: sql`started_at < ${before}` }, pause);
 }
 
-/** Deletes counts by the minute from before `minutesFrom`, and all counts from before `from`. */
+/** Deletes per-minute counts older than `minutesFrom`, and all counts older than `from`. */
 export async function pruneCounts(db: Db, minutesFrom: number, from: number, pause?: Pause): Promise<void> {
   const key = ['workspace_id', 'width', 'slug', 'tool', 'at'];
   for (const [width, before] of [

@@ -13,12 +13,15 @@ import {
   sealedColumns,
 } from './sealing.ts';
 
-// No query here names a workspace: the whole service has one master key.
+// No query here takes a workspace, because the whole service has one master key.
 
-/** A master key that this database knows. */
+/** Master key that this database knows. */
 export type KnownKey = Selectable<Tables['master_keys']>;
 
-/** Any number; the same in every replica, so that one of them at a time is admitted with its keys. */
+/**
+ * Arbitrary number, identical in every replica, so that only one of them at a time checks its keys against the
+ * database.
+ */
 const advisoryLock = 7_236_492;
 const canaryText = 'toolhost';
 
@@ -26,7 +29,7 @@ export async function listKnownKeys(db: Db): Promise<KnownKey[]> {
   return db.selectFrom('master_keys').selectAll().orderBy('created_at').orderBy('id').execute();
 }
 
-/** The sealing key of the process that was started last. */
+/** Returns the sealing key of the process that started last. */
 export function sealingKeyOf(known: readonly KnownKey[]): KnownKey | undefined {
   return known.reduce<KnownKey | undefined>(
     (latest, key) => ((key.sealing_since ?? -1) > (latest?.sealing_since ?? -1) ? key : latest),
@@ -34,12 +37,12 @@ export function sealingKeyOf(known: readonly KnownKey[]): KnownKey | undefined {
   );
 }
 
-/** Whether this key is the one that the database knows by its id. */
+/** Returns true if this key is the one that the database knows under its id. */
 export function isSameKey(known: KnownKey, master: Buffer): boolean {
   try {
     return createKeyring([master]).open(known.canary, canaryContext(known.id)) === canaryText;
   } catch {
-    // A canary that does not open shows another key.
+    // A canary that does not open indicates another key.
     return false;
   }
 }
@@ -52,7 +55,7 @@ export function whileAlone<Result>(db: Kysely<Tables>, work: (db: Db) => Promise
   });
 }
 
-/** Stores a canary of each new key, and records that the first key seals from now on. */
+/** Stores a canary for each new key, and records that the first key seals from now on. */
 export async function rememberKeys(db: Db, masters: readonly Buffer[], keyring: Keyring, at: number): Promise<void> {
   for (const master of masters) {
     const { id, macKey } = identityOf(master);
@@ -69,7 +72,7 @@ export async function rememberKeys(db: Db, masters: readonly Buffer[], keyring: 
       .execute();
   }
   const known = await listKnownKeys(db);
-  // Never before the time of another key, even if the clock stepped back.
+  // Always later than the time of another key, even if the clock stepped back.
   const since = Math.max(at, (sealingKeyOf(known)?.sealing_since ?? 0) + 1);
   await db
     .updateTable('master_keys')
@@ -78,20 +81,20 @@ export async function rememberKeys(db: Db, masters: readonly Buffer[], keyring: 
     .execute();
 }
 
-/** Records that no value is sealed with these keys any more. */
+/** Records that no value is sealed with these keys anymore. */
 export async function retireKeys(db: Db, ids: readonly string[], at: number): Promise<void> {
   if (ids.length === 0) return;
   await db.updateTable('master_keys').set({ retired_at: at }).where('id', 'in', ids).execute();
 }
 
-/** The authenticating parts of keys that left the ring, as far as the ring opens them. */
+/** Returns the MAC keys of keys that left the keyring, if the keyring can open them. */
 export function retiredMacKeys(known: readonly KnownKey[], keyring: Keyring): Buffer[] {
   const left = known.filter(({ id }) => !keyring.keyIds.includes(id));
   return left.flatMap(({ id, sealed_mac_key }) => {
     try {
       return [Buffer.from(keyring.open(sealed_mac_key, contexts.macKey(id)), 'base64')];
     } catch {
-      // Sealed with a lost key; agents that it authenticated register again.
+      // Sealed with a lost key. Agents that it authenticated register again.
       return [];
     }
   });
@@ -101,12 +104,12 @@ function canaryContext(id: string): string {
   return `master_keys|canary|${id}`;
 }
 
-// No query here names a workspace: the whole service has one master key.
+// No query here takes a workspace, because the whole service has one master key.
 
-/** Number of values of a table that are sealed with a key. */
+/** Number of values in a table that are sealed with a key. */
 export type KeyUse = { table: string; keyId: string; rows: number };
 
-/** Reads every sealed value. */
+/** Counts every sealed value by table and key. */
 export async function countSealed(db: Db): Promise<KeyUse[]> {
   const uses: KeyUse[] = [];
   for (const { table, column } of sealedColumns) {
@@ -120,7 +123,7 @@ export async function countSealed(db: Db): Promise<KeyUse[]> {
   return uses;
 }
 
-/** The first secrets that none of these keys opens. */
+/** Returns the first secrets that none of these keys can open. */
 export async function secretsWithout(
   db: Db,
   keyIds: readonly string[],
@@ -139,14 +142,15 @@ export async function secretsWithout(
     .execute();
 }
 
-/** The result of a batch: `next` is the start of the following one, undefined after the last. */
+/** Result of a batch. `next` is the start of the following batch, undefined after the last one. */
 type Batch = { resealed: number; overtaken: number; unreadable: number; next: readonly string[] | undefined };
 
 type SealedRow = { [column: string]: string };
 
 /**
- * Seals the next values of a column with the first key of the ring. Each is replaced only if it has not changed since it
- * was read, so concurrent writes stay. Values that no key of the ring opens are left as they are.
+ * Reseals the next values of a column with the first key of the keyring. Each value is replaced only if it has not
+ * changed since it was read, so concurrent writes are preserved. Values that no key of the keyring can open remain
+ * unchanged.
  */
 export async function resealBatch(
   db: Db,
@@ -182,7 +186,7 @@ export async function resealBatch(
 
 const rowsTogether = 200;
 
-/** Opens every sealed value, and counts by table those that do not open. */
+/** Opens every sealed value, and counts by table those that cannot be opened. */
 export async function countUnreadable(db: Db, keyring: Keyring): Promise<{ [table: string]: number }> {
   const unreadable: { [table: string]: number } = {};
   for (const sealed of sealedColumns) {
@@ -200,7 +204,7 @@ export async function countUnreadable(db: Db, keyring: Keyring): Promise<{ [tabl
 
 const keyIn = (row: SealedRow, key: readonly string[]) => key.map((name) => row[name] as string);
 
-/** The rows with a sealed value that come after a key, in the order of the keys. */
+/** Returns the next rows with a sealed value after a key, in key order. */
 async function nextRows(
   db: Db,
   { table, column, key, needs }: SealedColumn,
@@ -214,7 +218,10 @@ async function nextRows(
   return rows;
 }
 
-/** Bytes, because not every value is text. Undefined when no key opens the value, or it was tampered with. */
+/**
+ * Opens a value as bytes, because not every value is text. Returns undefined if no key opens the value, or if it was
+ * tampered with.
+ */
 function opened(keyring: Keyring, value: string, context: string): Buffer | undefined {
   try {
     return keyring.openBytes(value, context);

@@ -11,23 +11,24 @@ import { AppError } from '../../errors.ts';
 import type { Tables } from '../schema.ts';
 
 /**
- * Sealed values: `v1.<key id>.<iv>.<ciphertext and tag>`, AES-256-GCM with a 96-bit random IV. The context of the value,
- * which names its row and column, is additional data, so a ciphertext copied to another row or column does not open.
+ * Seals values as `v1.<key id>.<iv>.<ciphertext and tag>`, with AES-256-GCM and a 96-bit random IV. The context of a
+ * value, which names its row and column, is additional authenticated data, so a ciphertext that is copied to another
+ * row or column cannot be opened.
  */
 export type Keyring = {
-  /** The ids of its keys; the first one seals. */
+  /** Ids of the keys. The first key seals. */
   keyIds: readonly [string, ...string[]];
   seal(value: string | Uint8Array, context: string): string;
-  /** Opens a stored value. @throws AppError internal when no key of the ring opens it */
+  /** Opens a stored value. @throws AppError internal if no key of the keyring can open it */
   open(sealed: string, context: string): string;
-  /** The same for a value that is not text. @throws AppError internal */
+  /** Opens a stored value that is not text. @throws AppError internal */
   openBytes(sealed: string, context: string): Buffer;
   /**
-   * Opens a text that we gave to a client and that a request brings back. Undefined for any other: it may be made up, so
-   * it says nothing about the keys.
+   * Opens a text that this service issued to a client and that a request returns. Returns undefined for any other
+   * text, which may be forged and says nothing about the keys.
    */
   openReturned(sealed: string, context: string): string | undefined;
-  /** Authenticates a text as written by us, for one purpose only. */
+  /** Authenticates a text as written by this service, for one purpose only. */
   mac(text: string, purpose: string): string;
   isMac(mac: string, text: string, purpose: string): boolean;
 };
@@ -35,7 +36,7 @@ export type Keyring = {
 const ivBytes = 12;
 const tagBytes = 16;
 
-/** The form of `ringKey(…).id`. */
+/** Format of `ringKey(…).id`. */
 const keyIdForm = /^[0-9a-f]{8}$/;
 
 type RingKey = { id: string; key: Buffer; macKey: Buffer };
@@ -46,20 +47,23 @@ function ringKey(master: Buffer): RingKey {
   return { id: createHash('sha256').update(key).digest('hex').slice(0, 8), key, macKey };
 }
 
-/** The part of a master key that may be stored: its id, and the key that only authenticates. */
+/** Returns the parts of a master key that may be stored: its id, and the key that only authenticates. */
 export function identityOf(master: Buffer): { id: string; macKey: Buffer } {
   const { id, macKey } = ringKey(master);
   return { id, macKey };
 }
 
 type KeyringOptions = {
-  /** Authenticating keys of removed master keys; texts that they authenticated stay valid. */
+  /** MAC keys of removed master keys. Texts that they authenticated remain valid. */
   retiredMacKeys?: readonly Buffer[];
-  /** Receives the id of a key that would open a stored value and is not in the ring. */
+  /** Called with the id of a key that would open a stored value but is not in the keyring. */
   onMissingKey?: (id: string) => void;
 };
 
-/** A ring that writes with the first key and reads with any, so that keys can be rotated. Keys are 32 bytes or more. */
+/**
+ * Creates a keyring that seals with the first key and opens with any key, so that keys can be rotated. Keys have at
+ * least 32 bytes.
+ */
 export function createKeyring(masters: readonly Buffer[], options: KeyringOptions = {}): Keyring {
   const keys = masters.map(ringKey);
   const [newest, ...older] = keys;
@@ -72,7 +76,7 @@ export function createKeyring(masters: readonly Buffer[], options: KeyringOption
     }
     const opened = openWith(keys, sealed, context);
     if (opened) return opened;
-    throw new AppError('internal', 'a stored secret does not open; its row was changed outside of the service');
+    throw new AppError('internal', 'a stored secret cannot be opened, because its row was changed outside the service');
   };
   const macKeys = [...keys.map(({ macKey }) => macKey), ...(options.retiredMacKeys ?? [])];
   return {
@@ -102,14 +106,14 @@ export function createKeyring(masters: readonly Buffer[], options: KeyringOption
   };
 }
 
-/** The id of the key that a value names in the form of a sealed value, when the ring does not have it. */
+/** Returns the id of the key that a sealed value names, if the keyring does not have it. */
 function missingKey(keys: readonly RingKey[], sealed: string): string | undefined {
   const [version, id = ''] = sealed.split('.', 2);
   const isNamed = version === 'v1' && keyIdForm.test(id);
   return isNamed && keys.every((key) => key.id !== id) ? id : undefined;
 }
 
-/** Undefined when no key opens it. */
+/** Returns undefined if no key opens the value. */
 function openWith(keys: readonly RingKey[], sealed: string, context: string): Buffer | undefined {
   const [version, id, iv = '', data = ''] = sealed.split('.', 4);
   const key = keys.find((candidate) => candidate.id === id);
@@ -117,7 +121,7 @@ function openWith(keys: readonly RingKey[], sealed: string, context: string): Bu
   try {
     return decrypt(key.key, Buffer.from(iv, 'base64url'), Buffer.from(data, 'base64url'), context);
   } catch {
-    // Changed, or sealed for another place.
+    // Changed, or sealed for another row or column.
     return undefined;
   }
 }
@@ -134,7 +138,7 @@ function macOf(key: Buffer, text: string, purpose: string): string {
   return createHmac('sha256', key).update(`${purpose}\0${text}`).digest('base64url');
 }
 
-/** The context that each sealed value is bound to: its table, column and row. */
+/** Builds the context that a sealed value is bound to: its table, column, and row. */
 export const contexts = {
   secret: (server: { workspaceId: string; id: string }, name: string) =>
     `secrets|sealed_value|${server.workspaceId}|${server.id}|${name}`,
@@ -152,13 +156,13 @@ export const contexts = {
   macKey: (keyId: string) => `master_keys|sealed_mac_key|${keyId}`,
 };
 
-/** A column that holds values sealed with the master key. */
+/** Column with values that are sealed with the master key. */
 export type SealedColumn = {
   table: keyof Tables;
   column: string;
-  /** The columns that identify a row. */
+  /** Columns that identify a row. */
   key: readonly [string, ...string[]];
-  /** The other columns that the context needs. */
+  /** Additional columns that the context requires. */
   needs: readonly string[];
 };
 
@@ -179,7 +183,7 @@ export const sealedColumns: readonly SealedColumn[] = [
   { table: 'master_keys', column: 'sealed_mac_key', key: ['id'], needs: [] },
 ];
 
-/** The context of a value in a row: the same text as `contexts` gives. */
+/** Returns the context of a value in a row, identical to the text from `contexts`. */
 export function contextIn(
   { table, column, key, needs }: SealedColumn,
   row: { readonly [column: string]: string },

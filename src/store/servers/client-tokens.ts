@@ -4,13 +4,16 @@ import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import type { Tables } from '../schema.ts';
 import { contexts, type Keyring } from '../sealing/sealing.ts';
 
-/** Which token of a server: `location` is where it is sent, `fingerprint` stands for everything it is asked for with. */
+/**
+ * Identifies a token of a server. `location` is where the token is sent. `fingerprint` represents all parameters of
+ * the token request.
+ */
 export type ClientTokenKey = { workspaceId: string; serverId: string; location: string; fingerprint: string };
 
-/** A stored token with its state. Times are epoch ms of the database. */
+/** Stored token with its state. Times are database times in epoch ms. */
 export type ClientToken = {
   version: number;
-  /** Undefined before the first one. */
+  /** Undefined before the first token. */
   token: string | undefined;
   givenAt: number | undefined;
   renewAt: number | undefined;
@@ -21,7 +24,7 @@ export type ClientToken = {
   failure: string | undefined;
 };
 
-/** How long a token stays that no process asks about. */
+/** Retention of a token that no process requests. */
 export const clientTokensKeptMs = 30 * 24 * 60 * 60_000;
 
 function toToken(row: Selectable<Tables['client_tokens']>, keyring: Keyring): ClientToken {
@@ -39,7 +42,7 @@ function toToken(row: Selectable<Tables['client_tokens']>, keyring: Keyring): Cl
   };
 }
 
-/** The token of a key; undefined when there is no row, or one that was asked for with something else. */
+/** Returns the token of a key; undefined if there is no row, or if its token was requested with other parameters. */
 export async function findClientToken(db: Db, keyring: Keyring, key: ClientTokenKey): Promise<ClientToken | undefined> {
   const row = await db
     .selectFrom('client_tokens')
@@ -52,7 +55,7 @@ export async function findClientToken(db: Db, keyring: Keyring, key: ClientToken
   return row && toToken(row, keyring);
 }
 
-/** Makes the row of a key, in place of one that was asked for with something else. */
+/** Creates the row of a key. Replaces a row whose token was requested with other parameters. */
 export async function prepareClientToken(db: Db, key: ClientTokenKey, now: number): Promise<void> {
   const { workspaceId, serverId, location, fingerprint } = key;
   const fresh = {
@@ -88,7 +91,7 @@ function rowOf(db: Db, { workspaceId, serverId, location, fingerprint }: ClientT
     .where('fingerprint', '=', fingerprint);
 }
 
-/** Claims the right to ask for a token until `until`; one of several concurrent callers gets it. */
+/** Claims the right to request a token until `until`. Only one of several concurrent callers receives it. */
 export async function claimClientToken(
   db: Db,
   key: ClientTokenKey,
@@ -127,7 +130,7 @@ export async function saveClientToken(
     .execute();
 }
 
-/** Notes that the token endpoint gave no token, and ends the claim. Nobody asks again before `retryAt`. */
+/** Records that the token endpoint issued no token, and ends the claim. No process retries before `retryAt`. */
 export async function failClientToken(
   db: Db,
   key: ClientTokenKey,
@@ -145,7 +148,10 @@ export async function failClientToken(
     .execute();
 }
 
-/** Deletes tokens that nobody asked about for long. No workspace: age is the same in all of them. */
+/**
+ * Deletes tokens that no process has requested since `before`. Takes no workspace, because retention is the same in
+ * all of them.
+ */
 export async function pruneClientTokens(db: Db, before: number, pause?: Pause): Promise<void> {
   const table = { table: 'client_tokens', key: ['server_id', 'location'] } as const;
   await deleteInSteps(db, { ...table, where: sql`updated_at < ${before}` }, pause);

@@ -6,15 +6,15 @@ import { endServerGrants } from '../logins/grants.ts';
 import { olderThan, type Page, pageOf } from '../page.ts';
 import { knownSummary } from './servers.ts';
 
-/** For so long a deleted server can be restored with all that belongs to it. */
+/** Time for which a deleted server can be restored with everything that belongs to it. */
 export const restorableMs = 30 * 24 * 60 * 60_000;
 
 type Of = { workspaceId: string; id: string };
 
-/** A server that was deleted and is still kept, as an index has them. */
+/** Condition that a server was deleted but is still stored. Matches an index. */
 const isKept = sql<SqlBool>`deleted_at is not null and summary is not null`;
 
-/** Serves a server no longer. All that belongs to it stays, so that it can be restored. */
+/** Stops serving a server. Everything that belongs to it is retained, so that it can be restored. */
 export async function deleteServer(db: Db, { workspaceId, id }: Of, at: number): Promise<void> {
   await db
     .updateTable('servers')
@@ -25,7 +25,7 @@ export async function deleteServer(db: Db, { workspaceId, id }: Of, at: number):
   await watch({ db, workspaceId, id, from: null });
 }
 
-/** Serves a server again that was deleted after `since`. False where there is none. */
+/** Restores a server that was deleted after `since`. Returns false if there is none. */
 export async function restoreServer(
   db: Db,
   { workspaceId, slug }: { workspaceId: string; slug: string },
@@ -44,7 +44,9 @@ export async function restoreServer(
   return row !== undefined;
 }
 
-/** Watches the description of a server from a time on, where it was watched; null for a server that is deleted. */
+/**
+ * Schedules the next check of a server's description, if it is watched. `null` stops the checks of a deleted server.
+ */
 async function watch({ db, workspaceId, id, from }: Of & { db: Db; from: number | null }): Promise<void> {
   await db
     .updateTable('import_checks')
@@ -55,7 +57,7 @@ async function watch({ db, workspaceId, id, from }: Of & { db: Db; from: number 
     .execute();
 }
 
-/** The server with this slug, if it was deleted after `since` and can be restored. */
+/** Returns the server with this slug, if it was deleted after `since` and can be restored. */
 export async function findDeleted(
   db: Db,
   { workspaceId, slug }: { workspaceId: string; slug: string },
@@ -66,7 +68,9 @@ export async function findDeleted(
   return row && { id: row.id, workspaceId, slug };
 }
 
-/** Deletes all secrets of a server, those of its configuration too, and the upstream tokens obtained with them. */
+/**
+ * Deletes all secrets of a server, including those of its configuration, and the upstream tokens obtained with them.
+ */
 export async function deleteAllSecrets(db: Db, server: Of): Promise<number> {
   await rowsOf(db, 'client_tokens', server).execute();
   return Number((await rowsOf(db, 'secrets', server).executeTakeFirst()).numDeletedRows);
@@ -88,7 +92,7 @@ export type DeletedServer = {
   deletedAt: number;
 };
 
-/** The servers of a workspace that were deleted after `since`, the last one first. */
+/** Lists the servers of a workspace that were deleted after `since`, most recently deleted first. */
 export async function listDeleted(
   db: Db,
   workspaceId: string,
@@ -120,7 +124,7 @@ export async function listDeleted(
   return pageOf(found, page.limit, ({ id, deletedAt }) => ({ at: deletedAt, id }));
 }
 
-/** The server of a workspace that was deleted first and is still kept, with its bytes. */
+/** Returns the earliest deleted server of a workspace that is still stored, with its bytes. */
 export async function firstDeleted(db: Db, workspaceId: string): Promise<{ id: string; bytes: number } | undefined> {
   return db
     .selectFrom('servers')
@@ -132,7 +136,7 @@ export async function firstDeleted(db: Db, workspaceId: string): Promise<{ id: s
     .executeTakeFirst();
 }
 
-/** Columns that are emptied; only the slug and the times of a server stay for good. */
+/** Values that empty the columns of a purged server. Only its slug and times remain permanently. */
 export const tombstone = {
   name: '',
   config: '{}',
@@ -147,13 +151,16 @@ export const tombstone = {
   tool_names: null,
 };
 
-/** Tables whose rows go with their server. */
+/** Tables whose rows are deleted together with their server. */
 const goneTables = ['secrets', 'client_tokens', 'server_versions', 'imports', 'import_checks'] as const;
 
-/** Logins and captures of a server that go with it at once; upkeep deletes the others, which nobody can use or read. */
+/**
+ * Number of logins and captures that are deleted immediately with their server. Maintenance deletes the others, which
+ * no one can use or read.
+ */
 const goneAtOnce = { grants: 500, captures: 50 };
 
-/** Deletes a deleted server for good, but for a tombstone that keeps its slug reserved. */
+/** Permanently deletes a deleted server, except a tombstone that reserves its slug. */
 export async function purgeServer(db: Db, server: Of, at: number): Promise<void> {
   for (const table of goneTables) await rowsOf(db, table, server).execute();
   await endServerGrants(db, server, at, goneAtOnce.grants);
@@ -162,7 +169,10 @@ export async function purgeServer(db: Db, server: Of, at: number): Promise<void>
   await row.where('id', '=', server.id).where('deleted_at', 'is not', null).execute();
 }
 
-/** Deletes for good the servers that were deleted before `before`. No workspace: the time is the same for all of them. */
+/**
+ * Permanently deletes the servers that were deleted before `before`. Takes no workspace, because the time is the same
+ * for all of them.
+ */
 export async function pruneDeletedServers(db: Db, before: number, now: number, pause?: Pause): Promise<void> {
   const { rows } = await sql<Of>`select id, workspace_id as "workspaceId" from servers
     where ${isKept} and deleted_at <= ${before}`.execute(db);
@@ -172,7 +182,7 @@ export async function pruneDeletedServers(db: Db, before: number, now: number, p
   }
 }
 
-/** Lets the slug of a deleted server be used again, in a database that is thrown away. */
+/** Releases the slug of a deleted server for reuse, in a temporary database. */
 export async function freeSlug(db: Db, workspaceId: string, slug: string, at: number): Promise<void> {
   const rows = db.selectFrom('servers').select('id').where('workspace_id', '=', workspaceId).where('slug', '=', slug);
   const row = await rows.where('deleted_at', 'is not', null).executeTakeFirst();

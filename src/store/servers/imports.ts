@@ -4,7 +4,7 @@ import type { Db } from '../db.ts';
 import { isOf } from '../page.ts';
 import type { Tables } from '../schema.ts';
 
-/** An import of a server. `choices` and `generated` are JSON; `generated` is the server without any edit. */
+/** Import of a server. `choices` and `generated` are JSON. `generated` is the server without any edits. */
 export type StoredImport = {
   id: string;
   workspaceId: string;
@@ -17,10 +17,13 @@ export type StoredImport = {
   generated: string;
 };
 
-/** Number of imports that are kept of a server; an older version of it may name one that is no longer there. */
+/**
+ * Number of imports that are stored per server. An older version of the server may reference an import that no longer
+ * exists.
+ */
 export const mostImports = 5;
 
-/** Stores an import and deletes those of the server beyond the newest five. */
+/** Stores an import and deletes the server's imports beyond the newest `mostImports`. */
 export async function insertImport(db: Db, row: StoredImport): Promise<void> {
   const { id, workspaceId, serverId, createdAt, documentUrl, documentHash, choices, generated } = row;
   await db
@@ -69,7 +72,7 @@ export async function findImport(
   );
 }
 
-/** Bytes of the imports of a server, as an SQL expression. */
+/** Returns an SQL expression for the bytes of a server's imports. */
 export function bytesOfImports(serverId: string): RawBuilder<number> {
   return sql<number>`(select coalesce(sum(octet_length(generated) + octet_length(choices)), 0) from imports where server_id = ${serverId})`;
 }
@@ -78,19 +81,19 @@ function ofServer(db: Db, workspaceId: string, serverId: string) {
   return db.selectFrom('imports').where('workspace_id', '=', workspaceId).where('server_id', '=', serverId);
 }
 
-/** How often the description of an imported server is checked. */
+/** Frequencies at which the description of an imported server is checked. */
 export const watchings = ['daily', 'never'] as const;
 type Watching = (typeof watchings)[number];
 
-/** How a document was recognised, so that it is sent again only when it has changed. */
+/** HTTP validators of a document, so that it is downloaded only if it has changed. */
 export type Validators = { url: string; etag?: string; modified?: string };
 
-/** What importing again would change. `server` counts the fields of the server itself. */
+/** Counts of what a re-import would change. `server` counts the fields of the server itself. */
 export type CheckCounts = { changed: number; conflicts: number; new: number; gone: number; server: number };
 
-/** What is known of the description of a server. Without `checkedAt` it was not checked since the import. */
+/** Result of the last check of a server's description. Without `checkedAt`, it was not checked since the import. */
 export type CheckResult = {
-  /** The import that this is about. */
+  /** Import that was checked. */
   importId: string | undefined;
   checkedAt?: number | undefined;
   documentHash?: string | undefined;
@@ -109,7 +112,7 @@ export async function findImportCheck(db: Db, server: Server): Promise<ImportChe
   return (await findImportChecks(db, server.workspaceId, [server.id])).get(server.id);
 }
 
-/** The checks of these servers, by their ids. */
+/** Returns the checks of these servers, by server id. */
 export async function findImportChecks(
   db: Db,
   workspaceId: string,
@@ -151,7 +154,7 @@ function resultColumns({ importId, checkedAt, documentHash, validators, counts, 
   };
 }
 
-/** Begins a new history after an import; whether the description is watched stays. */
+/** Starts a new check history after an import. Retains the setting for watching the description. */
 export async function restartCheck(db: Db, server: Server, result: CheckResult): Promise<void> {
   const columns = resultColumns(result);
   await db
@@ -161,7 +164,7 @@ export async function restartCheck(db: Db, server: Server, result: CheckResult):
     .execute();
 }
 
-/** Stores the result of a check, unless another import has become the current one meanwhile. */
+/** Stores the result of a check, unless another import has become current in the meantime. */
 export async function saveCheck(db: Db, server: Server, result: CheckResult): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('import_checks')
@@ -182,7 +185,7 @@ export async function setWatching(db: Db, server: Server, watch: Watching, dueAt
     .execute();
 }
 
-/** Number of servers of a workspace whose descriptions are watched. */
+/** Counts the servers of a workspace whose descriptions are watched. */
 export async function countWatched(db: Db, workspaceId: string): Promise<number> {
   const { count } = await db
     .selectFrom('import_checks')
@@ -193,12 +196,12 @@ export async function countWatched(db: Db, workspaceId: string): Promise<number>
   return Number(count);
 }
 
-/** A check that is due. */
+/** Check that is due. */
 export type DueCheck = { serverId: string; workspaceId: string; slug: string; dueAt: number };
 
 /**
- * The oldest due check of each tenant but those in `except`, the oldest first. No workspace: one process does this work
- * for all of them.
+ * Returns the oldest due check of each tenant, except those in `except`, oldest first. Takes no workspace, because
+ * one process does this work for all of them.
  */
 export async function findDueChecks(
   db: Db,
@@ -237,7 +240,7 @@ export async function findDueChecks(
   }));
 }
 
-/** Moves a check from the time that it was due to another one. One of several concurrent callers gets it. */
+/** Moves a due check to another time. Only one of several concurrent callers succeeds. */
 export async function moveDueCheck(db: Db, { serverId, dueAt }: DueCheck, to: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('import_checks')

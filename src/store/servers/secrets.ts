@@ -4,10 +4,10 @@ import type { Db } from '../db.ts';
 import { isOf } from '../page.ts';
 import { contexts, type Keyring } from '../sealing/sealing.ts';
 
-/** A secret of a hosted server without its value; it may be sent only to `origins`. */
+/** Secret of a hosted server without its value. It may be sent only to `origins`. */
 export type SecretInfo = { name: string; origins: string[]; createdBy: string; updatedAt: number };
 
-/** A secret with its value; undefined where the key that sealed it is missing. */
+/** Secret with its value; undefined if the key that sealed it is missing. */
 export type FoundSecret = SecretInfo & { value: string | undefined };
 
 type Owner = { workspaceId: string; id: string };
@@ -31,7 +31,7 @@ export async function saveSecret(
     .execute();
 }
 
-/** Whether there was one. */
+/** Returns false if the secret did not exist. */
 export async function removeSecret(db: Db, server: Owner, name: string): Promise<boolean> {
   const result = await db
     .deleteFrom('secrets')
@@ -53,7 +53,10 @@ export async function findSecrets(db: Db, server: Owner): Promise<SecretInfo[]> 
   }));
 }
 
-/** The secrets of these servers, by the id of their server. A list of hosts that several have is read and parsed once. */
+/**
+ * Returns the secrets of these servers, by server id. A list of hosts that several secrets share is read and parsed
+ * once.
+ */
 export async function findSecretsByServer(
   db: Db,
   workspaceId: string,
@@ -83,7 +86,7 @@ export async function findSecretsByServer(
   return found;
 }
 
-/** The value of a sealed secret; undefined where the key that sealed it is missing. */
+/** Returns the value of a sealed secret; undefined if the key that sealed it is missing. */
 function openedOrNothing(keyring: Keyring, sealed: string, where: string): string | undefined {
   try {
     return keyring.open(sealed, where);
@@ -92,7 +95,7 @@ function openedOrNothing(keyring: Keyring, sealed: string, where: string): strin
   }
 }
 
-/** A secret with its value, to find out whether an update would change it. */
+/** Returns a secret with its value, to determine if an update would change it. */
 export async function findSecret(
   db: Db,
   keyring: Keyring,
@@ -117,7 +120,7 @@ export async function findSecret(
   );
 }
 
-/** The opened values of a server's secrets, only for the gateway. */
+/** Returns the opened values of a server's secrets, for the gateway only. */
 export async function openSecrets(
   db: Db,
   keyring: Keyring,
@@ -136,7 +139,10 @@ export async function openSecrets(
   );
 }
 
-/** Most secrets of a server share a list of hosts, and both can be many: each list is parsed once. */
+/**
+ * Returns a cached parser of origins. Most secrets of a server share a list of hosts, and both can be large, so each
+ * list is parsed once.
+ */
 function originsReader(): (text: string) => string[] {
   const read = new Map<string, string[]>();
   return (text) => {

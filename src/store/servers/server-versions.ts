@@ -16,10 +16,16 @@ type StoredVersion = {
 };
 type NewVersion = Owner & { version: number; config: string; createdBy: string; createdAt: number };
 
-/** Most bytes of kept versions; older versions of large configurations are deleted. The current one is always kept. */
+/**
+ * Maximum number of bytes of stored versions per server. Older versions of large configurations are deleted. The
+ * current version is always stored.
+ */
 export const mostVersionBytes = 20_000_000;
 
-/** Stores a version and deletes those beyond the newest `most` (0 is all). Returns the bytes of the kept ones. */
+/**
+ * Stores a version and deletes those beyond the newest `most` (0 means no limit). Returns the bytes of the retained
+ * versions.
+ */
 export async function insertVersion(db: Db, version: NewVersion, most: number): Promise<number> {
   const { id, workspaceId, createdBy, createdAt, ...rest } = version;
   await db
@@ -45,7 +51,7 @@ export async function insertVersion(db: Db, version: NewVersion, most: number): 
   return bytes;
 }
 
-/** Newest first. */
+/** Selects the sizes of versions, newest first. */
 function sizesOf(db: Db, server: Owner) {
   return db
     .selectFrom('server_versions')
@@ -55,12 +61,12 @@ function sizesOf(db: Db, server: Owner) {
     .orderBy('version', 'desc');
 }
 
-/** Most rows that are read to make space; more space than they hold is not freed. */
+/** Maximum number of rows that are read to free space. Space beyond these rows is not freed. */
 const mostForgotten = 2000;
 
 /**
- * Deletes old versions of a workspace, the oldest first, until this many bytes are free. Returns the freed bytes. Few
- * statements, however many versions: others wait for the transaction.
+ * Deletes the oldest versions of a workspace until this many bytes are free. Returns the freed bytes. Uses few
+ * statements, regardless of the number of versions, because others wait for the transaction.
  */
 export async function deleteOldestVersions(db: Db, workspaceId: string, wanted: number): Promise<number> {
   const oldest = db
@@ -92,7 +98,7 @@ export async function deleteOldestVersions(db: Db, workspaceId: string, wanted: 
   return all;
 }
 
-/** Most bytes of configurations in one page of versions; a page ends early above it. */
+/** Maximum number of bytes of configurations in one page of versions. A page ends early above it. */
 const mostPageBytes = 1_000_000;
 
 export async function findVersions(
@@ -148,7 +154,7 @@ async function toVersion(row: Selectable<Tables['server_versions']>): Promise<St
   };
 }
 
-/** Says something of a version, or no longer. */
+/** Sets or removes the message of a version. */
 export async function setVersionMessage(
   db: Db,
   server: Owner & { version: number },

@@ -13,7 +13,7 @@ import { isNamed, searchedNames } from '../search.ts';
 import { bytesOfImports } from './imports.ts';
 import { insertVersion } from './server-versions.ts';
 
-/** A hosted server as stored; `config` has every secret masked. */
+/** Hosted server as stored. Every secret in `config` is masked. */
 export type StoredServer = {
   id: string;
   workspaceId: string;
@@ -24,17 +24,17 @@ export type StoredServer = {
   createdBy: string;
   createdAt: number;
   updatedAt: number;
-  /** Time until which its calls are captured; may be past. */
+  /** Time until which calls of the server are captured; may be in the past. */
   captureUntil?: number;
-  /** Absent where none were set. */
+  /** Absent if no limits are set. */
   limits?: SetLimits;
-  /** The set of files that it belongs to, and the version that was applied last. */
+  /** Set of files that the server belongs to, and the version that was applied last. */
   label?: string;
   appliedVersion?: number;
-  /** Id of the server that it was duplicated from, and which version. */
+  /** Id and version of the server that it was duplicated from. */
   copiedFrom?: string;
   copiedVersion?: number;
-  /** Words that people sort their servers by. */
+  /** Tags that people assign to organize their servers. */
   tags?: string[];
 };
 
@@ -61,7 +61,10 @@ function withoutConfig(row: ColumnsWithoutConfig): Omit<StoredServer, 'config'> 
   };
 }
 
-/** Stores a new server and its first version. False, and nothing stored, when its slug was ever used, by anyone. */
+/**
+ * Stores a new server and its first version. Returns false and stores nothing if the slug was ever used, in any
+ * workspace.
+ */
 export async function insertServer(db: Db, server: StoredServer): Promise<boolean> {
   const { id, workspaceId, slug, name, version, createdBy, createdAt, updatedAt } = server;
   const config = JSON.stringify(server.config);
@@ -88,7 +91,7 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
   return true;
 }
 
-/** Every version is kept. */
+/** Value of `most` that stores every version. */
 const all = 0;
 
 async function storeVersion(
@@ -108,9 +111,8 @@ async function storeVersion(
 }
 
 /**
- * Stores the next version of a server, numbered `server.version`; the newest `mostVersions` of the older ones are kept
- * (0 is all).
- * False, and nothing stored, when the stored version is not the preceding one.
+ * Stores the next version of a server, numbered `server.version`. Of the older versions, the newest `mostVersions`
+ * are retained (0 means no limit). Returns false and stores nothing if the stored version is not the preceding one.
  */
 export async function updateServer(
   db: Db,
@@ -134,17 +136,17 @@ export async function updateServer(
   return true;
 }
 
-/** Captures the calls of a server until a time, or no longer. */
+/** Captures the calls of a server until a time; undefined stops capturing. */
 export async function setCapture(db: Db, server: StoredServer, until: number | undefined): Promise<void> {
   await setColumns(db, server, { capture_until: until ?? null });
 }
 
-/** Sets the limits of a server's calls; without any the defaults apply. */
+/** Sets the call limits of a server. Without limits, the defaults apply. */
 export async function updateServerLimits(db: Db, server: StoredServer, limits: SetLimits): Promise<void> {
   await setColumns(db, server, { limits: JSON.stringify(limits) });
 }
 
-/** Notes that a version of a server was applied, with the label that it belongs to. */
+/** Records that a version of a server was applied, with the label that it belongs to. */
 export async function setApplied(
   db: Db,
   server: StoredServer,
@@ -153,12 +155,12 @@ export async function setApplied(
   await setColumns(db, server, { label: label ?? null, applied_version: appliedVersion });
 }
 
-/** Notes which version of another server a server was made of. */
+/** Records the server and version that a server was duplicated from. */
 export async function setCopied(db: Db, server: StoredServer, { id, version }: StoredServer): Promise<void> {
   await setColumns(db, server, { copied_from: id, copied_version: version });
 }
 
-/** The servers that were duplicated from one, the oldest first. */
+/** Lists the servers that were duplicated from a server, oldest first. */
 export async function findCopies(
   db: Db,
   { id, workspaceId }: Pick<StoredServer, 'id' | 'workspaceId'>,
@@ -175,7 +177,7 @@ export async function findCopies(
     .execute();
 }
 
-/** Sets the words that people sort a server by. */
+/** Sets the tags of a server. */
 export async function updateServerTags(db: Db, server: StoredServer, tags: readonly string[]): Promise<void> {
   await setColumns(db, server, { tags: tags.length === 0 ? null : JSON.stringify(tags) });
 }
@@ -184,7 +186,7 @@ async function setColumns(db: Db, { workspaceId, id }: StoredServer, columns: Up
   await db.updateTable('servers').set(columns).where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
 }
 
-/** `beforeLong` is told how many bytes a long configuration has, before it is read. */
+/** Finds a server. Before a long configuration is read, `beforeLong` is called with its number of bytes. */
 export async function findServer(
   db: Db,
   workspaceId: string,
@@ -197,18 +199,18 @@ export async function findServer(
   if (configText !== undefined) return { ...server, config: parseJson(configText) as ServerConfig };
   await beforeLong?.(configBytes);
   const text = await findServingConfig(db, found);
-  // Another version has been stored meanwhile.
+  // Another version was stored in the meantime.
   if (text === undefined) return findServer(db, workspaceId, slug, beforeLong);
   return { ...server, config: (await parseStored(text)) as ServerConfig };
 }
 
-/** A longer configuration, in bytes of JSON, takes milliseconds to read. */
+/** Size in bytes of JSON above which reading a configuration takes milliseconds. */
 const longConfig = 200_000;
 
-/** A server to be served; `configText` is left out where it is long. */
+/** Server to be served. `configText` is omitted if it is long. */
 type ServingServer = Omit<StoredServer, 'config'> & { configText: string | undefined; configBytes: number };
 
-/** No workspace: the slug is the public address. */
+/** Takes no workspace, because the slug is the public address. */
 export async function findServingServer(db: Db, slug: string): Promise<ServingServer | undefined> {
   const row = await db
     .selectFrom('servers')
@@ -222,7 +224,10 @@ export async function findServingServer(db: Db, slug: string): Promise<ServingSe
   return row && { ...withoutConfig(row), configText: row.text ?? undefined, configBytes: Number(row.bytes) };
 }
 
-/** The configuration of a server that was left out; undefined where another version has been stored meanwhile. */
+/**
+ * Returns the configuration of a server whose `configText` was omitted; undefined if another version was stored in
+ * the meantime.
+ */
 export async function findServingConfig(db: Db, server: ServingServer): Promise<string | undefined> {
   const row = await db
     .selectFrom('servers')
@@ -235,7 +240,7 @@ export async function findServingConfig(db: Db, server: ServingServer): Promise<
   return row?.config;
 }
 
-/** Slugs of the workspace that sort next to this one, so that those with the same beginning are among them. */
+/** Returns the workspace's slugs that sort next to this one, which include those with the same prefix. */
 export async function slugsAround(db: Db, workspaceId: string, slug: string): Promise<string[]> {
   const own = db
     .selectFrom('servers')
@@ -252,18 +257,21 @@ export async function slugsAround(db: Db, workspaceId: string, slug: string): Pr
 
 const mostAround = 250;
 
-/** Whether a slug was ever used, by anyone. No workspace: slugs are unique in the whole service. */
+/**
+ * Returns true if a slug was ever used, in any workspace. Takes no workspace, because slugs are unique in the whole
+ * service.
+ */
 export async function isSlugTaken(db: Db, slug: string): Promise<boolean> {
   return (await db.selectFrom('servers').select('id').where('slug', '=', slug).executeTakeFirst()) !== undefined;
 }
 
-/** Whether there is a server of this slug, in any workspace. */
+/** Returns true if a server with this slug exists, in any workspace. */
 export async function isSlugServed(db: Db, slug: string): Promise<boolean> {
   const row = db.selectFrom('servers').select('id').where('slug', '=', slug).where('deleted_at', 'is', null);
   return (await row.executeTakeFirst()) !== undefined;
 }
 
-/** A server as lists show it. */
+/** Server as shown in lists. */
 export type ServerSummary = {
   id: string;
   slug: string;
@@ -272,12 +280,12 @@ export type ServerSummary = {
   createdBy: string;
   createdAt: number;
   updatedAt: number;
-  /** The set of files that it belongs to. */
+  /** Set of files that the server belongs to. */
   label?: string;
   tags?: string[];
 } & ConfigSummary;
 
-/** A summary that is stored beside a configuration, so that lists need not read the configuration. */
+/** Summary of a configuration. It is stored with the configuration, so that lists need not read the configuration. */
 export type ConfigSummary = {
   description?: string;
   access: Access;
@@ -288,7 +296,7 @@ export type ConfigSummary = {
 
 type StoredSummary = ConfigSummary & { needs?: SecretNeeds; format?: number };
 
-/** Version of the summary's fields; older summaries are made again. */
+/** Version of the summary's fields. Older summaries are computed again. */
 const summaryFormat = 3;
 
 export function summaryOf(config: ServerConfig): ConfigSummary {
@@ -303,15 +311,18 @@ export function summaryOf(config: ServerConfig): ConfigSummary {
   };
 }
 
-/** The columns that lists and searches read instead of a configuration; the summary has the secrets that its calls need. */
+/**
+ * Returns the columns that lists and searches read instead of a configuration. The summary includes the secrets that
+ * its calls require.
+ */
 export async function listedColumns(config: ServerConfig) {
   const summary = { ...summaryOf(config), needs: await secretNeedsOf(config), format: summaryFormat };
   return { summary: JSON.stringify(summary), tool_names: searchedNames(config.tools.map(({ name }) => name)) };
 }
 
-/** Which servers are listed, and in what order: newest first unless `sort` says otherwise. */
+/** Selects and sorts the listed servers: newest first unless `sort` is set. */
 export type ServerFilter = {
-  /** Each is in the slug, the name or the tags. */
+  /** Words, each of which must be in the slug, the name, or the tags. */
   words?: readonly string[];
   sort?: (typeof serverSorts)[number] | undefined;
 };
@@ -341,7 +352,7 @@ export async function listServers(
   return { rows: summaries, next };
 }
 
-/** What a stored summary says; undefined where it is of another format. */
+/** Returns the stored summary; undefined if it has another format. */
 export function knownSummary(text: string | null): ConfigSummary | undefined {
   const { format, needs: _, ...summary } = JSON.parse(text ?? '{}') as StoredSummary;
   return format === summaryFormat ? summary : undefined;
@@ -352,7 +363,7 @@ async function summariseConfig(db: Db, workspaceId: string, id: string): Promise
   return summaryOf((await parseStored((await query.executeTakeFirstOrThrow()).config)) as ServerConfig);
 }
 
-/** The newest servers with the secrets that their calls need. */
+/** Returns the newest servers with the secrets that their calls require. */
 export async function findNeeds(
   db: Db,
   workspaceId: string,
@@ -370,7 +381,7 @@ export async function findNeeds(
   return found;
 }
 
-/** Slugs of the servers that `listServers` gives for the same page. */
+/** Returns the slugs of the servers that `listServers` returns for the same page. */
 export async function listSlugs(
   db: Db,
   workspaceId: string,
@@ -381,13 +392,16 @@ export async function listSlugs(
   return pageOf(rows, page.limit, cursorIn(page));
 }
 
-/** Only newest first a row says where the next page begins. In the other orders a number does: a quota bounds the rows. */
+/**
+ * Returns the cursor function of a list. Only in the order "newest first" does a row identify the start of the next
+ * page. The other orders use an offset, because a quota limits the number of rows.
+ */
 function cursorIn({ sort, after, limit }: Page & ServerFilter) {
   return (row: { created_at: number; id: string }): Cursor =>
     sort === undefined ? { at: row.created_at, id: row.id } : { at: (after?.at ?? 0) + limit, id: sort };
 }
 
-/** With one row more than fits the page. */
+/** Selects a page with one row more than its limit. */
 function pageOfServers(db: Db, workspaceId: string, slugs: readonly string[] | undefined, page: Page & ServerFilter) {
   const { words = [], sort } = page;
   let wanted = db.selectFrom('servers').where('deleted_at', 'is', null);

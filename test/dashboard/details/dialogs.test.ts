@@ -18,8 +18,8 @@ describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, 
       const call = dialog.getByRole('checkbox', { name: 'call', exact: true });
       await call.uncheck();
       await button(dialog, 'Create key').click();
-      await saysAtField(field(dialog, 'Name'), /what the key is for/);
-      await dialog.getByText('Choose at least one.').waitFor();
+      await saysAtField(field(dialog, 'Name'), /Enter a name/);
+      await dialog.getByText('Select at least one scope.').waitFor();
       await call.check();
       await field(dialog, 'Name').fill('x'.repeat(300));
       await button(dialog, 'Create key').click();
@@ -32,7 +32,7 @@ describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, 
     await dashboard.at(
       '/settings',
       async (page) => {
-        const address = field(page, 'Invite by e-mail address');
+        const address = field(page, 'Invite by email');
         await address.fill('nobody');
         await button(page, 'Invite').click();
         await saysAtField(address, /address/i);
@@ -60,7 +60,7 @@ describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, 
       const word = field(dialog, 'Type not-deleted to confirm');
       await page.waitForFunction('document.activeElement.matches("[role=dialog] input")');
       await word.fill('not-dex');
-      await saysAtField(word, /has to be not-deleted/);
+      await saysAtField(word, /Enter not-deleted/);
       await word.press('Enter');
       assert.equal(await button(dialog, 'Delete server').isDisabled(), true);
       assert.equal(await word.inputValue(), 'not-dex');

@@ -25,15 +25,15 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
     const authentication = { type: 'ApiKey', header: 'DD-API-KEY', token: '{{API}}' };
     await dashboard.toolhost.createServer({ name: 'Two', slug: 'two-keys', tools: [tool], authentication });
     await dashboard.at('/servers/two-keys/settings', async (page) => {
-      await button(page, 'Another credential').click();
-      const types = page.getByRole('combobox', { name: 'The token is sent as' });
+      await button(page, 'Add credential').click();
+      const types = page.getByRole('combobox', { name: 'Credential type' });
       await types.nth(1).click();
       await page
         .getByRole('option', { name: /Client credentials/ })
         .last()
         .click();
       await field(page, 'Token endpoint').fill('https://login.example.com/token');
-      await field(page, 'Id of the client').fill('my-client');
+      await field(page, 'Client ID').fill('my-client');
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 2');
     });
@@ -57,7 +57,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
       await toasted(page, 'Saved as version 2');
       await button(page, 'Close').click();
       await tab(page, 'Settings').click();
-      await page.getByText('Credential admin, of the tools that name it').waitFor();
+      await page.getByText('Credential admin, for tools that use it').waitFor();
     });
     const config = await configOf('named-keys');
     assert.deepEqual([config.credentials, (config.tools as Json[])[0]?.credential], [credentials, 'admin']);
@@ -70,12 +70,12 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
       tools: [{ ...tool, url: 'https://api.example.com/v1/x' }],
     });
     await dashboard.at('/servers/wide/settings', async (page) => {
-      await button(page, 'Base address, headers and variables').click();
-      await field(page, 'Base address').fill('https://{{host}}/v1');
-      await button(page, 'Add a shared header').click();
+      await button(page, 'Base URL, headers, and variables').click();
+      await field(page, 'Base URL').fill('https://{{host}}/v1');
+      await button(page, 'Add shared header').click();
       await field(page, 'Name of shared header 1').fill('Api-Version');
       await field(page, 'Value of shared header 1').fill('2026-01');
-      await button(page, 'Add a variable').click();
+      await button(page, 'Add variable').click();
       await field(page, 'Name of variable 1').fill('host');
       await field(page, 'Value of variable 1').fill('staging.example.com');
       await field(page, 'Description of variable 1').fill('The host of the API');
@@ -109,16 +109,16 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
     await toolhost.createServer({ name: 'Sent', slug: 'sent', tools: [{ ...tool, input_schema, body: 'multipart' }] });
     await dashboard.at('/servers/sent/tools?tool=run', async (page) => {
       const open = async (name: string, nth: number) => {
-        await button(page, `More about ${name}`).click();
-        await button(page, 'How it is sent').nth(nth).click();
+        await button(page, `Details of ${name}`).click();
+        await button(page, 'Request encoding').nth(nth).click();
       };
       await open('file', 0);
-      await field(page, 'Name for the API (file)').fill('upload[file]');
-      await page.getByRole('checkbox', { name: 'Is Base64 of a file (file)' }).check();
+      await field(page, 'API name (file)').fill('upload[file]');
+      await page.getByRole('checkbox', { name: 'Base64-encoded file (file)' }).check();
       await field(page, 'File name (file)').fill('scan.png');
       await field(page, 'Media type (file)').fill('image/png');
       await open('tags', 1);
-      await choose(page, 'Lists and objects (tags)', 'a[0]=1, a[b][0]=1');
+      await choose(page, 'Serialization (tags)', 'a[0]=1, a[b][0]=1');
       await open('version', 2);
       await field(page, 'Constant (version)').fill('2026-01');
       await button(page, 'Save').click();
@@ -155,18 +155,18 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
     await toolhost.createServer({ name: 'Answered', slug: 'answered', tools: [tool] });
     await dashboard.at('/servers/answered/tools?tool=run', async (page) => {
       await button(page, 'Advanced').click();
-      const headers = page.getByRole('combobox', { name: 'Headers of the answer', exact: true });
+      const headers = page.getByRole('combobox', { name: 'Response headers', exact: true });
       await headers.fill('Set-Cookie');
       await page.keyboard.press('Enter');
       await page
-        .getByText(/agents never get this header/i)
+        .getByText(/agents never receive this header/i)
         .first()
         .waitFor();
       await headers.press('Backspace');
       await headers.fill('ETag');
       await page.keyboard.press('Enter');
-      await choose(page, 'Redirects', 'Are followed, up to 3');
-      await button(page, 'More about id').click();
+      await choose(page, 'Redirects', 'Follow up to 3');
+      await button(page, 'Details of id').click();
       await field(page, 'Pattern (id)').fill('^[a-z]+$');
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 2');

@@ -51,7 +51,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
         await button(page.getByRole('table', { name: 'Tools' }), 'tool_2').click();
         const text = field(page, 'Tool description');
         await text.press('End');
-        await page.getByText(/^Everything is saved/).waitFor();
+        await page.getByText(/^All changes saved/).waitFor();
         await page.locator('td[data-figure=tokens]', { hasText: /\d/ }).first().waitFor();
         const type = async () => {
           const answer = page.waitForResponse((response) => response.url().endsWith('/api/v1/check'));
@@ -78,7 +78,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       await table.waitFor();
       const height = Number(await page.evaluate('document.body.scrollHeight'));
       assert.ok(height < 4000, `${height} px`);
-      await page.getByRole('textbox', { name: 'Filter the tools' }).fill('delete things');
+      await page.getByRole('textbox', { name: 'Filter tools' }).fill('delete things');
       await page.getByText('1 of 1000 tools').waitFor();
       await button(table, 'tool_700').focus();
       await page.keyboard.press('Enter');
@@ -89,7 +89,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       assert.equal(await field(page, 'Tool name').inputValue(), 'tool_700');
       await field(page, 'Tool name').fill('remove_700');
       await button(page, 'Save').click();
-      await page.getByText(/^Everything is saved/).waitFor();
+      await page.getByText(/^All changes saved/).waitFor();
       await page.getByRole('dialog', { name: 'remove_700' }).waitFor();
       await eventually(() => assert.equal(new URL(page.url()).searchParams.get('tool'), 'remove_700'));
       await page.setViewportSize({ width: 400, height: 900 });
@@ -132,7 +132,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
     );
     await dashboard.toolhost.rest('PUT', '/servers/moving/secrets/KEY', { body: { value: 'the-key-of-the-api' } });
     await dashboard.at('/servers/moving/settings', async (page) => {
-      await field(page, 'Base address').fill('https://api.example.org');
+      await field(page, 'Base URL').fill('https://api.example.org');
       const alert = page.getByRole('alert').filter({ hasText: 'The secret KEY was set for https://api.example.com' });
       await alert.getByText('Save first, then set it under Secrets.').waitFor();
       await checkPage(page);
@@ -140,11 +140,11 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       await alert.getByRole('link', { name: 'Set KEY again' }).click();
       assert.equal(await page.getByRole('textbox', { name: 'Secret name' }).inputValue(), 'KEY');
       await page.getByLabel(/^Secret value/).fill('the-key-of-the-api');
-      await button(page, 'Store secret').click();
+      await button(page, 'Save secret').click();
       await page.getByText(/other hosts/).waitFor({ state: 'hidden' });
       await page.getByRole('link', { name: 'Tools', exact: true }).click();
       // The other one is about the short description of its tool.
-      await page.getByText('Everything is saved, 1 warning', { exact: true }).waitFor();
+      await page.getByText('All changes saved, 1 warning', { exact: true }).waitFor();
     });
   });
 });

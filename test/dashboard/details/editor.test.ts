@@ -58,13 +58,13 @@ describe('the editor of a server', { concurrency: 2 }, () => {
   it('says warnings beside what they concern, and lets them be stored', async () => {
     await dashboard.toolhost.createServer(dashboard.config('warned'));
     await dashboard.at('/servers/warned/settings', async (page) => {
-      await page.getByRole('radio', { name: 'A stored credential' }).check();
+      await page.getByRole('radio', { name: 'Stored credential' }).check();
       const warning = page.getByText(/\{\{SERVICE_KEY\}\} has no value/);
       await warning.first().waitFor();
       const section = page.getByRole('region', { name: 'Access' });
       await section.getByText(/has no value/).waitFor();
       await button(page, 'Save').click();
-      await page.getByText(/^Everything is saved, \d+ warning/).waitFor();
+      await page.getByText(/^All changes saved, \d+ warning/).waitFor();
     });
   });
 
@@ -80,7 +80,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       assert.match(shown, /"value": 1092839482938472939/);
       await json.fill(shown.replace('"optional": true', '"default": 1.10'));
       await button(page, 'Save').click();
-      await page.getByText('Everything is saved').waitFor();
+      await page.getByText('All changes saved').waitFor();
     });
     const { text } = await dashboard.toolhost.rest('GET', '/servers/digits');
     assert.match(text, /"value":1092839482938472939\}.*"default":1\.10/);
@@ -100,7 +100,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       const items = page.locator('tr.th-tool');
       await items.nth(2).locator('[draggable=true]').dragTo(items.nth(0));
       await button(page, 'Save').click();
-      await page.getByText('Everything is saved').waitFor();
+      await page.getByText('All changes saved').waitFor();
       assert.deepEqual(await toolsOf('many'), ['third', 'first', 'first_2']);
     });
   });
@@ -139,11 +139,11 @@ describe('the editor of a server', { concurrency: 2 }, () => {
 
   it('begins from the worked example with nothing to fill in', async () => {
     await dashboard.at('/servers/new', async (page) => {
-      await page.getByRole('link', { name: /From the worked example/ }).click();
+      await page.getByRole('link', { name: /From the sample API/ }).click();
       await field(page, 'Name').waitFor();
       assert.notEqual(await field(page, 'Name').inputValue(), '');
       await eventually(async () =>
-        assert.match((await page.getByRole('status').allTextContents()).join(' '), /Not stored yet|problem/),
+        assert.match((await page.getByRole('status').allTextContents()).join(' '), /Not saved yet|problem/),
       );
     });
   });

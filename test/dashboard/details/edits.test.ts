@@ -4,7 +4,7 @@ import type { BrowserContext, Page } from 'playwright-core';
 import { alert, button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
-const notice = 'Somebody changed this server meanwhile';
+const notice = 'Someone else changed this server';
 
 describe('an edit in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -39,12 +39,12 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
     await edit('merged', async (page) => {
       await saveInConflict(page, 'merged', { name: 'Their name' });
       await page.getByRole('region', { name: 'Changes from version 1 to version 2' }).getByText('Their name').waitFor();
-      await button(page, 'Keep mine on top of the newest').click();
+      await button(page, 'Keep my changes').click();
       await alert(page, notice).waitFor({ state: 'hidden' });
       assert.equal(await field(page, 'Name').inputValue(), 'Their name');
       assert.equal(await field(page, 'Description').inputValue(), 'My long text');
       await button(page, 'Save').click();
-      await page.getByText('Everything is saved').waitFor();
+      await page.getByText('All changes saved').waitFor();
       const { version, name, description } = await stored('merged');
       assert.deepEqual([version, name, description], [3, 'Their name', 'My long text']);
       assert.equal(await alert(page, notice).count(), 0);
@@ -54,10 +54,10 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
   it('that meets a change of the same field keeps what was typed here, when asked to', async () => {
     await edit('same-field', async (page) => {
       await saveInConflict(page, 'same-field', { description: 'Their text' });
-      await button(page, 'Keep mine on top of the newest').click();
+      await button(page, 'Keep my changes').click();
       await alert(page, notice).waitFor({ state: 'hidden' });
       await button(page, 'Save').click();
-      await page.getByText('Everything is saved').waitFor();
+      await page.getByText('All changes saved').waitFor();
       assert.equal((await stored('same-field')).description, 'My long text');
     });
   });
@@ -65,7 +65,7 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
   it('can give way to the newer version', async () => {
     await edit('given-way', async (page) => {
       await saveInConflict(page, 'given-way', { description: 'Their text' });
-      await button(page, 'Take theirs and drop mine').click();
+      await button(page, 'Discard my changes').click();
       await alert(page, notice).waitFor({ state: 'hidden' });
       assert.equal(await field(page, 'Description').inputValue(), 'Their text');
       assert.equal(await button(page, 'Save').isDisabled(), true);
@@ -89,7 +89,7 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
       await alert(page, 'Your session has ended').waitFor({ state: 'hidden' });
       assert.equal(await field(page, 'Description').inputValue(), 'My long text');
       await button(page, 'Save').click();
-      await page.getByText('Everything is saved').waitFor();
+      await page.getByText('All changes saved').waitFor();
       assert.equal((await stored('ended')).description, 'My long text');
     });
   });
@@ -98,14 +98,14 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
     await edit('offline', async (page, context) => {
       await context.setOffline(true);
       await button(page, 'Save').click();
-      await alert(page, 'The service cannot be reached').waitFor();
-      await alert(page, 'The connection is lost').waitFor();
+      await alert(page, 'The service is unreachable').waitFor();
+      await alert(page, 'Connection lost').waitFor();
       assert.equal(await field(page, 'Description').inputValue(), 'My long text');
       await context.setOffline(false);
-      await alert(page, 'The connection is lost').waitFor({ state: 'hidden' });
+      await alert(page, 'Connection lost').waitFor({ state: 'hidden' });
       assert.equal(await field(page, 'Description').inputValue(), 'My long text');
       await button(page, 'Save').click();
-      await page.getByText('Everything is saved').waitFor();
+      await page.getByText('All changes saved').waitFor();
       assert.equal((await stored('offline')).description, 'My long text');
     });
   });
@@ -114,14 +114,14 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
     await edit('left', async (page) => {
       await page.getByRole('link', { name: 'API keys', exact: true }).click();
       const dialog = page.getByRole('dialog', { name: 'Leave without saving?' });
-      await button(dialog, 'Stay here').click();
+      await button(dialog, 'Stay').click();
       assert.equal(await field(page, 'Description').inputValue(), 'My long text');
       const asked = page.waitForEvent('dialog');
       await page.evaluate('void location.assign("/keys")');
       assert.equal((await asked).type(), 'beforeunload');
       assert.equal(await field(page, 'Description').inputValue(), 'My long text');
       await page.getByRole('link', { name: 'API keys', exact: true }).click();
-      await button(dialog, 'Leave and lose them').click();
+      await button(dialog, 'Discard and leave').click();
       await page.getByRole('heading', { level: 1, name: 'API keys' }).waitFor();
     });
   });

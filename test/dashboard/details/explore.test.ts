@@ -49,17 +49,17 @@ describe('exploring a call in the dashboard', () => {
   it('[agent 5] stands beside what the API said, with the tokens of both', async () => {
     await dashboard.at('/servers/seen/try?tool=read', async (page) => {
       await field(page, 'name').fill('n');
-      await button(page, 'Call the tool').click();
-      const said = result(page).getByRole('region', { name: 'The API said' });
+      await button(page, 'Call tool').click();
+      const said = result(page).getByRole('region', { name: 'API response' });
       await said.getByText('200', { exact: true }).waitFor();
       await said.getByText(/^\d+ B, about \d+ tokens$/).waitFor();
       await said.getByText('x-total-count: 1').waitFor();
       assert.doesNotMatch((await said.textContent()) ?? '', /x-noise/);
       await button(said, /more headers$/).click();
       await said.getByText('x-noise: n').waitFor();
-      await said.getByRole('region', { name: 'body of the answer' }).getByText('"links"').waitFor();
-      const got = result(page).getByRole('region', { name: 'The agent got' });
-      await got.getByText(/^about \d+ tokens, 9\d % less$/).waitFor();
+      await said.getByRole('region', { name: 'response body' }).getByText('"links"').waitFor();
+      const got = result(page).getByRole('region', { name: 'Sent to agent' });
+      await got.getByText(/^about \d+ tokens, 9\d% less$/).waitFor();
       assert.doesNotMatch((await got.textContent()) ?? '', /links/);
       await checkPage(page);
     });
@@ -74,7 +74,7 @@ describe('exploring a call in the dashboard', () => {
         .first()
         .click();
       const dialog = page.getByRole('dialog');
-      await dialog.getByRole('region', { name: 'The agent got' }).getByText('"made"').waitFor();
+      await dialog.getByRole('region', { name: 'Sent to agent' }).getByText('"made"').waitFor();
       await checkPage(page);
       upstream.take();
       const link = dialog.getByRole('link', { name: 'Replay in Try it' });
@@ -84,7 +84,7 @@ describe('exploring a call in the dashboard', () => {
       assert.equal(await field(page, 'name').inputValue(), args.name);
       assert.equal(await field(page, 'size').inputValue(), JSON.stringify(args.size));
       await page.getByRole('region', { name: 'Outgoing request' }).getByText('POST /things HTTP/1.1').waitFor();
-      await button(page, 'Call the tool').focus();
+      await button(page, 'Call tool').focus();
       await page.keyboard.press('Enter');
       const question = page.getByRole('dialog', { name: 'Send this call again?' });
       await question.waitFor();
@@ -92,13 +92,13 @@ describe('exploring a call in the dashboard', () => {
       await button(question, 'Cancel').click();
       await question.waitFor({ state: 'hidden' });
       assert.deepEqual(upstream.take(), [], 'nothing was sent yet');
-      await button(page, 'Call the tool').click();
-      await button(question, 'Send it again').focus();
+      await button(page, 'Call tool').click();
+      await button(question, 'Send again').focus();
       await page.keyboard.press('Enter');
       await result(page).getByText('OK', { exact: true }).waitFor();
       const sent = upstream.take().map(({ body }) => JSON.parse(body.toString('utf8')) as Json);
       assert.deepEqual(sent, [args], 'empty texts and lists are those of the recorded call');
-      const said = result(page).getByRole('region', { name: 'The API said' });
+      const said = result(page).getByRole('region', { name: 'API response' });
       assert.match((await said.textContent()) ?? '', /"key": "\[redacted\]"/);
       await page.setViewportSize({ width: 400, height: 900 });
       await page.emulateMedia({ colorScheme: 'dark' });
@@ -112,8 +112,8 @@ describe('exploring a call in the dashboard', () => {
     const redacted = await called('write', { name: `Key ${secret}` });
     await toolhost.rest('PATCH', '/servers/seen/tools/gone', { body: { disabled: true } });
     const refusals: [id: string, text: RegExp][] = [
-      [gone, /Its tool gone is disabled or gone/],
-      ['call_unknown', /no such call any more/],
+      [gone, /Its tool gone is disabled or no longer exists/],
+      ['call_unknown', /The call no longer exists/],
     ];
     for (const [id, text] of refusals) {
       await dashboard.at(`/servers/seen/try?replay=${id}`, async (page) => {
@@ -122,7 +122,7 @@ describe('exploring a call in the dashboard', () => {
       });
     }
     await dashboard.at(`/servers/seen/try?replay=${redacted}`, async (page) => {
-      await page.getByText(/where they say \[redacted\], type it again/).waitFor();
+      await page.getByText(/Enter them again where it says \[redacted\]/).waitFor();
       assert.equal(await field(page, 'name').inputValue(), 'Key [redacted]');
     });
   });
@@ -133,7 +133,7 @@ describe('exploring a call in the dashboard', () => {
       await field(page, 'name').fill("it's");
       await button(page, 'Copy as MCP request or code').click();
       const shows = async (form: string, text: RegExp) => {
-        await page.getByRole('radiogroup', { name: 'Form of the call' }).getByText(form, { exact: true }).click();
+        await page.getByRole('radiogroup', { name: 'Call format' }).getByText(form, { exact: true }).click();
         const code = page.getByRole('region', { name: `call as ${form}` });
         await eventually(async () => assert.match((await code.textContent()) ?? '', text));
       };

@@ -94,23 +94,23 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
   it('has an address for what is shown, and the back button leads back', async () => {
     await dashboard.at('/calls?outcome=invalid_arguments', async (page) => {
       const rows = page.getByRole('table', { name: 'Calls' }).getByRole('row');
-      await rows.filter({ hasText: 'Arguments refused' }).waitFor();
+      await rows.filter({ hasText: 'Invalid arguments' }).waitFor();
       assert.equal(await rows.count(), 2, 'the head and one call');
       await button(page, /read/).click();
       const dialog = page.getByRole('dialog');
-      await dialog.getByText('Arguments refused').waitFor();
+      await dialog.getByText('Invalid arguments').waitFor();
       const shared = page.url();
       await page.goBack();
       await dialog.waitFor({ state: 'hidden' });
       assert.equal(new URL(page.url()).search, '?outcome=invalid_arguments');
       await page.goto(shared);
-      await dialog.getByText('Arguments refused').waitFor();
+      await dialog.getByText('Invalid arguments').waitFor();
       await page.goto('/servers');
       await page.getByRole('link', { name: 'The felt' }).click();
       await page.getByRole('link', { name: 'Try it' }).click();
-      await button(page, 'Call the tool').waitFor();
+      await button(page, 'Call tool').waitFor();
       await page.reload();
-      await button(page, 'Call the tool').waitFor();
+      await button(page, 'Call tool').waitFor();
       await page.goBack();
       await button(page, 'Duplicate to…').waitFor();
       await page.goBack();

@@ -25,11 +25,11 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
   it('[find D4] is told of none before anything was typed, however one begins', async () => {
     for (const from of ['json', 'form', 'example']) {
       await dashboard.at(`/servers/new?from=${from}`, async (page) => {
-        await page.getByText(/^Not stored yet/).waitFor();
+        await page.getByText(/^Not saved yet/).waitFor();
         await page.waitForLoadState('networkidle');
-        assert.equal(await page.getByText('Before it can be stored').count(), 0, from);
+        assert.equal(await page.getByText('Fix before saving').count(), 0, from);
         assert.equal(await page.locator('[aria-invalid=true]').count(), 0, from);
-        assert.equal(await page.getByText(/problems? to solve/).count(), 0, from);
+        assert.equal(await page.getByText(/problems? to fix/).count(), 0, from);
       });
     }
     await dashboard.at('/servers/new?from=json', async (page) => {
@@ -40,7 +40,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
       await field(page, 'Name').focus();
       assert.equal(await text(), '');
       await button(page, 'Create server').click();
-      await page.getByText('Before it can be stored').waitFor();
+      await page.getByText('Fix before saving').waitFor();
     });
   });
 
@@ -49,7 +49,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
     await dashboard.at('/servers/new?from=json', async (page) => {
       const { json } = jsonOf(page);
       await json.fill(JSON.stringify(dashboard.config('taken-before'), null, 2));
-      await saysAtField(field(page, 'Slug'), /taken by a server of yours/i);
+      await saysAtField(field(page, 'Slug'), /used by a server of this workspace/i);
       await field(page, 'Slug').fill('taken-by-nobody');
       await button(page, 'Create server').click();
       await page.waitForURL(/\/servers\/taken-by-nobody/);
@@ -58,7 +58,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
 
   it('is told at the fields of a login', async () => {
     await dashboard.at('/servers/new?from=form', async (page) => {
-      await page.getByRole('radio', { name: 'A login (OAuth)' }).check();
+      await page.getByRole('radio', { name: 'Login (OAuth)' }).check();
       await field(page, 'Slug').fill('with-login');
       await page.getByRole('region', { name: 'callback URL' }).getByText('/mcp/with-login/callback').waitFor();
       await field(page, 'Authorization URL').fill('ftp://id.example/authorize');
@@ -66,17 +66,17 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
       const scopes = page.getByRole('combobox', { name: 'Scopes', exact: true });
       await scopes.fill('two words');
       await scopes.press('Enter');
-      await button(page, 'More about the login').click();
+      await button(page, 'Advanced login settings').click();
       await field(page, 'Extra parameters').fill('{"state": "mine"}');
       await button(page, 'Create server').click();
       await saysAtField(scopes, /without spaces/);
       await saysAtField(field(page, 'Authorization URL'), /allowed: https:/);
       await saysAtField(field(page, 'Token URL'), /https:\/\//);
-      await saysAtField(field(page, 'Client id'), /at least 1 character/);
+      await saysAtField(field(page, 'Client ID'), /at least 1 character/);
       await saysAtField(page.locator('input[type=password]'), /the secret of the client/);
       await saysAtField(field(page, 'Extra parameters'), /sets this parameter itself/);
       await field(page, 'Extra parameters').fill('{"audience": ');
-      await saysAtField(field(page, 'Extra parameters'), /not JSON yet/i);
+      await saysAtField(field(page, 'Extra parameters'), /invalid JSON/i);
       await button(page, 'Create server').click();
       assert.equal(await field(page, 'Extra parameters').inputValue(), '{"audience": ');
       assert.equal(await field(page, 'Token URL').inputValue(), 'http://id.example/token');
@@ -86,14 +86,14 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
   it('is shown at the keywords of an argument, and keeps an unfinished text from being stored', async () => {
     await create('keywords');
     await dashboard.at('/servers/keywords/tools?tool=read', async (page) => {
-      await button(page, 'More about count').click();
+      await button(page, 'Details of count').click();
       const others = field(page, 'Other keywords (count)');
       await others.fill('{"minimum": ');
-      await saysAtField(others, /not JSON yet/i);
+      await saysAtField(others, /invalid JSON/i);
       await field(page, 'Tool description').fill('Another text');
       assert.equal(await others.inputValue(), '{"minimum": ');
       await button(page, 'Save').click();
-      await page.getByText('1 problem to solve').waitFor();
+      await page.getByText('1 problem to fix').waitFor();
       await others.fill('{"minimum": 3}');
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 2');

@@ -18,9 +18,9 @@ describe('the gallery in the dashboard', () => {
     await dashboard.at('/servers/new', async (page) => {
       await page.getByText('From an example').click();
       await page.getByRole('heading', { name: 'Start from an example' }).waitFor();
-      assert.equal(await page.getByText(/^Needs /).count(), 8);
-      await page.getByText('Needs STRIPE_KEY').waitFor();
-      assert.equal(await page.getByText('Needs no credential').count(), 2);
+      assert.equal(await page.getByText(/^Requires /).count(), 8);
+      await page.getByText('Requires STRIPE_KEY').waitFor();
+      assert.equal(await page.getByText('No credential required').count(), 2);
       await page.getByText('Customers, invoices, payments').click();
       await field(page, 'Slug').fill('our-stripe');
       await button(page, 'Create server').click();

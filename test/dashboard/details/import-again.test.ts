@@ -45,9 +45,9 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
   const edit = (slug: string, tool: string, fields: Json) =>
     dashboard.toolhost.rest('PATCH', `/servers/${slug}/tools/${tool}`, { body: fields });
   const read = async (page: Page, document: string) => {
-    await field(page, 'Or its text').fill(document);
-    await button(page, 'Read the description').click();
-    await page.getByRole('heading', { name: 'What has changed' }).waitFor();
+    await field(page, 'Or paste text').fill(document);
+    await button(page, 'Read description').click();
+    await page.getByRole('heading', { name: 'Changes', exact: true }).waitFor();
   };
 
   it('[imp 5] shows the merge, decides conflicts both ways, adds what is new, and is undone by one click', async () => {
@@ -64,35 +64,35 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
       const conflicts = page.getByRole('region', { name: '2 conflicts' });
       await conflicts.getByText('My own words for thing 0.').waitFor();
       const choice = (n: number) => conflicts.getByRole('radiogroup', { name: `get_thing${n}: description` });
-      await button(page, 'Take all of the description').click();
+      await button(page, 'Use all from description').click();
       assert.ok(
         await choice(0)
           .getByRole('radio', { name: /^Description/ })
           .isChecked(),
       );
-      await button(page, 'Keep all of mine').click();
+      await button(page, 'Keep all mine').click();
       assert.ok(await choice(1).getByRole('radio', { name: /^Mine/ }).isChecked());
       await choice(1)
         .getByRole('radio', { name: /^Description/ })
         .check();
-      await page.getByRole('region', { name: '1 tool to be disabled' }).getByText('get_thing5').waitFor();
+      await page.getByRole('region', { name: '1 tool to disable' }).getByText('get_thing5').waitFor();
       await page.getByText('Another summary of thing 2', { exact: true }).waitFor();
-      await button(page, 'Show the value').click();
-      await page.getByRole('region', { name: 'Your edits that stay' }).getByText('Third thing').waitFor();
+      await button(page, 'Show value').click();
+      await page.getByRole('region', { name: 'Kept edits' }).getByText('Third thing').waitFor();
       await page.getByRole('checkbox', { name: /get_thing7\b/ }).check();
       await page.getByText(/1 to add, about \d+/).waitFor();
       await checkPage(page);
       await button(page, 'Review').click();
-      await page.getByText('Tools that change: 2, are added: 1, are disabled: 1.').waitFor();
-      await button(page, 'Store as one new version').click();
-      await page.getByText('Stored as version 5').waitFor();
+      await page.getByText('Tools changed: 2, added: 1, disabled: 1.').waitFor();
+      await button(page, 'Save as new version').click();
+      await page.getByText('Saved as version 5').waitFor();
       assert.equal(await descriptionOf('merged', 'get_thing0'), 'My own words for thing 0.');
       assert.equal(await descriptionOf('merged', 'get_thing1'), 'Another summary of thing 1');
       assert.equal(await descriptionOf('merged', 'get_thing5'), 'disabled');
       assert.equal(await descriptionOf('merged', 'get_thing6'), undefined);
       assert.equal(await descriptionOf('merged', 'get_thing7'), 'Get one of the things number 7');
       await button(page, 'Undo: restore version 4').click();
-      await toasted(page, 'Version 4 is restored as version 6');
+      await toasted(page, 'Restored version 4 as version 6');
       assert.equal(await descriptionOf('merged', 'get_thing1'), 'My own words for thing 1.');
     });
   });
@@ -109,7 +109,7 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
         await read(page, shop(upstream.url, changed));
         const count = () => page.evaluate<number>('document.querySelectorAll("main *").length');
         assert.ok((await count()) < 1500, `${await count()} elements`);
-        const more = page.getByRole('button', { name: /^Show more tools that change/ });
+        const more = page.getByRole('button', { name: /^Show more updated tools/ });
         await more.focus();
         await page.keyboard.press('Enter');
         await page.getByText('Now get the thing number 40', { exact: true }).waitFor();
@@ -120,7 +120,7 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
         const others = page.getByRole('button', { name: 'Show 400 other operations' });
         await others.focus();
         await page.keyboard.press('Enter');
-        await page.getByRole('textbox', { name: 'Search the other operations' }).fill('things5');
+        await page.getByRole('textbox', { name: 'Search other operations' }).fill('things5');
         const box = page.getByRole('checkbox', { name: /get_thing500\b/ });
         await box.focus();
         await page.keyboard.press('Space');
@@ -129,7 +129,7 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
         await checkPage(page);
         await button(page, 'Review').focus();
         await page.keyboard.press('Enter');
-        await page.getByText('Tools that change: 200, are added: 1, are disabled: 0.').waitFor();
+        await page.getByText('Tools changed: 200, added: 1, disabled: 0.').waitFor();
       },
       { options: { viewport: { width: 400, height: 800 } } },
     );
@@ -143,8 +143,8 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
     serves(summaries(2));
     await toolhost.rest('POST', '/import', { body: { mode: 'create', url, slug: 'drifting', include: ['*'] } });
     await dashboard.at('/servers/drifting/import', async (page) => {
-      await page.getByRole('switch', { name: 'Check it every day' }).click();
-      await toasted(page, 'The description is checked every day');
+      await page.getByRole('switch', { name: 'Check daily' }).click();
+      await toasted(page, 'The description is now checked daily');
       serves(summaries(3));
       await button(page, 'Check now').click();
       await page.getByText('Since the last import: 1 new operation.').waitFor();
@@ -153,12 +153,12 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
       await page.getByRole('link', { name: 'API changed' }).waitFor();
       await checkPage(page);
       await page.getByRole('link', { name: 'API changed' }).click();
-      await button(page, 'Read the description').click();
+      await button(page, 'Read description').click();
       await page.getByRole('checkbox', { name: /get_thing2\b/ }).check();
       await button(page, 'Review').click();
-      await button(page, 'Store as one new version').click();
-      await page.getByText('Stored as version 2').waitFor();
-      assert.ok(await page.getByRole('switch', { name: 'Check it every day' }).isChecked());
+      await button(page, 'Save as new version').click();
+      await page.getByText('Saved as version 2').waitFor();
+      assert.ok(await page.getByRole('switch', { name: 'Check daily' }).isChecked());
     });
   });
 
@@ -174,7 +174,7 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
     await dashboard.at(
       '/servers/viewed/import',
       async (page) => {
-        await page.getByText('Only editors and owners import a description again.').waitFor();
+        await page.getByText('Only editors and owners can reimport a description.').waitFor();
       },
       viewer,
     );

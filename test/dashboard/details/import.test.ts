@@ -13,10 +13,10 @@ describe('importing an API, in the dashboard', { concurrency: 2 }, () => {
 
   it('[imp 4] says what is wrong with a description, and keeps what was typed', async () => {
     await dashboard.at('/servers/new/import', async (page) => {
-      await field(page, 'Or its text').fill('{"openapi": "3.1.0"');
-      await button(page, 'Read the description').click();
-      await alert(page, 'The description was not read').waitFor();
-      assert.equal(await field(page, 'Or its text').inputValue(), '{"openapi": "3.1.0"');
+      await field(page, 'Or paste text').fill('{"openapi": "3.1.0"');
+      await button(page, 'Read description').click();
+      await alert(page, 'Description not read').waitFor();
+      assert.equal(await field(page, 'Or paste text').inputValue(), '{"openapi": "3.1.0"');
     });
   });
 
@@ -26,10 +26,10 @@ describe('importing an API, in the dashboard', { concurrency: 2 }, () => {
     await dashboard.at(
       '/servers/new/import',
       async (page) => {
-        await field(page, 'Or its text').fill(largeShop(upstream.url));
-        await button(page, 'Read the description').focus();
+        await field(page, 'Or paste text').fill(largeShop(upstream.url));
+        await button(page, 'Read description').focus();
         await page.keyboard.press('Enter');
-        const group = page.getByRole('button', { name: /operations of Tag 3$/ });
+        const group = page.getByRole('button', { name: /operations in Tag 3$/ });
         await group.focus();
         await page.keyboard.press('Enter');
         const box = page.getByRole('checkbox', { name: /get_thing31\b/ });
@@ -44,7 +44,7 @@ describe('importing an API, in the dashboard', { concurrency: 2 }, () => {
     await dashboard.at(
       '/servers/new/import',
       async (page) => {
-        await page.getByText('Only editors and owners make servers.').waitFor();
+        await page.getByText('Only editors and owners can create servers.').waitFor();
       },
       { person: { name: 'Vera', role: 'viewer' } },
     );

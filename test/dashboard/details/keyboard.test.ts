@@ -49,7 +49,7 @@ describe('the dashboard without a mouse', { concurrency: 2 }, () => {
     const use = async (page: Page) => {
       await tabTo(page, page.getByRole('link', { name: 'New server' }));
       await page.keyboard.press('Enter');
-      await tabTo(page, page.getByRole('link', { name: /By hand/ }));
+      await tabTo(page, page.getByRole('link', { name: /From scratch/ }));
       await page.keyboard.press('Enter');
       for (const [label, text] of [
         ['Name', 'By keyboard'],
@@ -60,7 +60,7 @@ describe('the dashboard without a mouse', { concurrency: 2 }, () => {
         await tabTo(page, field(page, label));
         await page.keyboard.type(text);
       }
-      await tabTo(page, button(page, 'Add an argument'));
+      await tabTo(page, button(page, 'Add argument'));
       await page.keyboard.press('Enter');
       await tabTo(page, field(page, 'Name of argument 1'));
       await page.keyboard.type('id');

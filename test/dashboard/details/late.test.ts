@@ -29,17 +29,17 @@ describe('an answer that comes after its question has changed', { concurrency: 2
     await dashboard.at('/servers/tried/try', async (page) => {
       const token = page.locator('input[type=password]');
       await field(page, 'count').fill('0');
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       await saysAtField(field(page, 'count'), /minimum 1/);
       const previews = await holdAnswers(page, 'POST', '/api/v1/servers/tried/tools/read/preview');
       await field(page, 'count').fill('5');
       await previews.next();
-      await saysAtField(field(page, 'count'), /being checked/i);
+      await saysAtField(field(page, 'count'), /being rechecked/i);
       await previews.stop();
       await field(page, 'count').fill('6');
       await eventually(async () => assert.equal(await field(page, 'count').getAttribute('aria-invalid'), null));
       await token.fill('two words');
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       await saysAtField(token, /without spaces/);
       await token.fill('one');
       await drawn(page);
@@ -53,13 +53,13 @@ describe('an answer that comes after its question has changed', { concurrency: 2
       await page.locator('input[type=password]').fill('token-of-the-api');
       await field(page, 'count').fill('1');
       const calls = await holdAnswers(page, 'POST', '/api/v1/servers/tried/tools/read/call');
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       const answer = await calls.next();
       await field(page, 'count').fill('2');
       await answer();
-      await result.getByText('its arguments were others').waitFor();
+      await result.getByText('which had other arguments').waitFor();
       await field(page, 'count').fill('1');
-      await result.getByText('What the API answered, and what the agent gets of it').waitFor();
+      await result.getByText('The API response, and the result that the agent gets').waitFor();
     });
   });
 
@@ -110,7 +110,7 @@ describe('an answer that comes after its question has changed', { concurrency: 2
       const dialog = page.getByRole('dialog');
       await field(dialog, 'Name').fill('made while the list came');
       await button(dialog, 'Create key').click();
-      await button(dialog, 'I have copied it').click();
+      await button(dialog, 'Done').click();
       const now = await lists.next();
       await Promise.all([old(), now()]);
       await page.getByRole('row').filter({ hasText: 'made while the list came' }).waitFor();
@@ -121,7 +121,7 @@ describe('an answer that comes after its question has changed', { concurrency: 2
       const old = await lists.next();
       await field(page, 'Secret name').fill('MADE_MEANWHILE');
       await page.locator('input[type=password]').fill('a value');
-      await button(page, 'Store secret').click();
+      await button(page, 'Save secret').click();
       const now = await lists.next();
       await Promise.all([old(), now()]);
       await page.getByRole('row').filter({ hasText: 'MADE_MEANWHILE' }).waitFor();

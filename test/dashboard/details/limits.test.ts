@@ -35,7 +35,7 @@ describe('limits in the dashboard', () => {
     try {
       const page = await context.newPage();
       await page.goto(`/servers/${slug}/options`);
-      await field(page, 'Calls a second').waitFor();
+      await field(page, 'Calls per second').waitFor();
       await use(page);
     } finally {
       await context.close();
@@ -47,16 +47,16 @@ describe('limits in the dashboard', () => {
       await page.goto('/settings');
       const row = (name: string) => page.getByRole('row').filter({ hasText: name });
       await row('Servers').getByText('1,000', { exact: true }).waitFor();
-      await row('Changes a minute').getByText('any number', { exact: true }).waitFor();
-      await page.getByText('Audit, revoked and expired keys, ended logins: 365 days.').waitFor();
+      await row('Changes per minute').getByText('unlimited', { exact: true }).waitFor();
+      await page.getByText('Audit events, revoked and expired keys, and revoked logins: 365 days.').waitFor();
     });
   });
 
   it('are set by keyboard, shown with what caps them, and go back to the defaults', async () => {
     await optionsOf('limited', async (page) => {
-      const rate = field(page, 'Calls a second');
+      const rate = field(page, 'Calls per second');
       assert.equal(await rate.getAttribute('placeholder'), '60');
-      await page.getByText('The default; 300 for the whole workspace.').waitFor();
+      await page.getByText('Default. Workspace limit: 300.').waitFor();
       assert.equal(await button(page, 'Save limits').isDisabled(), true);
       await rate.focus();
       await page.keyboard.type('120');
@@ -64,14 +64,14 @@ describe('limits in the dashboard', () => {
       await page.keyboard.type('9000');
       await page.keyboard.press('Enter');
       await toasted(page, 'Saved the limits');
-      await page.getByText('250 counts, the limit of the whole workspace.').waitFor();
+      await page.getByText('The workspace limit of 250 applies.').waitFor();
       const { calls_per_second, concurrent_calls } = await limitsOf('limited');
       assert.deepEqual(calls_per_second, { limit: 120, from: 'set', set: 120 });
       assert.deepEqual(concurrent_calls, { limit: 250, from: 'workspace', set: 9000 });
 
-      await button(page, 'Use the defaults').click();
-      await toasted(page, 'The default limits count');
-      await button(page, 'Use the defaults').waitFor({ state: 'detached' });
+      await button(page, 'Use defaults').click();
+      await toasted(page, 'Restored the default limits');
+      await button(page, 'Use defaults').waitFor({ state: 'detached' });
       assert.equal(await rate.inputValue(), '');
       assert.deepEqual((await limitsOf('limited')).calls_per_second, { limit: 60, from: 'default' });
     });
@@ -81,12 +81,12 @@ describe('limits in the dashboard', () => {
     upstream.on('*', () => ({ status: 503, body: {} }));
     await operate(toolhost, 'setWorkspaceLimits', 'local', { calls_per_second: 1000 });
     await optionsOf('failing', async (page) => {
-      await page.getByText('Called normally').waitFor();
+      await page.getByText('Healthy').waitFor();
       await Promise.all(Array.from({ length: 25 }, () => toolhost.callTool('failing', 'token-of-the-caller', 'get')));
       await page.reload();
-      await page.getByText('Fails, not called').waitFor();
+      await page.getByText('Circuit breaker open').waitFor();
       await page.getByText(/next attempt in \d+ s/).waitFor();
-      await page.getByText('Now: 0 running, 0 waiting, 0 refused in the last minute.').waitFor();
+      await page.getByText('Current use: 0 running, 0 queued, 0 rejected in the last minute.').waitFor();
     });
   });
 });

@@ -64,9 +64,9 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
   /** Presses the button and gives the tab that it opens, at the consent page. */
   async function begin(page: Page, context: BrowserContext): Promise<Page> {
     const opened = context.waitForEvent('page');
-    await button(page, 'Try the login').click();
+    await button(page, 'Test login').click();
     const tab = await opened;
-    await tab.getByRole('heading', { level: 1, name: /^Allow “Login check of the dashboard”/ }).waitFor();
+    await tab.getByRole('heading', { level: 1, name: /^Allow “Dashboard login check”/ }).waitFor();
     return tab;
   }
 
@@ -91,13 +91,13 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
       const tab = await begin(page, context);
       await said(page, 'Waiting for the login in the new tab').waitFor();
       await logIn(tab);
-      await said(tab, 'The login works').waitFor();
+      await said(tab, 'Login works').waitFor();
       assert.equal(tab.url(), `${toolhost.url}/login-check`, 'the code is not left in the address');
-      const outcome = said(page, 'The login works');
+      const outcome = said(page, 'Login works');
       await outcome.waitFor();
       const text = (await outcome.textContent()) ?? '';
       for (const scope of ['openid', 'offline_access', 'items:read']) assert.ok(text.includes(scope), text);
-      assert.match(text, /lasts 10 minutes.*came with a refresh token.*Nothing was kept/);
+      assert.match(text, /valid for 10 minutes.*came with a refresh token.*Nothing was stored/);
       const given = provider.issued.at(-1) ?? assert.fail('no token was given');
       assert.equal(await provider.accountOf(given), 'anna', 'the login was a real one');
       assert.deepEqual(
@@ -107,7 +107,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
     });
     assert.deepEqual(
       (await grants('works')).map(({ status, client }) => [status, client]),
-      [['revoked', 'Login check of the dashboard']],
+      [['revoked', 'Dashboard login check']],
     );
     const { db } = toolhost.running.app.runner;
     const kept = await db
@@ -128,14 +128,14 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
     await at('/servers/denied/connect', async (page, context) => {
       const here = await begin(page, context);
       await button(here, 'Cancel').click();
-      await said(page, 'The login did not work').getByText('The person did not allow it.').waitFor();
+      await said(page, 'Login failed').getByText('The person denied access.').waitFor();
       await page.getByText('choose “Allow and log in”').waitFor();
-      await said(here, 'The login did not work').waitFor();
+      await said(here, 'Login failed').waitFor();
       const there = await begin(page, context);
       await button(there, 'Allow and log in').click();
       await button(there, 'Cancel').click();
-      await said(page, 'The login did not work').getByText('The login was refused at the provider.').waitFor();
-      await page.getByText('agree at the provider').waitFor();
+      await said(page, 'Login failed').getByText('The login was denied at the provider.').waitFor();
+      await page.getByText('approve the login at the provider').waitFor();
     });
     assert.deepEqual(await grants('denied'), []);
   });
@@ -144,9 +144,9 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
     await serve('wrong-secret', { client_secret: 'not-the-one-of-the-provider' });
     await at('/servers/wrong-secret/settings', async (page, context) => {
       await logIn(await begin(page, context));
-      const outcome = said(page, 'The login did not work');
-      await outcome.getByText('The token endpoint refused the client id or the client secret of this server').waitFor();
-      await outcome.getByText('Type the client id and the client secret again').waitFor();
+      const outcome = said(page, 'Login failed');
+      await outcome.getByText("The token endpoint refused this server's client id or client secret").waitFor();
+      await outcome.getByText('Enter the client ID and client secret again').waitFor();
     });
   });
 
@@ -161,7 +161,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
       assert.equal(await url.textContent(), `${toolhost.url}/mcp/mistyped/callback`);
       await button(page, 'Stop waiting').click();
       await said(page, 'Waiting for the login in the new tab').waitFor({ state: 'hidden' });
-      assert.equal(await button(page, 'Try the login').isEnabled(), true);
+      assert.equal(await button(page, 'Test login').isEnabled(), true);
     });
   });
 
@@ -171,9 +171,9 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
       await begin(page, context);
       const forged = await context.newPage();
       await forged.goto('/login-check?code=stolen&state=guessed');
-      await said(forged, 'Nobody waits for this login').waitFor();
+      await said(forged, 'This login is no longer expected').waitFor();
       await forged.goto('/login-check');
-      await said(forged, 'Nobody waits for this login').waitFor();
+      await said(forged, 'This login is no longer expected').waitFor();
       assert.equal(await said(page, 'Waiting for the login in the new tab').isVisible(), true);
     });
   });

@@ -25,16 +25,16 @@ const pages: readonly State[] = [
   ['/servers/new/gallery', heading('Start from an example')],
   ['/servers/new?from=form', heading('New server'), (page) => button(page, 'Create server').click()],
   ['/servers/new?from=json', heading('New server')],
-  ['/', loaded('What failed')],
-  ['/servers/items', loaded('What failed')],
+  ['/', loaded('Failures')],
+  ['/servers/items', loaded('Failures')],
   ['/servers/items/tools', loaded('Tools'), (page) => page.getByRole('checkbox').first().click()],
   ['/servers/items/tools?tool=read', heading('Items'), (page) => button(page, 'Advanced').click()],
   ['/servers/people', heading('People')],
-  ['/servers/people/settings', heading('People'), (page) => button(page, 'More about the login').click()],
+  ['/servers/people/settings', heading('People'), (page) => button(page, 'Advanced login settings').click()],
   ['/servers/items/calls', loaded('Calls')],
   ['/servers/items/try', heading('Items'), callTool],
-  ['/servers/items/try?tool=read', heading('Items'), (page) => button(page, 'Call the tool').click()],
-  ['/servers/items/connect', heading('Items'), (page) => button(page, 'Check the connection').click()],
+  ['/servers/items/try?tool=read', heading('Items'), (page) => button(page, 'Call tool').click()],
+  ['/servers/items/connect', heading('Items'), (page) => button(page, 'Check connection').click()],
   ['/servers/people/connect', heading('People')],
   ['/servers/items/secrets', loaded('Secrets')],
   ['/servers/people/logins', heading('People')],
@@ -42,7 +42,7 @@ const pages: readonly State[] = [
   ['/servers/items/versions', heading('Items'), (page) => button(page, 'Restore version 1').click()],
   ['/servers/items/options', heading('Items')],
   ['/servers/items/options', heading('Items'), askToDelete],
-  ['/servers/unknown', heading('There is nothing here')],
+  ['/servers/unknown', heading('Page not found')],
   ['/keys', loaded('API keys')],
   ['/keys', loaded('API keys'), (page) => button(page, 'New API key').click()],
   ['/keys', loaded('API keys'), makeKey],
@@ -68,7 +68,7 @@ const emptyPages: readonly State[] = [
 
 async function callTool(page: Page): Promise<void> {
   await field(page, 'q').fill('x');
-  await button(page, 'Call the tool').click();
+  await button(page, 'Call tool').click();
   await page.getByRole('region', { name: 'Result' }).waitFor();
 }
 
@@ -87,7 +87,7 @@ async function makeKey(page: Page): Promise<void> {
 async function loseConnection(page: Page): Promise<void> {
   await page.route('**/api/v1/audit*', (route) => route.abort());
   await page.getByRole('link', { name: 'Audit', exact: true }).click();
-  await page.getByText('The connection is lost').waitFor();
+  await page.getByText('Connection lost').waitFor();
 }
 
 describe('the look of the dashboard', { concurrency: 2 }, () => {
@@ -199,7 +199,7 @@ describe('the look of the dashboard', { concurrency: 2 }, () => {
       '/servers',
       async (page, context) => {
         await page.setViewportSize({ width: 400, height: 900 });
-        await button(page, 'Open the menu').click();
+        await button(page, 'Open menu').click();
         await page.getByRole('link', { name: 'API keys', exact: true }).waitFor();
         assert.deepEqual(await faults(page, 'the menu'), []);
         await context.clearCookies();

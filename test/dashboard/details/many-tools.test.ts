@@ -29,7 +29,7 @@ describe('the tools of a server as a table', { concurrency: 2 }, () => {
   const tableOf = (page: Page) => page.getByRole('table', { name: 'Tools' });
   const save = async (page: Page) => {
     await button(page, 'Save').click();
-    await page.getByText(/^Everything is saved/).waitFor();
+    await page.getByText(/^All changes saved/).waitFor();
   };
   it('finds one tool among 300 and disables it in 4 clicks, without scrolling', async () => {
     await serve('three-hundred', 300);
@@ -54,7 +54,7 @@ describe('the tools of a server as a table', { concurrency: 2 }, () => {
       assert.ok(save && save.y + save.height <= 900);
       await page.mouse.click(save.x + save.width / 2, save.y + save.height / 2);
       clicks += 1;
-      await page.getByText(/^Everything is saved/).waitFor();
+      await page.getByText(/^All changes saved/).waitFor();
       assert.equal(clicks, 4);
       assert.equal(Number(await page.evaluate('scrollY')), 0);
     });
@@ -92,8 +92,8 @@ describe('the tools of a server as a table', { concurrency: 2 }, () => {
   it('disables, tags, adds to a view and deletes the tools that are selected', async () => {
     await serve('selected', 30);
     await dashboard.at('/servers/selected/tools', async (page) => {
-      await field(page, 'Filter the tools').fill('group-4');
-      await page.getByRole('checkbox', { name: 'Select all tools that are shown' }).click();
+      await field(page, 'Filter tools').fill('group-4');
+      await page.getByRole('checkbox', { name: 'Select all shown tools' }).click();
       const bar = page.getByRole('group', { name: 'Selected tools' });
       await bar.getByText('3 selected').waitFor();
       await button(bar, 'Disable').click();
@@ -106,10 +106,10 @@ describe('the tools of a server as a table', { concurrency: 2 }, () => {
         await page.keyboard.press('Enter');
       };
       await answer('Tag', 'finance');
-      await answer('Add to a view', 'books');
+      await answer('Add to view', 'books');
       await checkPage(page);
       await button(bar, 'Clear').click();
-      await field(page, 'Filter the tools').fill('tool_1');
+      await field(page, 'Filter tools').fill('tool_1');
       await page.getByRole('checkbox', { name: 'Select tool_1', exact: true }).click();
       await button(bar, 'Delete').click();
       await bar.waitFor({ state: 'hidden' });
@@ -152,16 +152,16 @@ describe('the tools of a server as a table', { concurrency: 2 }, () => {
     await dashboard.at('/servers/stays/tools', async (page) => {
       await page.getByText('Form', { exact: true }).click();
       await button(page, 'Calls').click();
-      await field(page, 'Filter the tools').fill('group-5');
+      await field(page, 'Filter tools').fill('group-5');
       const names = () => tableOf(page).locator('.th-tool-name').allTextContents();
       const shown = ['tool_15', 'tool_5', 'tool_25'];
       await eventually(async () => assert.deepEqual(await names(), shown));
-      await page.getByRole('switch', { name: 'Agents get tool_25', exact: true }).focus();
+      await page.getByRole('switch', { name: 'Enable tool_25', exact: true }).focus();
       await page.keyboard.press('Space');
       await save(page);
       await page.getByRole('alert').filter({ hasText: 'Saved as version 2' }).waitFor();
       assert.deepEqual(await names(), shown);
-      assert.equal(await field(page, 'Filter the tools').inputValue(), 'group-5');
+      assert.equal(await field(page, 'Filter tools').inputValue(), 'group-5');
       await button(page, /^Calls/)
         .and(page.locator('[aria-sort=descending] button'))
         .waitFor();

@@ -53,7 +53,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
     await dashboard.at(
       '/servers/viewed',
       async (page) => {
-        const nothing = page.getByRole('heading', { name: 'There is nothing here' });
+        const nothing = page.getByRole('heading', { name: 'Page not found' });
         await nothing.waitFor();
         const said = await page.getByRole('main').textContent();
         for (const path of ['/servers/unknown', '/servers/viewed/secrets', '/servers/unknown/secrets']) {
@@ -78,7 +78,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
         await button(page, 'Rename').click();
         await toasted(page, 'Renamed the workspace');
         // The address of local mode's one person.
-        await field(page, 'Invite by e-mail address').fill('you@localhost.example');
+        await field(page, 'Invite by email').fill('you@localhost.example');
         await button(page, 'Invite').click();
         await page.getByRole('table', { name: 'Members' }).getByText('you@localhost.example').waitFor();
         await context.clearCookies();
@@ -122,7 +122,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
         await checkPage(page);
         await button(page, 'Open Workspace wsp_inviting').click();
         await page.getByRole('button', { name: /^Workspace.*wsp_inviting/ }).waitFor();
-        await page.getByText('Nobody has made a server in this workspace.').waitFor();
+        await page.getByText('Editors and owners can create servers.').waitFor();
         await notice.waitFor({ state: 'detached' });
         await page.goto('/settings');
         await button(page, 'Leave').click();
@@ -154,7 +154,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
       '/settings',
       async (page) => {
         await choose(page, 'Role of Ada', 'Viewer');
-        await toasted(page, 'The role is viewer now; one API key that they made still works');
+        await toasted(page, 'The role is now viewer, but one API key that they created still works');
         await button(page, 'Remove Ada').click();
         const dialog = page.getByRole('dialog');
         await dialog.getByText('API keys: of Ada').waitFor();
@@ -169,11 +169,15 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
         await button(dialog, 'Remove member').click();
         await toasted(page, 'Removed the member, revoked 2 API keys and deleted one model');
         await page.goto('/keys');
-        await page.getByText('Made by Ada; its maker has left the workspace.').waitFor();
-        assert.equal(await page.getByText('its maker has left').count(), 1, 'of a revoked key it does not matter');
+        await page.getByText('Created by Ada, who has left the workspace.').waitFor();
+        assert.equal(
+          await page.getByText('who has left the workspace').count(),
+          1,
+          'of a revoked key it does not matter',
+        );
 
         await page.goto('/settings');
-        const left = page.getByRole('table', { name: 'Left behind' });
+        const left = page.getByRole('table', { name: 'Former members' });
         await left.getByText('one API key, one webhook').waitFor();
         assert.equal(await left.getByRole('row').count(), 2, 'nothing is left of Ed');
         await button(left, 'End access of Ada').click();
@@ -181,7 +185,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
         await button(dialog, 'End access').click();
         await toasted(page, 'Revoked one API key');
         await left.getByRole('link', { name: 'Webhooks of Ada' }).click();
-        await page.getByText("Its maker's access ended. Another member can confirm it.").waitFor();
+        await page.getByText("Its creator's access has ended. Another member can confirm it.").waitFor();
         await checkPage(page);
         await button(page, 'Confirm https://hooks.example').click();
         await toasted(page, 'Resumed the webhook to https://hooks.example');

@@ -14,22 +14,22 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
 
   /** Fields that somebody can leave with something wrong in them, and a button below each. */
   const wrong: readonly (readonly [label: string, text: string, below: string])[] = [
-    ['Slug', 'Not a slug', 'Add an argument'],
-    ['Tool description', '', 'Add an argument'],
-    ['Fields to keep', 'one, two, three and a long way more, so that it needs a second line here, a.b.c', 'Advanced'],
+    ['Slug', 'Not a slug', 'Add argument'],
+    ['Tool description', '', 'Add argument'],
+    ['Response fields', 'one, two, three and a long way more, so that it needs a second line here, a.b.c', 'Advanced'],
   ];
   for (const [label, text, below] of wrong) {
     it(`[find D2] nothing moves that was pressed after leaving ${label}`, async () => {
       await dashboard.at('/servers/new?from=form', async (page) => {
-        await button(page, 'Add an argument').click();
-        await page.getByText('Not stored yet').waitFor();
+        await button(page, 'Add argument').click();
+        await page.getByText('Not saved yet').waitFor();
         const input =
-          label === 'Fields to keep' ? page.getByRole('combobox', { name: label, exact: true }) : field(page, label);
+          label === 'Response fields' ? page.getByRole('combobox', { name: label, exact: true }) : field(page, label);
         await input.fill(text);
         await checked(page);
         await press(page, button(page, below));
-        if (below === 'Add an argument') await field(page, 'Name of argument 2').waitFor();
-        else await field(page, 'Timeout in ms').waitFor();
+        if (below === 'Add argument') await field(page, 'Name of argument 2').waitFor();
+        else await field(page, 'Timeout, ms').waitFor();
       });
     });
   }
@@ -43,13 +43,13 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
     await toolhost.callTool('growing', key, 'read', {});
     await dashboard.at('/calls?server=growing', async (page) => {
       const rows = page.getByRole('table', { name: 'Calls' }).locator('tbody').getByRole('row');
-      const refused = rows.filter({ hasText: 'Arguments refused' });
+      const refused = rows.filter({ hasText: 'Invalid arguments' });
       await refused.waitFor();
       for (let call = 0; call < 3; call++) await toolhost.callTool('growing', key, 'read', { count: 2 });
       const lists = await holdAnswers(page, 'GET', '/api/v1/calls');
       const answer = await lists.next();
       await press(page, refused.getByRole('button'), answer);
-      await page.getByRole('dialog').getByText('Arguments refused').waitFor();
+      await page.getByRole('dialog').getByText('Invalid arguments').waitFor();
       await lists.stop();
     });
   });
@@ -57,10 +57,10 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
   it('[find D2] what is typed into a field counts for the button that leaves it', async () => {
     await dashboard.toolhost.createServer(dashboard.config('kept-tags'));
     await dashboard.at('/servers/kept-tags/tools?tool=read', async (page) => {
-      await page.getByRole('combobox', { name: 'Fields to keep', exact: true }).fill('name');
+      await page.getByRole('combobox', { name: 'Response fields', exact: true }).fill('name');
       await drawn(page);
       await field(page, 'Tool description').fill('Makes it savable.');
-      await page.getByRole('combobox', { name: 'Fields to keep', exact: true }).pressSequentially('id');
+      await page.getByRole('combobox', { name: 'Response fields', exact: true }).pressSequentially('id');
       await press(page, button(page, 'Save'));
       await toasted(page, 'Saved as version 2');
       const { body } = await dashboard.toolhost.rest('GET', '/servers/kept-tags');
@@ -87,7 +87,7 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
       async (page) => {
         await field(page, 'URL').fill('nowhere');
         await checked(page);
-        await button(page, 'Add an argument').tap();
+        await button(page, 'Add argument').tap();
         await field(page, 'Name of argument 1').waitFor();
         await page.getByText('Not a URL').first().waitFor();
       },

@@ -62,11 +62,11 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
       await shows(5);
       await narrow('Server', 'The busy', 3);
       await narrow('API key', 'The agent', 1);
-      await narrow('Outcome', 'API answered with an error', 1);
+      await narrow('Outcome', 'API error', 1);
       await field(page, 'Tool').fill('write');
       await shows(1);
       const download = page.waitForEvent('download');
-      await page.getByRole('link', { name: 'Export as CSV' }).click();
+      await page.getByRole('link', { name: 'Export CSV' }).click();
       const lines = readFileSync(await (await download).path(), 'utf8')
         .trim()
         .split('\r\n');
@@ -81,9 +81,9 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
 
   it('is drawn over time, and told by tool with p50 and p95', async () => {
     await dashboard.at('/calls?server=busy', async (page) => {
-      await page.getByRole('region', { name: 'Calls: 3 in this time, 1 failed' }).locator('svg').first().waitFor();
+      await page.getByRole('region', { name: 'Calls: 3 total, 1 failed' }).locator('svg').first().waitFor();
       await page
-        .getByRole('region', { name: /^Time in ms/ })
+        .getByRole('region', { name: /^Duration, ms/ })
         .locator('svg')
         .first()
         .waitFor();
@@ -115,12 +115,9 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
         await personSession(dashboard.toolhost, member);
         await page.goto('/settings');
         await choose(page, 'Role of Promoted', 'Editor');
-        await toasted(page, 'The role is editor now');
+        await toasted(page, 'The role is now editor');
         await page.goto('/audit');
-        await changes
-          .filter({ hasText: 'Changed the limits of a server' })
-          .getByRole('link', { name: 'idle' })
-          .waitFor();
+        await changes.filter({ hasText: 'Changed server limits' }).getByRole('link', { name: 'idle' }).waitFor();
         await changes.filter({ hasText: 'Changed a role' }).getByText('Promoted').waitFor();
         await changes.filter({ hasText: 'Set a secret' }).getByRole('link', { name: 'busy' }).waitFor();
         assert.ok(!(await page.getByRole('main').textContent())?.includes('secret-of-the-api'));

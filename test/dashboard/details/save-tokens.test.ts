@@ -34,9 +34,9 @@ describe('saving tokens in the dashboard', () => {
     };
     await dashboard.at('/servers/saved/try', async (page) => {
       const section = page.getByRole('region', { name: 'Save tokens' });
-      await button(section, 'Measure captured answers').focus();
+      await button(section, 'Measure captured responses').focus();
       await page.keyboard.press('Enter');
-      await section.getByText('No JSON answer of this tool was captured yet').waitFor();
+      await section.getByText('No JSON response of this tool has been captured yet').waitFor();
       await toolhost.rest('POST', '/servers/saved/capture', { body: { hours: 1 } });
       await toolhost.callTool('saved', key, 'read', { count: 1 });
       await button(section, 'Measure again').click();
@@ -49,7 +49,7 @@ describe('saving tokens in the dashboard', () => {
       const left = section.getByRole('status').first();
       assert.match(
         (await left.textContent()) ?? '',
-        /^One captured answer of \d+ tokens would be \d+ tokens, \d+ % less\.$/,
+        /^One captured response of \d+ tokens would be \d+ tokens, \d+% less\.$/,
       );
       await checkPage(page);
       await box('user').focus();
@@ -58,12 +58,12 @@ describe('saving tokens in the dashboard', () => {
       await box('user.login').check();
       assert.equal(await box('user.name').isChecked(), false);
       await box('url').check();
-      await button(section, 'Save these fields').click();
+      await button(section, 'Save fields').click();
       await toasted(page, 'Saved the fields of read');
       assert.deepEqual(await stored(), { version: 2, fields: ['id', 'title', 'url', 'html_url', 'user.login'] });
-      await section.getByText(/With the fields of now they are \d+ tokens/).waitFor();
+      await section.getByText(/With the current fields they are \d+ tokens/).waitFor();
       await button(section, 'Keep all').click();
-      await button(section, 'Save these fields').click();
+      await button(section, 'Save fields').click();
       await toasted(page, 'Saved the fields of read');
       assert.deepEqual(await stored(), { version: 3, fields: undefined });
     });

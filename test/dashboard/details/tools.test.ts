@@ -17,7 +17,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
     const tools = ['read', 'write'].map((name) => ({ ...tool, name, input_schema: {} }));
     return dashboard.toolhost.createServer(dashboard.config(slug, { tools }));
   };
-  const enabled = (page: Page, name: string) => page.getByRole('switch', { name: `Agents get ${name}`, exact: true });
+  const enabled = (page: Page, name: string) => page.getByRole('switch', { name: `Enable ${name}`, exact: true });
   const listed = async (slug: string) => {
     const { body } = await dashboard.toolhost.rpc(slug, 'of-the-caller', 'tools/list');
     return (body.result as { tools: Json[] }).tools.map(({ name }) => name);
@@ -33,7 +33,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
       await page.getByText('Disabled', { exact: true }).waitFor();
       assert.match(await text(), /"disabled": true/);
       await button(page, 'Save').click();
-      await page.getByText('Everything is saved').waitFor();
+      await page.getByText('All changes saved').waitFor();
       assert.deepEqual(await listed('switched'), ['read']);
 
       await json.fill((await text()).replace('"disabled": true', '"disabled": false'));
@@ -42,7 +42,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
       await enabled(page, 'read').focus();
       await page.keyboard.press('Space');
       await button(page, 'Save').click();
-      await page.getByText('Everything is saved').waitFor();
+      await page.getByText('All changes saved').waitFor();
       assert.deepEqual(await listed('switched'), ['write']);
       await page.goto('/servers/switched/versions');
       const changes = page.getByLabel('Changes from version 2 to version 3');
@@ -63,7 +63,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
       assert.deepEqual(await page.getByRole('option').allTextContents(), ['write']);
       await store(tools.map((one) => ({ ...one, disabled: true })));
       await page.reload();
-      await page.getByText('Every tool is disabled. Enable one under Tools first.').waitFor();
+      await page.getByText('All tools are disabled. Enable one under Tools first.').waitFor();
       await page.goto('/servers/half/tools');
       await page.getByText('Every tool of the server is disabled; agents see none.').waitFor();
     });
@@ -75,7 +75,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
     await dashboard.at(
       '/servers/tried/try?tool=read',
       async (page) => {
-        await button(page, 'Call the tool').click();
+        await button(page, 'Call tool').click();
         await page.getByRole('region', { name: 'Result' }).waitFor();
         await page.goto('/calls?server=tried');
         const rows = page.getByRole('table', { name: 'Calls' }).locator('tbody tr');
@@ -86,7 +86,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
         assert.match((await rows.textContent()) ?? '', /read.*Try-out/);
         await rows.getByRole('button', { name: 'read' }).click();
         await page.getByRole('dialog').getByText('Try-out by Berta').waitFor();
-        const csv = await page.getByRole('link', { name: 'Export as CSV' }).getAttribute('href');
+        const csv = await page.getByRole('link', { name: 'Export CSV' }).getAttribute('href');
         assert.match(csv ?? '', /caller_kind=try_out/);
       },
       { person: { name: 'Berta' } },

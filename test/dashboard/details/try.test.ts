@@ -54,15 +54,15 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
       await search.press('Enter');
       await field(page, 'id').fill('eight');
       await field(page, 'id').press('Enter');
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       const question = page.getByRole('dialog', { name: 'Send this call?' });
       await question.getByText(`POST ${upstream.url}/careful/eight`).waitFor();
       await checkPage(page);
       await button(question, 'Cancel').click();
       await question.waitFor({ state: 'hidden' });
       assert.deepEqual(sent, []);
-      await button(page, 'Call the tool').click();
-      await button(question, 'Send it').click();
+      await button(page, 'Call tool').click();
+      await button(question, 'Send').click();
       await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
       assert.deepEqual(sent, ['POST /careful/eight']);
       await search.click();
@@ -91,18 +91,18 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
       await outgoing.getByRole('link', { name: 'Secrets' }).click();
       await button(page, 'KEY').click();
       await page.getByLabel(/^Secret value/).fill(token);
-      await button(page, 'Store secret').click();
+      await button(page, 'Save secret').click();
       await page.getByText(/other hosts/).waitFor({ state: 'hidden' });
     });
   });
 
   it('says at an argument what is wrong with it, and keeps what was typed', async () => {
     await dashboard.at('/servers/tried/try', async (page) => {
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       await saysAtField(field(page, 'id'), /is missing/i);
       await field(page, 'id').fill('far too long');
       await field(page, 'count').fill('many');
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       await saysAtField(field(page, 'id'), /maxLength 8/);
       await saysAtField(field(page, 'count'), /found "many"; allowed: integer/i);
       assert.equal(await field(page, 'id').inputValue(), 'far too long');
@@ -114,7 +114,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
       await saysAtField(field(page, 'id'), /must not be empty/i);
       await field(page, 'id').fill('seven');
       await eventually(async () => assert.equal(await field(page, 'id').getAttribute('aria-invalid'), null));
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
       assert.equal(await field(page, 'count').inputValue(), '2');
     });
@@ -132,13 +132,13 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     await dashboard.at('/servers/tried/try', async (page) => {
       const result = page.getByRole('region', { name: 'Result' });
       await field(page, 'id').fill('pdf');
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       await result.getByText(/^about \d+ tokens and application\/pdf, 11.7 KiB$/).waitFor();
-      await result.getByText('A file (application/pdf, 11.7 KiB)').waitFor();
+      await result.getByText('File (application/pdf, 11.7 KiB)').waitFor();
       await field(page, 'id').fill('parts');
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       await result.getByText(/^about \d+ tokens and application\/zip, 4 B$/).waitFor();
-      await result.getByRole('region', { name: 'The agent got' }).getByText('a,b').waitFor();
+      await result.getByRole('region', { name: 'Sent to agent' }).getByText('a,b').waitFor();
     });
   });
 
@@ -148,7 +148,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     dashboard.upstream.on('GET /items/zip', () => ({ headers, body: zip }));
     await dashboard.at('/servers/tried/try', async (page) => {
       await field(page, 'id').fill('zip');
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       const link = page.getByRole('link', { name: /^Download all\.zip, application\/zip, 29\d/ });
       const [download] = await Promise.all([page.waitForEvent('download'), link.click()]);
       assert.equal(download.suggestedFilename(), 'all.zip');
@@ -159,10 +159,10 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
   it('takes a value of the answer over as response_transform, as an edit', async () => {
     await dashboard.at('/servers/tried/try', async (page) => {
       await field(page, 'id').fill('seven');
-      await button(page, 'Call the tool').click();
-      await button(page, 'Pick a part of the answer').click();
+      await button(page, 'Call tool').click();
+      await button(page, 'Pick part of the response').click();
       await button(page, 'Pick items.0.name').click();
-      await button(page, 'Use it in the configuration').click();
+      await button(page, 'Use in configuration').click();
       await page.getByText('Unsaved changes').waitFor();
       await page.getByText('"response_transform": "items.0.name"').waitFor();
       await button(page, 'Discard').click();
@@ -173,10 +173,10 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     dashboard.upstream.on('GET /items/broken', () => ({ status: 503, body: { error: 'down for <b>today</b>' } }));
     await dashboard.at('/servers/tried/try', async (page) => {
       await field(page, 'id').fill('broken');
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       const result = page.getByRole('region', { name: 'Result' });
       await result.getByText('Error', { exact: true }).waitFor();
-      await result.getByRole('region', { name: 'The agent got' }).getByText('down for <b>today</b>').waitFor();
+      await result.getByRole('region', { name: 'Sent to agent' }).getByText('down for <b>today</b>').waitFor();
     });
   });
 
@@ -184,16 +184,16 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     await dashboard.at('/servers/forwarding/try', async (page) => {
       const own = page.locator('input[type=password]');
       await field(page, 'id').fill('seven');
-      await button(page, 'Call the tool').click();
-      await saysAtField(own, /forwards the token/);
+      await button(page, 'Call tool').click();
+      await saysAtField(own, /forwards the caller.s token/);
       await own.fill('a token with spaces');
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       await saysAtField(own, /without spaces/);
       assert.equal(await own.inputValue(), 'a token with spaces');
       assert.equal(await field(page, 'id').inputValue(), 'seven');
       dashboard.upstream.take();
       await own.fill(token);
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
       assert.ok(dashboard.upstream.take().some(({ headers }) => headers.authorization === `Bearer ${token}`));
       assert.equal(await page.evaluate('localStorage.length + sessionStorage.length'), 0);

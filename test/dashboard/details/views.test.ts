@@ -28,10 +28,10 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
     await serve('edited');
     await dashboard.at('/servers/edited/tools', async (page) => {
       const section = page.getByRole('region', { name: 'Views', exact: true });
-      const name = field(section, 'Name of a new view');
+      const name = field(section, 'New view name');
       await name.fill('token');
       await name.press('Enter');
-      await section.getByText(/is the path of a page of the login/).waitFor();
+      await section.getByText(/is reserved for a login page/).waitFor();
       await name.fill('support');
       await name.press('Enter');
       await button(section, 'support').waitFor();
@@ -44,7 +44,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
       }
       await tools.press('Escape');
       await field(section, 'Title').fill('Support desk');
-      await button(section, 'Other texts or fixed arguments for list_orders').press('Enter');
+      await button(section, 'Customize list_orders').press('Enter');
       await field(section, 'Title of list_orders').fill('Orders of Acme');
       const fixed = field(section, 'Fixed arguments of list_orders');
       await fixed.fill('{"acount": "acme"}');
@@ -57,12 +57,12 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
       await fixed.press('Tab');
       await page.setViewportSize({ width: 400, height: 900 });
       await checkPage(page);
-      const link = section.getByRole('link', { name: 'Connect a client to this view' });
-      await section.getByText(/Once it is saved, agents reach it at .*\/mcp\/edited\/support\./).waitFor();
+      const link = section.getByRole('link', { name: 'Connect a client' });
+      await section.getByText(/After you save, agents can reach it at .*\/mcp\/edited\/support\./).waitFor();
       assert.equal(await link.count(), 0);
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 2');
-      await button(section, 'Copy the address of support').waitFor();
+      await button(section, 'Copy URL of support').waitFor();
       assert.equal(await link.getAttribute('href'), '/servers/edited/connect?view=support');
       await checkPage(page);
       assert.deepEqual(await viewsOf('edited'), {
@@ -71,7 +71,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
           title: 'Support desk',
         },
       });
-      await button(section, 'Remove the view support').click();
+      await button(section, 'Remove view support').click();
       await section.getByText('No views yet').waitFor();
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 3');
@@ -82,8 +82,8 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
   it('have snippets of their own, with a key that calls nothing else [agent 2]', async () => {
     await serve('chosen', { views: { desk: { tools: ['refund'] } } });
     await dashboard.at('/servers/chosen/connect', async (page) => {
-      await choose(page, 'Connect to', 'The view desk');
-      await button(page, 'Make a key for this view').click();
+      await choose(page, 'Connect to', 'View desk');
+      await button(page, 'Create key for this view').click();
       const shown = page.getByRole('region', { name: 'API key', exact: true });
       await shown.waitFor();
       const key = (await shown.textContent()) ?? '';
@@ -101,9 +101,9 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
     await serve('checked', { views: { desk: { tools: ['refund'] }, constructor: { tools: ['get_order'] } } });
     await dashboard.at('/servers/checked/connect', async (page) => {
       const section = page.getByRole('region', { name: 'Connection check' });
-      const check = button(section, 'Check the connection');
+      const check = button(section, 'Check connection');
       const list = page.getByRole('combobox', { name: 'Connect to', exact: true });
-      const desk = page.getByRole('option', { name: 'The view desk', exact: true });
+      const desk = page.getByRole('option', { name: 'View desk', exact: true });
       await list.focus();
       await list.press('Enter');
       await desk.waitFor();
@@ -113,18 +113,18 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
         assert.equal(await desk.getAttribute('data-combobox-selected'), 'true');
       });
       await list.press('Enter');
-      await section.getByText(/the address of the view desk/).waitFor();
+      await section.getByText(/requests to the view desk/).waitFor();
       await page.waitForURL(/[?]view=desk$/);
       await check.press('Enter');
       await section.getByText(/\/mcp\/checked\/desk /).waitFor();
       await checkPage(page);
-      await choose(page, 'Connect to', 'The server with all tools');
-      await section.getByText(/the address of the server/).waitFor();
+      await choose(page, 'Connect to', 'Server with all tools');
+      await section.getByText(/requests to the server/).waitFor();
       await section.getByRole('img').first().waitFor({ state: 'detached' });
       await check.click();
       await section.getByText(/\/mcp\/checked /).waitFor();
-      await choose(page, 'Connect to', 'The view constructor');
-      await section.getByText(/the address of the view constructor/).waitFor();
+      await choose(page, 'Connect to', 'View constructor');
+      await section.getByText(/requests to the view constructor/).waitFor();
       await section.getByRole('img').first().waitFor({ state: 'detached' });
       await page
         .getByRole('region', { name: 'snippet for Claude Code' })
@@ -137,7 +137,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
       await section.getByText(/The server has no view "constructor"; .*desk/).waitFor();
       await page.reload();
       await page.getByText('This server has no view constructor').waitFor();
-      await section.getByText(/the address of the server/).waitFor();
+      await section.getByText(/requests to the server/).waitFor();
       await checkPage(page);
     });
   });
@@ -156,8 +156,8 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
       await choose(page, 'View', 'desk');
       await rows.getByText('called/desk').waitFor();
       await eventually(async () => assert.equal(await rows.count(), 1));
-      await page.getByText('The charts follow only the filters Server, Tool and Time.').waitFor();
-      const exported = await page.getByRole('link', { name: 'Export as CSV' }).getAttribute('href');
+      await page.getByText('The charts use only the Server, Tool, and Time filters.').waitFor();
+      const exported = await page.getByRole('link', { name: 'Export CSV' }).getAttribute('href');
       assert.match(exported ?? '', /slug=called&view=desk/);
       await page.setViewportSize({ width: 400, height: 900 });
       await checkPage(page);
@@ -173,7 +173,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
     await serve('tried', { views: fixed });
     await dashboard.at('/servers/tried/try?tool=list_orders', async (page) => {
       await field(page, 'account').waitFor();
-      await choose(page, 'As agents get it at', 'The view desk');
+      await choose(page, 'Endpoint', 'View desk');
       await field(page, 'account').waitFor({ state: 'detached' });
       await page
         .getByText(/account=acme/)
@@ -182,7 +182,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
       await button(page, 'Copy as MCP request or code').click();
       await page.getByText('curl', { exact: true }).last().click();
       await page.getByText(/\/mcp\/tried\/desk/).waitFor();
-      await button(page, 'Call the tool').click();
+      await button(page, 'Call tool').click();
       await page.getByRole('region', { name: 'Result' }).waitFor();
       await checkPage(page);
     });
@@ -201,7 +201,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
       const dialog = page.getByRole('dialog', { name: 'Replace Desk' });
       await dialog.getByText('kept/desk').waitFor();
       await checkPage(page);
-      await button(dialog, 'Make the new key').click();
+      await button(dialog, 'Create new key').click();
       await page.getByRole('region', { name: 'API key', exact: true }).waitFor();
       const command = await page.getByRole('region', { name: 'command for Claude Code' }).textContent();
       assert.ok(command?.includes('/mcp/kept/desk'));

@@ -45,7 +45,7 @@ for (const view of [wide, narrow])
         await pressAt(page, row(page, 'Tools', 'tool_217').getByRole('switch'), 'Space');
         await page.getByText(/^Unsaved changes/).waitFor();
         await pressAt(page, button(page, 'Save'));
-        await page.getByText(/^Everything is saved/).waitFor();
+        await page.getByText(/^All changes saved/).waitFor();
         await checkPage(page);
       });
       assert.equal((await stored('large')).tools[217]?.disabled, true);
@@ -57,7 +57,7 @@ for (const view of [wide, narrow])
       await toolhost.createServer(config('failing'));
       await toolhost.callTool('failing', await toolhost.key(), 'read', { count: 1 });
       await at('/', async (page) => {
-        await pressAt(page, button(row(page, 'What failed', 'failing'), /^read/));
+        await pressAt(page, button(row(page, 'Failures', 'failing'), /^read/));
         await dialog(page).getByText('Reason').waitFor();
         await checkPage(page);
         await page.keyboard.press('Escape');
@@ -72,11 +72,11 @@ for (const view of [wide, narrow])
         await pressAt(page, button(page, 'Duplicate to…'));
         await dialog(page).waitFor();
         await page.keyboard.type('production');
-        await typeAt(page, field(dialog(page), 'Base address of the copy'), 'https://production.example.com');
+        await typeAt(page, field(dialog(page), 'Copy base URL'), 'https://production.example.com');
         await typeAt(page, dialog(page).getByLabel('authentication.token'), 'of-production-0123');
         await dialog(page).getByText('read: address changed').waitFor();
         await checkPage(page);
-        await pressAt(page, button(dialog(page), 'Create the copy'));
+        await pressAt(page, button(dialog(page), 'Create copy'));
         await page.waitForURL('**/servers/production');
       });
       assert.match(JSON.stringify(await stored('production')), /https:\/\/production\.example\.com\/items/);
@@ -104,15 +104,15 @@ for (const view of [wide, narrow])
       await toolhost.createServer(config('books', { authentication: { type: 'Bearer', token: 'of-the-books-0123' } }));
       await at('/servers/books/tools', async (page) => {
         const views = page.getByRole('region', { name: 'Views', exact: true });
-        await typeAt(page, field(views, 'Name of a new view'), 'finance');
+        await typeAt(page, field(views, 'New view name'), 'finance');
         await page.keyboard.press('Enter');
         await typeAt(page, views.getByRole('combobox', { name: 'Tools', exact: true }), 'read');
         await page.getByRole('option', { name: 'read', exact: true }).waitFor();
         for (const key of ['ArrowDown', 'Enter', 'Escape']) await page.keyboard.press(key);
         await pressAt(page, button(page, 'Save'));
         await toasted(page, 'Saved as version 2');
-        await pressAt(page, views.getByRole('link', { name: 'Connect a client to this view' }));
-        await pressAt(page, button(page, 'Make a key for this view'));
+        await pressAt(page, views.getByRole('link', { name: 'Connect a client' }));
+        await pressAt(page, button(page, 'Create key for this view'));
         await page.getByRole('region', { name: 'API key', exact: true }).waitFor();
         await checkPage(page);
       });
@@ -137,10 +137,10 @@ for (const view of [wide, narrow])
       upstream.on('POST /hook', () => ({ status: 204 }));
       await at('/notifications', async (page) => {
         await pressAt(page, button(page, 'New webhook'));
-        await typeAt(page, field(dialog(page), 'Address'), `${upstream.url}/hook`);
+        await typeAt(page, field(dialog(page), 'URL'), `${upstream.url}/hook`);
         await checkPage(page);
         await pressAt(page, button(dialog(page), 'Create webhook'));
-        await pressAt(page, button(page, 'Send a test'));
+        await pressAt(page, button(page, 'Send test'));
         await toasted(page, `Delivered to ${upstream.url}`);
       });
     });
@@ -160,13 +160,13 @@ for (const view of [wide, narrow])
         await page.getByRole('option', { name: 'OpenAI-compatible' }).waitFor();
         for (const key of ['ArrowDown', 'Enter']) await page.keyboard.press(key);
         await typeAt(page, field(page, 'Model name'), 'stub');
-        await typeAt(page, field(page, 'Address'), `${model.url}/v1`);
+        await typeAt(page, field(page, 'Base URL'), `${model.url}/v1`);
         await typeAt(page, field(page, 'Question'), `Add one. ${script}`);
         await page.keyboard.press('Enter');
-        await pressAt(page, button(dialog(page), 'Call the tool'));
+        await pressAt(page, button(dialog(page), 'Call tool'));
         const log = page.getByRole('log', { name: 'Conversation' });
         await log.getByText('The script has ended.').waitFor();
-        assert.equal(await log.getByRole('region', { name: /^Call of/ }).count(), 3);
+        assert.equal(await log.getByRole('region', { name: /^Call to/ }).count(), 3);
         await checkPage(page);
       });
     });

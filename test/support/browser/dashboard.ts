@@ -94,7 +94,7 @@ export function button(within: Page | Locator, name: string | RegExp): Locator {
 
 /** A tab of the page of a server. */
 export function tab(page: Page, name: string): Locator {
-  return page.getByRole('navigation', { name: 'About this server' }).getByRole('link', { name, exact: true });
+  return page.getByRole('navigation', { name: 'Server sections' }).getByRole('link', { name, exact: true });
 }
 
 /** Chooses in a list that opens from its field. */

@@ -21,5 +21,5 @@ export async function press(page: Page, target: Locator, meanwhile: () => Promis
 /** When what was typed into a new server has been checked: what the check found moves the rest of the page. */
 export async function checked(page: Page): Promise<void> {
   await drawn(page);
-  await page.getByText('Not stored yet').waitFor();
+  await page.getByText('Not saved yet').waitFor();
 }

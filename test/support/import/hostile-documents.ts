@@ -43,7 +43,7 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
         .slice(1)
         .map((name, index) => `${name}: &${name} [${many(9, () => `*${names[index]}`).join()}]`)
         .join('\n')}\npaths: {}`,
-    gives: /aliases repeat too much/,
+    gives: /aliases expand too far/,
   },
   { what: 'an alias of what surrounds it', text: () => 'paths: &p\n  /a: *p', gives: /nested deeper/ },
   {

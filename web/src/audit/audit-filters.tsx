@@ -12,13 +12,13 @@ const operations = Object.entries(texts).map(([value, label]) => ({ value, label
 
 type Props = Pick<ReturnType<typeof useAddress>, 'get' | 'set'> & { onClear: (() => void) | undefined };
 
-/** Whose changes are shown, which, of what and when. */
+/** Filters for the audit log: actor, action, server, and dates. */
 export function AuditFilters({ get, set, onClear }: Props) {
   const servers = useServerChoices();
   const actors = useActors();
   const choice = (name: string, label: string, data: { value: string; label: string }[]) => {
     const value = get(name) ?? null;
-    // What is gone from the lists still has its changes.
+    // Events remain for actors and servers that no longer exist.
     const isKnown = value === null || data.some((one) => one.value === value);
     return (
       <Choice
@@ -40,9 +40,9 @@ export function AuditFilters({ get, set, onClear }: Props) {
     />
   );
   return (
-    <Filters label="Filter the changes" onClear={onClear}>
-      {choice('who', 'Who', actors)}
-      {choice('what', 'What', operations)}
+    <Filters label="Filter changes" onClear={onClear}>
+      {choice('who', 'Actor', actors)}
+      {choice('what', 'Action', operations)}
       {choice('of', 'Server', servers.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [])}
       {day('from', 'From')}
       {day('to', 'To')}
@@ -50,7 +50,7 @@ export function AuditFilters({ get, set, onClear }: Props) {
   );
 }
 
-/** People and API keys, by their names. */
+/** Returns members, API keys that can manage, and the operator as choices, labeled by name. */
 function useActors() {
   const people = usePeople();
   const keys = useAnswer([...queryKeys.keys, 'choices'], 'listApiKeys', { limit: 200 });
@@ -58,6 +58,6 @@ function useActors() {
   return [
     ...(people.data?.members ?? []).map(({ id, name, email }) => ({ value: id, label: visible(name ?? email ?? id) })),
     ...managing.map(({ id, name }) => ({ value: id, label: `${visible(name)} (API key)` })),
-    { value: 'operator', label: 'the operator' },
+    { value: 'operator', label: 'Operator' },
   ];
 }

@@ -16,9 +16,9 @@ import { detailText, operationText } from './operation-text.ts';
 
 const columns: Column<AuditEvent>[] = [
   { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
-  { label: 'Who', cell: (event) => <Actor event={event} /> },
-  { label: 'What', cell: ({ operation }) => <span title={operation}>{operationText(operation)}</span> },
-  { label: 'Of', cell: (event) => <Target event={event} /> },
+  { label: 'Actor', cell: (event) => <Actor event={event} /> },
+  { label: 'Action', cell: ({ operation }) => <span title={operation}>{operationText(operation)}</span> },
+  { label: 'Target', cell: (event) => <Target event={event} /> },
   {
     label: 'Details',
     cell: ({ detail }) => (
@@ -29,7 +29,7 @@ const columns: Column<AuditEvent>[] = [
   },
 ];
 
-/** What the address asks for, as the REST API takes it: a day begins and ends where the reader is. */
+/** Converts the filters in the URL to REST API parameters. Days start and end in the browser's time zone. */
 function filterIn(get: (name: string) => string | undefined) {
   const midnight = (day: string | undefined, later = 0) => {
     const at = new Date(`${day}T00:00`);
@@ -45,7 +45,7 @@ function filterIn(get: (name: string) => string | undefined) {
   };
 }
 
-/** Who changed what. */
+/** Audit log of the workspace. */
 export function AuditPage() {
   const { get, set, clear } = useAddress();
   const filter = filterIn(get);
@@ -53,14 +53,14 @@ export function AuditPage() {
   const pages = usePages([...queryKeys.audit, filter], 'listAuditEvents', { ...filter, limit: 50 });
   const emptyText = (searchedTo: string | undefined) =>
     isNarrowed
-      ? `None was found${searchedTo ? ` back to ${exactTime(searchedTo)}` : ''}.`
-      : 'Changes to servers, secrets, keys and members appear here.';
+      ? `No changes match the filters${searchedTo ? ` back to ${exactTime(searchedTo)}` : ''}.`
+      : 'Changes to servers, secrets, keys, and members appear here.';
   return (
     <>
       <PageHeader
         title="Audit"
         guide="docs/operations/observability.md"
-        text="Every change of this workspace, newest first. Secrets and keys never appear here."
+        text="Every change in this workspace, newest first. Secrets and keys are never recorded."
       />
       <AuditFilters get={get} set={set} onClear={isNarrowed ? clear : undefined} />
       <PagedList pages={pages} rowsOf={(page) => page.events} more="Show older changes">
@@ -68,7 +68,7 @@ export function AuditPage() {
           events.length === 0 ? (
             <Empty
               icon={<IconHistory size={24} />}
-              title={isNarrowed ? 'No change is like this' : 'Nothing has been changed yet'}
+              title={isNarrowed ? 'No matching changes' : 'No changes yet'}
               text={emptyText(last?.searched_to)}
             />
           ) : (

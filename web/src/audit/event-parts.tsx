@@ -12,20 +12,20 @@ function Id({ children }: { children: string }) {
   );
 }
 
-/** Who made a change. */
+/** Actor of an audit event. */
 export function Actor({ event: { actor_kind, actor_id, actor_name } }: { event: AuditEvent }) {
-  if (actor_kind === 'operator') return 'the operator';
+  if (actor_kind === 'operator') return 'Operator';
   if (actor_kind === 'service') return 'Toolhost';
   if (actor_name !== undefined) return <span title={actor_id}>{visible(actor_name)}</span>;
   return actor_kind === 'api_key' ? <Id>{actor_id}</Id> : <PersonName id={actor_id} />;
 }
 
-/** Operations whose target is a server, by its slug. */
+/** Operations whose target is a server slug. */
 const ofServer = /McpServer$|Version$|Secret$|Tool$|ServerLimits$|ServerTags$|^import|Import$|^captureCalls$/;
 
 type TargetProps = { event: AuditEvent; isInText?: boolean };
 
-/** What was changed. */
+/** Target of an audit event. */
 export function Target({ event: { target, target_name, operation }, isInText = false }: TargetProps) {
   if (target === undefined) return '–';
   if (target_name !== undefined) return <span title={target}>{visible(target_name)}</span>;

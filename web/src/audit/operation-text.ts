@@ -1,6 +1,6 @@
 import type { JsonObject } from '../answers.ts';
 
-/** What people read for an operation. */
+/** Display text for each operation. */
 export const texts: { [operation: string]: string } = {
   createMcpServer: 'Created a server',
   updateMcpServer: 'Changed a server',
@@ -9,51 +9,51 @@ export const texts: { [operation: string]: string } = {
   deleteMcpServer: 'Deleted a server',
   deleteSecretsOfDeletedServer: 'Deleted all secrets of a deleted server',
   restoreMcpServer: 'Restored a deleted server',
-  importApi: 'Made a server from a description of an API',
-  importAgain: 'Imported an API again',
-  compareImport: 'Compared a server with the description of its API',
-  watchImport: 'Changed whether a description is watched',
+  importApi: 'Created a server from an API description',
+  importAgain: 'Reimported an API',
+  compareImport: 'Compared a server with its API description',
+  watchImport: 'Changed watching of an API description',
   addTool: 'Added a tool',
   updateTool: 'Changed a tool',
   removeTool: 'Removed a tool',
   duplicateMcpServer: 'Duplicated a server',
-  noteVersion: 'Changed the message of a version',
+  noteVersion: 'Changed a version message',
   restoreVersion: 'Restored a version',
-  setServerTags: 'Changed the tags of a server',
-  captureCalls: 'Changed what is captured',
-  setServerLimits: 'Changed the limits of a server',
-  setWorkspaceLimits: 'Changed the limits of the workspace',
-  setWorkspaceQuotas: 'Changed the quotas of the workspace',
+  setServerTags: 'Changed server tags',
+  captureCalls: 'Changed call capture',
+  setServerLimits: 'Changed server limits',
+  setWorkspaceLimits: 'Changed workspace limits',
+  setWorkspaceQuotas: 'Changed workspace quotas',
   setSecret: 'Set a secret',
   deleteSecret: 'Deleted a secret',
-  saveModel: 'Stored a model',
+  saveModel: 'Saved a model',
   deleteModel: 'Deleted a model',
-  createApiKey: 'Made an API key',
+  createApiKey: 'Created an API key',
   revokeApiKey: 'Revoked an API key',
-  createWebhook: 'Made a webhook',
+  createWebhook: 'Created a webhook',
   updateWebhook: 'Changed a webhook',
   deleteWebhook: 'Deleted a webhook',
-  setNotifications: 'Chose what to be mailed',
-  setKeyLimits: 'Set the limits of an API key',
-  revokeGrant: 'Ended a login',
+  setNotifications: 'Changed email notifications',
+  setKeyLimits: 'Changed API key limits',
+  revokeGrant: 'Revoked a login',
   inviteMember: 'Invited a person',
   withdrawInvitation: 'Withdrew an invitation',
   changeMember: 'Changed a role',
   removeMember: 'Removed a member',
   leaveWorkspace: 'Left the workspace',
-  endRemains: 'Ended what a person left',
-  createWorkspace: 'Made another workspace',
+  endRemains: 'Ended the access of a former member',
+  createWorkspace: 'Created a workspace',
   deleteWorkspace: 'Deleted the workspace',
   renameWorkspace: 'Renamed the workspace',
   switchWorkspace: 'Switched to another workspace',
 };
 
-/** `createApiKey` → "Made an API key"; an operation without a text of its own gets its name. */
+/** Formats an operation: `createApiKey` → "Created an API key". Falls back to the operation name in words. */
 export function operationText(operation: string): string {
   return texts[operation] ?? operation.replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/** Ids say nothing to people; what they name stands beside them. */
+/** Returns true for IDs, which are omitted because the name of the resource is shown separately. */
 const isId = (value: unknown): boolean =>
   Array.isArray(value) ? value.every(isId) : /^(?:grt|key|usr|srv|imp)_\w+$/.test(String(value));
 
@@ -62,7 +62,7 @@ function valueText(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-/** `{version: 3, scopes: ['call', 'manage']}` → "version: 3 · scopes: call, manage". */
+/** Formats details: `{version: 3, scopes: ['call', 'manage']}` → "version: 3 · scopes: call, manage". */
 export function detailText(detail: JsonObject): string {
   return Object.entries(detail)
     .filter(([, value]) => !isId(value))

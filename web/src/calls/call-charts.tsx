@@ -10,13 +10,13 @@ import { Hint } from '../ui/text/hint.tsx';
 import type { CallFilter, Period } from './call-filter.ts';
 import { CountedRows, useCounted } from './counted.tsx';
 
-/** Calls, errors and how long calls took, over time. They are counted by server and tool only. */
+/** Charts of calls, errors, and durations over time. Statistics exist only by server and tool. */
 export function CallCharts({ filter }: { filter: CallFilter }) {
   const { view, outcome, caller, key } = filter;
   const query = useCounted(filter, 48);
   return (
     <Stack gap="xs">
-      {(view || outcome || caller || key) && <Hint>The charts follow only the filters Server, Tool and Time.</Hint>}
+      {(view || outcome || caller || key) && <Hint>The charts use only the Server, Tool, and Time filters.</Hint>}
       <Loaded query={query} loading={<Loading rows={1} height={260} />}>
         {(statistics) =>
           statistics?.buckets.length !== 0 && statistics && <Charts statistics={statistics} period={filter.period} />
@@ -31,11 +31,11 @@ const axis = { minTickGap: 40, interval: 'preserveStartEnd' } as const;
 
 type Counts = { at: string; calls: number; errors: number };
 
-/** Calls and errors over time; `at` is the label of an interval. */
+/** Chart of calls and errors over time. `at` is the interval label. */
 function CallsChart({ counts }: { counts: readonly Counts[] }) {
   const sum = (name: 'calls' | 'errors') => counts.reduce((all, one) => all + one[name], 0).toLocaleString('en');
   return (
-    <ChartCard title="Calls" text={`${sum('calls')} in this time, ${sum('errors')} failed`}>
+    <ChartCard title="Calls" text={`${sum('calls')} total, ${sum('errors')} failed`}>
       <BarChart
         {...shared}
         data={counts.map(({ at, calls, errors }) => ({ at, OK: calls - errors, Failed: errors }))}
@@ -53,7 +53,7 @@ function CallsChart({ counts }: { counts: readonly Counts[] }) {
 
 const dayMs = 86_400_000;
 
-/** Calls day by day, those without calls too. */
+/** Chart of calls per day, including days without calls. */
 export function DaysChart({ usage }: { usage: Usage }) {
   const byDay = new Map(usage.by_day.map((sum) => [sum.day, sum]));
   const from = Date.parse(usage.from);
@@ -75,7 +75,7 @@ function Charts({ statistics, period }: { statistics: Statistics; period: Period
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
       <CallsChart counts={counts} />
-      <ChartCard title="Time in ms" text="Half of the calls (p50) and 95 of 100 (p95) took no longer">
+      <ChartCard title="Duration, ms" text="Median (p50) and 95th percentile (p95)">
         <LineChart
           {...shared}
           data={counts.map(({ at, p50_ms, p95_ms }) => ({ at, p50: p50_ms ?? null, p95: p95_ms ?? null }))}
@@ -106,7 +106,7 @@ function Charts({ statistics, period }: { statistics: Statistics; period: Period
 
 function ChartCard({ title, text, children }: { title: string; text: string; children: ReactNode }) {
   return (
-    // A chart is drawn once before it is measured, wider than a phone. That must not widen the page.
+    // A chart is first drawn before it is measured, wider than a phone screen. The page must not widen.
     <Box
       className="th-card"
       p="md"

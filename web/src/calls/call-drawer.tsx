@@ -15,7 +15,7 @@ import { CaptureView } from './capture-view.tsx';
 
 type Props = { id: string | undefined; known: Call | undefined; onClose: () => void };
 
-/** Everything about one call. */
+/** Details of one call. */
 export function CallDrawer({ id, known, onClose }: Props) {
   const query = useQuery({
     queryKey: queryKeys.call(id ?? ''),
@@ -60,8 +60,8 @@ function CallFacts({ detail: { call, caller_name } }: { detail: CallDetail }) {
     View: call.view && visible(call.view),
     Model: call.model && modelText(call),
     Time: exactTime(call.at),
-    Took: `${call.duration_ms} ms${waiting === undefined ? '' : `, of it ${waiting} ms at the API`}`,
-    API: host ? `${visible(host)}${status ? `, ${status}` : ''}${requests}` : 'nothing was sent',
+    Duration: `${call.duration_ms} ms${waiting === undefined ? '' : `, ${waiting} ms of it at the API`}`,
+    API: host ? `${visible(host)}${status ? `, ${status}` : ''}${requests}` : 'no request sent',
     Caller: <Caller call={call} name={caller_name} />,
     Size: `${sizeText(call.bytes_in)} in, ${sizeText(call.bytes_out)} out${tokens === undefined ? '' : `, about ${tokens} tokens`}`,
     Request: <span className="th-mono">{call.request_id}</span>,

@@ -14,44 +14,47 @@ export const periods: { value: Period; label: string }[] = [
 
 const narrowing = ['server', 'view', 'tool', 'outcome', 'caller', 'key'] as const;
 
-/** The filter of the list of calls; it is in the address, so that it can be shared and the back button works. */
+/** Filter of the call list. It is stored in the URL, so that it can be shared and the back button works. */
 export type CallFilter = { [name in (typeof narrowing)[number]]?: string | undefined } & { period: Period };
 
 export const outcomes: { [outcome: string]: string } = {
   failed: 'Any failure',
   ok: 'OK',
-  invalid_arguments: 'Arguments refused',
-  upstream_status: 'API answered with an error',
-  redirect: 'API redirected',
-  timeout: 'API too slow',
-  unreachable: 'API not reachable',
-  blocked: 'Address not allowed',
-  oversize: 'Answer too large',
-  malformed: 'Answer not readable',
-  transform: 'Part of the answer missing',
+  invalid_arguments: 'Invalid arguments',
+  upstream_status: 'API error',
+  redirect: 'API redirect',
+  timeout: 'API timeout',
+  unreachable: 'API unreachable',
+  blocked: 'Address blocked',
+  oversize: 'Response too large',
+  malformed: 'Malformed response',
+  transform: 'Response field missing',
   secret_missing: 'Secret missing',
   no_token: 'No token for the API',
-  limited: 'Too many calls',
-  circuit_open: 'API fails, not called',
+  limited: 'Limit exceeded',
+  circuit_open: 'Circuit breaker open',
   unavailable: 'Service unavailable',
-  cancelled: 'Cancelled',
+  cancelled: 'Canceled',
   internal: 'Internal error',
 };
 
-/** `server` is the only one whose calls are shown, `usual` the period without a choice. */
+/** Reads the call filter from the URL. `server` fixes the server, `usual` is the default period. */
 export function useCallFilter({ server, usual = '24h' }: { server?: string | undefined; usual?: Period } = {}) {
   const { get, set, clear } = useAddress();
   const period = get('period');
   const filter: CallFilter = { period: period && period in spans ? (period as Period) : usual };
   for (const name of narrowing) filter[name] = name === 'server' && server ? server : get(name);
   const isNarrowed = narrowing.some((name) => filter[name] && !(name === 'server' && server));
-  // A view is one of its server.
+  // A view belongs to one server.
   const change = (name: keyof CallFilter | 'call', value: string | null | undefined) =>
     set(name, value, { isStep: name === 'call', ...(name === 'server' && { without: 'view' }) });
   return { filter, isNarrowed, opened: get('call'), change, clear };
 }
 
-/** The filter as the REST API takes it, relative to now. It comes from the address of the page, so the service checks it. */
+/**
+ * Converts the filter to REST API parameters, relative to the current time. Values come from the URL, so the service
+ * validates them.
+ */
 export function queryOf({ server, view, tool, outcome, caller, key, period }: CallFilter) {
   return {
     slug: server,

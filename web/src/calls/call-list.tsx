@@ -6,19 +6,19 @@ import { Hint } from '../ui/text/hint.tsx';
 import { visible } from '../ui/text/visible.ts';
 import type { useCallFilter } from './call-filter.ts';
 
-// What few people open is not part of what a first page loads.
+// Loaded on demand to keep the first page small.
 const CallDrawer = lazy(async () => ({ default: (await import('./call-drawer.tsx')).CallDrawer }));
 
 type Props<Row> = {
   label: string;
   rows: readonly Row[];
   columns: readonly Column<Row>[];
-  /** Whether all are calls of one server. */
+  /** True if all calls belong to one server. */
   isOfServer: boolean;
   address: Pick<ReturnType<typeof useCallFilter>, 'opened' | 'change'>;
 };
 
-/** Calls, and the one that is looked at. */
+/** List of calls and the drawer of the selected call. */
 export function CallList<Row extends Call>({ label, rows, columns, isOfServer, address }: Props<Row>) {
   const open = (id: string | undefined) => address.change('call', id);
   const tool: Column<Row> = {

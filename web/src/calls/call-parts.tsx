@@ -3,28 +3,28 @@ import type { Call } from '../answers.ts';
 import { visible } from '../ui/text/visible.ts';
 import { outcomes } from './call-filter.ts';
 
-/** Kinds of callers in words. */
+/** Display names of caller kinds. */
 export const callerKinds: { [kind: string]: string } = {
   api_key: 'API key',
   oauth: 'Login',
-  caller_token: 'Own token',
+  caller_token: 'Caller token',
   try_out: 'Try-out',
   playground: 'Playground',
 };
 
-/** Who called, in words. */
+/** Formats a caller kind. */
 export function callerText(kind: string): string {
   return callerKinds[kind] ?? kind.replaceAll('_', ' ');
 }
 
-/** Why a call ended as it did; undefined where the service knows no more than the outcome. */
+/** Returns the reason for a call's outcome, or undefined if there is nothing beyond the outcome itself. */
 export function reasonOf({ outcome, reason }: Call): string | undefined {
   return reason === undefined || reason === outcome.replaceAll('_', ' ') ? undefined : visible(reason);
 }
 
 export function OutcomeBadge({ call: { outcome, upstream_status } }: { call: Call }) {
   const color = outcome === 'ok' ? 'green' : outcome === 'cancelled' || outcome === 'limited' ? 'yellow' : 'red';
-  const text = outcome === 'upstream_status' && upstream_status ? `API answered ${upstream_status}` : outcomes[outcome];
+  const text = outcome === 'upstream_status' && upstream_status ? `API returned ${upstream_status}` : outcomes[outcome];
   return <Badge color={color}>{text ?? outcome}</Badge>;
 }
 

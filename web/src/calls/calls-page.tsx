@@ -25,7 +25,7 @@ export function CallsPage() {
       <PageHeader
         title="Calls"
         guide="docs/troubleshooting.md"
-        text="Every tool call of this workspace, newest first. Arguments and answers are not recorded unless capture is on."
+        text="Every tool call in this workspace, newest first. Arguments and results are recorded only while capture is on."
       />
       <CallBrowser />
     </>
@@ -36,10 +36,10 @@ const columns: Column<Call>[] = [
   { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
   { label: 'Outcome', cell: (call) => <Outcome call={call} /> },
   { label: 'Caller', cell: (call) => callerText(call.caller_kind) },
-  { label: 'Took', end: true, cell: ({ duration_ms }) => `${duration_ms.toLocaleString('en')} ms` },
+  { label: 'Duration', end: true, cell: ({ duration_ms }) => `${duration_ms.toLocaleString('en')} ms` },
 ];
 
-/** Calls as they happen, of the server in the address or of all. */
+/** Live list of calls of the server in the URL, or of all servers. */
 export function CallBrowser() {
   const { slug: server } = useParams();
   const address = useCallFilter({ server });
@@ -47,8 +47,8 @@ export function CallBrowser() {
   const isOfServer = server !== undefined;
   const pages = usePages(queryKeys.calls(filter), 'listCalls', () => ({ ...queryOf(filter), limit: 50 }), 5_000);
   const emptyText = (searchedTo: string | undefined) => {
-    if (!isNarrowed) return 'None in this time. Try a tool, or connect a client: its calls appear here as they happen.';
-    return `None fit the filter${searchedTo ? ` back to ${exactTime(searchedTo)}` : ' and the time'}.`;
+    if (!isNarrowed) return 'None in this period. Try a tool or connect a client. Calls appear here as they happen.';
+    return `None match the filters${searchedTo ? ` back to ${exactTime(searchedTo)}` : ' in this period'}.`;
   };
   return (
     <>
@@ -60,7 +60,7 @@ export function CallBrowser() {
           variant="default"
           leftSection={<IconDownload size={16} />}
         >
-          Export as CSV
+          Export CSV
         </Button>
       </FilterBar>
       <Stack gap="md">

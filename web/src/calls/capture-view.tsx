@@ -16,43 +16,43 @@ import { visibleJson } from '../ui/text/visible.ts';
 type Props = { call: Call; capture: Capture | undefined };
 
 const shortenedParts: { [part in NonNullable<Capture['shortened']>[number]]: string } = {
-  'result.text': 'what the agent got',
-  'request.headers': 'the headers of the request',
-  'request.body': 'the body of the request',
-  'response.headers': 'the headers of the answer',
+  'result.text': 'the tool result',
+  'request.headers': 'the request headers',
+  'request.body': 'the request body',
+  'response.headers': 'the response headers',
   'request.url': 'the URL',
-  'response.body': 'the body of the answer',
+  'response.body': 'the response body',
   arguments: 'the arguments',
 };
 
-/** The request and answer of a call that was captured. */
+/** Arguments, request, response, and result of a captured call. */
 export function CaptureView({ call, capture }: Props) {
   const { server, view, tool, id } = call;
   if (!capture) {
     return (
       <Hint>
-        What was sent and answered was not captured. Capture can be turned on for a while under{' '}
+        This call was not captured. Turn on capture temporarily in the{' '}
         <TextLink to={`/servers/${server}/options`} inherit underline="always">
-          Options of the server
+          server options
         </TextLink>
         .
       </Hint>
     );
   }
   const { response, result, request, curl, shortened, arguments: args } = capture;
-  const got = result && (result.text ?? `${result.bytes} bytes that begin with a file`);
+  const got = result && (result.text ?? `${result.bytes} bytes, starting with a file`);
   return (
     <Stack gap="md">
       <Hint>
-        Captured without credentials; forgotten <Time at={capture.expires_at} />.
+        Captured without credentials. Deleted <Time at={capture.expires_at} />.
       </Hint>
       {shortened && (
         <Text size="sm">
-          Too long to keep all of it. Shortened: {shortened.map((part) => shortenedParts[part]).join(', ')}.
+          Truncated because of its size: {shortened.map((part) => shortenedParts[part]).join(', ')}.
         </Text>
       )}
       {args && (
-        // Nothing is sent there by itself.
+        // The link only fills the form. It sends nothing.
         <Button
           component={Link}
           to={`/servers/${server}/try?${new URLSearchParams({ tool, replay: id })}`}
@@ -67,7 +67,9 @@ export function CaptureView({ call, capture }: Props) {
         {args ? (
           <CodeBlock code={visibleJson(args)} label="arguments" />
         ) : (
-          <Text size="sm">{capture.arguments_bytes} bytes, too long to keep, so the call cannot be replayed.</Text>
+          <Text size="sm">
+            {capture.arguments_bytes} bytes were too large to store, so the call cannot be replayed.
+          </Text>
         )}
       </Part>
       {request && (

@@ -9,7 +9,7 @@ import { type CallFilter, type Period, queryOf } from './call-filter.ts';
 
 type Counting = Pick<CallFilter, 'server' | 'tool' | 'period'>;
 
-/** The calls of a time, counted: of the workspace, a server or a tool. Null where the service does not count them. */
+/** Fetches call statistics for the workspace, a server, or a tool. Null if the service does not collect them. */
 export function useCounted(filter: CallFilter, buckets: number) {
   const { server, tool, period }: Counting = filter;
   return useQuery({
@@ -36,7 +36,7 @@ type Row = Omit<Statistics['by_tool'][number], 'tool'> & { tool?: string };
 
 type Props = { label: string; rows: readonly Row[]; period: Period };
 
-/** Servers or their tools, most called first, with the ways to their calls. */
+/** Table of servers or tools, most called first, with links to their calls. */
 export function CountedRows({ label, rows, period }: Props) {
   const isOfTools = rows[0]?.tool !== undefined;
   const isOfOne = rows.every(({ slug }) => slug === rows[0]?.slug);

@@ -16,7 +16,7 @@ const outcomeChoices = choicesOf(outcomes);
 const callerChoices = choicesOf(callerKinds);
 
 type Props = ReturnType<typeof useCallFilter> & {
-  /** Whether only the calls of one server are shown. */
+  /** True if only calls of one server are shown. */
   isOfServer: boolean;
   children: ReactNode;
 };
@@ -37,7 +37,7 @@ export function FilterBar({ filter, isNarrowed, isOfServer, change, clear, child
     onChange: (value: string | null) => change(name, value),
   });
   return (
-    <Filters label="Filter the calls" onClear={isNarrowed ? clearAll : undefined} beside={children}>
+    <Filters label="Filter calls" onClear={isNarrowed ? clearAll : undefined} beside={children}>
       {!isOfServer && <Choice {...of('server', 'Server')} data={serverChoices} searchable />}
       <ViewChoice {...of('view', 'View')} server={filter.server} />
       <LateInput
@@ -55,11 +55,11 @@ export function FilterBar({ filter, isNarrowed, isOfServer, change, clear, child
   );
 }
 
-/** The views of the chosen server; nothing where it has none. */
+/** Choice among the views of the selected server. Renders nothing if it has no views. */
 function ViewChoice({ server, ...props }: SelectProps & { server: string | undefined }) {
   const detail = useServer(server);
   const views = new Set(Object.keys(viewsOf(detail.data?.config ?? {})));
-  // Calls at a view that is gone are still recorded.
+  // Calls through a view that no longer exists are still recorded.
   if (props.value) views.add(props.value);
   if (views.size === 0) return null;
   return <Choice {...props} data={[...views].map((name) => ({ value: name, label: visible(name) }))} searchable />;

@@ -10,7 +10,7 @@ import { Hint } from '../ui/text/hint.tsx';
 
 type Props = { slug: string; view: string | undefined; tool: string; args: JsonObject };
 
-/** A call in the forms in which an agent or a program makes it. */
+/** Code for a call, as an MCP request and in several languages. */
 export function CallCode(props: Props) {
   return (
     <Folded label="Copy as MCP request or code">
@@ -33,7 +33,7 @@ function Forms({ slug, view, tool, args }: Props) {
             <SegmentedControl
               size="xs"
               fullWidth
-              aria-label="Form of the call"
+              aria-label="Call format"
               value={form}
               onChange={setForm}
               data={snippets.map(({ id, title }) => ({ value: id, label: title }))}

@@ -8,24 +8,24 @@ import { indented } from '../ui/text/indented.ts';
 import { sizeText } from '../ui/text/size-text.ts';
 
 type Props = {
-  /** What the API answered; undefined when it did not, or the reader may not see it. */
+  /** API response; undefined if there was none or the user may not see it. */
   answer: UpstreamAnswer | undefined;
-  /** Tokens of what the agent got; undefined where that is not known. */
+  /** Estimated tokens of the result; undefined if unknown. */
   tokens: number | undefined;
-  /** Description of the files that the agent got. */
+  /** Description of the files in the result. */
   files?: string;
-  /** Whether both stand one below the other. */
+  /** True to stack response and result vertically. */
   isNarrow?: boolean;
-  /** What the agent got. */
+  /** Result that the agent received. */
   children: ReactNode;
 };
 
-/** What the API said, and what the agent got of it. */
+/** API response next to the tool result that the agent received. */
 export function Sides({ answer, tokens, files = '', isNarrow = false, children }: Props) {
   return (
     <SimpleGrid cols={isNarrow || !answer ? 1 : { base: 1, md: 2 }} spacing="lg" verticalSpacing="md">
       {answer && <AnswerSide answer={answer} />}
-      <Side title="The agent got" about={gotText(tokens, files, answer?.estimated_tokens)}>
+      <Side title="Sent to agent" about={gotText(tokens, files, answer?.estimated_tokens)}>
         {children}
       </Side>
     </SimpleGrid>
@@ -43,21 +43,21 @@ function AnswerSide({
   const others = headers.filter(([name]) => !telling.test(name));
   return (
     <Side
-      title="The API said"
+      title="API response"
       about={`${sizeText(bytes)}${tokens}`}
       badge={<Badge color={status < 300 ? 'green' : status < 400 ? 'yellow' : 'red'}>{status}</Badge>}
     >
-      <Headers headers={first} label="headers of the answer" />
+      <Headers headers={first} label="response headers" />
       {bytes > 0 && (
         <CodeBlock
-          code={body === undefined ? `${bytes} bytes that are not text` : indented(body, isCut)}
-          label="body of the answer"
+          code={body === undefined ? `${bytes} bytes of binary data` : indented(body, isCut)}
+          label="response body"
         />
       )}
       {isCut && <Hint>Only the beginning is shown.</Hint>}
       {others.length > 0 && (
         <Folded label={others.length === 1 ? 'One more header' : `${others.length} more headers`}>
-          <Headers headers={others} label="other headers of the answer" />
+          <Headers headers={others} label="other response headers" />
         </Folded>
       )}
     </Side>
@@ -91,14 +91,14 @@ export function tokenText(tokens: number): string {
   return tokens === 1 ? '1 token' : `${tokens.toLocaleString('en')} tokens`;
 }
 
-/** The size of what the agent got, and how much less that is than what the API said. */
+/** Formats the size of the tool result and its reduction compared to the API response. */
 function gotText(tokens: number | undefined, files: string, all: number | undefined): string {
   if (tokens === undefined) return files;
   if (files !== '') return `about ${tokenText(tokens)} and ${files}`;
-  const less = all !== undefined && all > tokens ? `, ${Math.floor((1 - tokens / all) * 100)} % less` : '';
+  const less = all !== undefined && all > tokens ? `, ${Math.floor((1 - tokens / all) * 100)}% less` : '';
   return `about ${tokenText(tokens)}${less}`;
 }
 
-/** Headers of an answer that say something about its content, its pages, its limits or its end. */
+/** Response headers about content, pagination, rate limits, or deprecation. They are shown first. */
 const telling =
   /^(content-(type|length|language|range|disposition|encoding)|link|location|etag|last-modified|retry-after|allow|warning|deprecation|sunset|www-authenticate|x-(total(-count)?|next-page|page|per-page|request-id)|.*rate-?limit.*|.*request-?id)$/i;

@@ -21,7 +21,7 @@ type Document = { servers: { url: string }[]; paths: { [path: string]: { [method
 
 const address = `${basePath}/api/v1/openapi.json`;
 
-/** The REST API, as its OpenAPI document describes it. */
+/** REST API reference, rendered from the OpenAPI document. */
 export function ApiPage() {
   const { get, set } = useAddress();
   const query = get('query') ?? '';
@@ -38,7 +38,7 @@ export function ApiPage() {
         guide="docs/rest-api.md"
         text={
           <>
-            Everything that this dashboard does, with an API key as a bearer token. Generators take the{' '}
+            Everything this dashboard does, with an API key as the bearer token. Generate clients from the{' '}
             <Anchor href={address} size="sm" underline="always">
               OpenAPI document
             </Anchor>
@@ -50,7 +50,7 @@ export function ApiPage() {
         {({ paths, servers }) => (
           <Stack gap="md">
             <Group gap="sm">
-              <SearchInput aria-label="Words in operations" value={query} onChange={(value) => set('query', value)} />
+              <SearchInput aria-label="Search operations" value={query} onChange={(value) => set('query', value)} />
               <Code>{servers[0]?.url}</Code>
             </Group>
             {Object.entries(paths)
@@ -99,16 +99,16 @@ function Operation({ path, method, operation: { operationId, summary, descriptio
         </Text>
       )}
       {fields.length > 0 && (
-        <Folded label={`Inputs of ${operationId} (${fields.length})`}>
+        <Folded label={`${operationId} parameters (${fields.length})`}>
           <Rows
-            label={`Inputs of ${operationId}`}
+            label={`${operationId} parameters`}
             rows={fields}
             keyOf={({ name }) => name}
             columns={[
               { label: 'Name', cell: ({ name, required: isRequired }) => <b>{isRequired ? `${name} *` : name}</b> },
               { label: 'In', cell: (field) => field.in },
               { label: 'Type', cell: (field) => field.enum?.join(', ') ?? field.type ?? 'any' },
-              { label: 'Meaning', cell: (field) => field.description ?? '–' },
+              { label: 'Description', cell: (field) => field.description ?? '–' },
             ]}
           />
         </Folded>

@@ -18,7 +18,7 @@ import { useFlag } from './use-flag.ts';
 
 const Palette = lazy(async () => ({ default: (await import('./palette.tsx')).Palette }));
 
-/** The frame around every page; people who are not signed in see the landing page. */
+/** Frame around every page. Users who are not signed in see the landing page. */
 export function Frame() {
   const session = useSessionQuery();
   if (session.data) {
@@ -39,7 +39,7 @@ export function Frame() {
   return <LoadingPage />;
 }
 
-/** For a cookie whose session has ended. Without a cookie the service shows its own page. */
+/** Page for a cookie whose session has ended. Without a cookie, the service serves the landing page. */
 function SignedOut() {
   const { pathname, search } = useLocation();
   return (
@@ -68,7 +68,7 @@ function Shell() {
       padding={{ base: 'md', sm: 'xl' }}
     >
       <a className="th-skip" href="#main">
-        Skip to the page
+        Skip to content
       </a>
       <AppShell.Header hiddenFrom="sm" px="md">
         <Group h="100%" justify="space-between">
@@ -77,12 +77,12 @@ function Shell() {
             opened={isOpen}
             onClick={menu.toggle}
             size="sm"
-            aria-label={isOpen ? 'Close the menu' : 'Open the menu'}
+            aria-label={isOpen ? 'Close menu' : 'Open menu'}
             aria-expanded={isOpen}
           />
         </Group>
       </AppShell.Header>
-      <AppShell.Navbar p="sm" aria-label="Side bar" component="aside">
+      <AppShell.Navbar p="sm" aria-label="Sidebar" component="aside">
         <Navigation onSearch={find} />
       </AppShell.Navbar>
       <AppShell.Main className="th-main" id="main" tabIndex={-1}>
@@ -118,7 +118,7 @@ const bar = {
   transformOrigin: 'left',
 } as const;
 
-/** A thin line at the top while the next page loads, when that takes longer than a moment. */
+/** Thin line at the top while the next page loads, shown after 100 ms. */
 function Progress({ isActive }: { isActive: boolean }) {
   const [isShown, setShown] = useState(false);
   useEffect(() => {
@@ -126,12 +126,12 @@ function Progress({ isActive }: { isActive: boolean }) {
     const timer = setTimeout(() => setShown(true), 100);
     return () => clearTimeout(timer);
   }, [isActive]);
-  return isShown ? <div style={bar} role="progressbar" aria-label="Loading the page" /> : null;
+  return isShown ? <div style={bar} role="progressbar" aria-label="Loading page" /> : null;
 }
 
 const againMs = 3_000;
 
-/** Shows that the service is out of reach, and polls until it is back. */
+/** Shows that the service is unreachable, and polls until it responds. */
 function ConnectionNotice() {
   const client = useQueryClient();
   const isLost = useFlag(queryKeys.unreachable);
@@ -142,21 +142,13 @@ function ConnectionNotice() {
   }, [client, isLost]);
   if (!isLost) return null;
   return (
-    <Alert
-      color="yellow"
-      icon={<IconWifiOff size={18} />}
-      title="The connection is lost"
-      role="alert"
-      className="th-notice"
-    >
-      <Text size="sm">
-        What is shown may be old; what you typed is still here. This goes away when the service answers again.
-      </Text>
+    <Alert color="yellow" icon={<IconWifiOff size={18} />} title="Connection lost" role="alert" className="th-notice">
+      <Text size="sm">This page may be out of date. Your input is kept. Reconnecting…</Text>
     </Alert>
   );
 }
 
-/** Shows that the session has ended, and leaves the page unchanged. */
+/** Shows that the session has ended, and leaves the page with its input unchanged. */
 function SessionNotice() {
   const client = useQueryClient();
   const isEnded = useFlag(queryKeys.sessionEnded);
@@ -170,9 +162,7 @@ function SessionNotice() {
       role="alert"
       className="th-notice"
     >
-      <Text size="sm">
-        What you typed is still here. Sign in again in a new tab, come back to this one and repeat what you did.
-      </Text>
+      <Text size="sm">Your input is kept. Sign in in a new tab, then return here and try again.</Text>
       <Group mt="xs" gap="sm">
         <Button
           size="xs"

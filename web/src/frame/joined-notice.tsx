@@ -5,7 +5,7 @@ import { visible } from '../ui/text/visible.ts';
 import { useSession } from './session.ts';
 import { useSwitch } from './workspace-switcher.tsx';
 
-/** Names workspaces that the person was invited to and has never opened. */
+/** Lists workspaces that the user was invited to and has never opened. */
 export function JoinedNotice() {
   const { workspace, workspaces } = useSession();
   const change = useSwitch();
@@ -18,13 +18,13 @@ export function JoinedNotice() {
         <Joined key={entry.id} entry={entry} onOpen={() => change.mutate(entry)} />
       ))}
       <Text size="sm" mt="xs">
-        What you make there belongs to that workspace. Your own stays as it is.
+        Anything you create there belongs to that workspace. Your own workspace is not affected.
       </Text>
     </Alert>
   );
 }
 
-/** The list under the name of the workspace has all of them. */
+/** Maximum number of workspaces listed. The workspace switcher has all of them. */
 const mostNamed = 5;
 
 function Joined({ entry: { name, role }, onOpen }: { entry: Workspace; onOpen: () => void }) {

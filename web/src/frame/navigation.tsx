@@ -80,13 +80,13 @@ export function Navigation({ onSearch }: { onSearch: () => void }) {
   );
 }
 
-/** Uses fetch, because a form would be sent without an origin: our pages send no referrer. */
+/** Signs out with fetch. A form would be submitted without an origin, because our pages send no referrer. */
 async function signOut(): Promise<void> {
   await fetch(`${basePath}/logout`, { method: 'POST', redirect: 'manual' }).catch(() => undefined);
   location.assign(`${basePath}/`);
 }
 
-/** Who is signed in, and signing out. */
+/** Menu of the signed-in user, with sign-out. */
 function Person() {
   const { user, workspace } = useSession();
   const name = visible(user.name ?? user.email ?? user.id);

@@ -6,11 +6,11 @@ import { DialogForm } from '../ui/actions/confirm.tsx';
 import { refusalText } from '../ui/actions/refusal.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 
-/** Makes another workspace, and shows it. */
+/** Dialog that creates a workspace and opens it. */
 export function NewWorkspace({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   const form = useForm({
     initialValues: { name: '' },
-    validate: { name: (name) => (name.trim() === '' ? 'Give it a name.' : null) },
+    validate: { name: (name) => (name.trim() === '' ? 'Enter a name.' : null) },
   });
   const create = useAction({
     run: (values: { name: string }) => api('createWorkspace', values),
@@ -26,7 +26,7 @@ export function NewWorkspace({ opened, onClose }: { opened: boolean; onClose: ()
       >
         <TextInput
           label="Name"
-          description="It has servers, keys and members of its own. You can rename it later."
+          description="A workspace has its own servers, keys, and members. You can rename it later."
           data-autofocus
           autoComplete="off"
           {...form.getInputProps('name')}

@@ -7,14 +7,9 @@ import { Empty } from '../ui/states/empty.tsx';
 export function NotFoundPage() {
   useDocumentTitle('Not found – Toolhost');
   return (
-    <Empty
-      icon={<IconMapOff size={24} />}
-      title="There is nothing here"
-      order={1}
-      text="The address may be old or mistyped."
-    >
+    <Empty icon={<IconMapOff size={24} />} title="Page not found" order={1} text="The URL may be outdated or mistyped.">
       <Button component={Link} to="/servers" mt="sm">
-        To the servers
+        Go to servers
       </Button>
     </Empty>
   );

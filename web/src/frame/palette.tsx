@@ -15,18 +15,18 @@ import { pages } from './navigation.tsx';
 import { useCanEdit, useSession } from './session.ts';
 import { useSwitch } from './workspace-switcher.tsx';
 
-/** Something that can be gone to or done; `about` is looked through besides its label. */
+/** Destination or action. The search matches `label` and `about`. */
 type Entry = { id: string; label: string; about?: string; run: () => void };
 type Go = (to: string) => void;
 
 const eachAtMost = 6;
 const pauseMs = 120;
 
-/** Opens each time that `asked` grows, and finds everything of the workspace by words. */
+/** Command palette that searches everything in the workspace. It opens each time `asked` increases. */
 export function Palette({ asked }: { asked: number }) {
   const [query, setQuery] = useState('');
   const navigate = useNavigate();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it is asked for once more
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it reopens on each request
   useEffect(() => spotlight.open(), [asked]);
   const go: Go = (to) => void navigate(to);
   const own = useOwn(go);
@@ -47,7 +47,7 @@ export function Palette({ asked }: { asked: number }) {
       classNames={{ header: 'th-unseen' }}
     >
       <Spotlight.Search
-        placeholder="Servers, tools, keys, pages, guides, or the id of a call"
+        placeholder="Servers, tools, keys, pages, guides, or a call ID"
         aria-label="Find anything"
         maxLength={100}
         leftSection={<IconSearch size={18} aria-hidden />}
@@ -64,26 +64,26 @@ export function Palette({ asked }: { asked: number }) {
               </Spotlight.ActionsGroup>
             ),
         )}
-        {isEmpty && <Spotlight.Empty>{isBehind ? 'Looking…' : 'Nothing has all of these words.'}</Spotlight.Empty>}
+        {isEmpty && <Spotlight.Empty>{isBehind ? 'Searching…' : 'No results'}</Spotlight.Empty>}
       </Spotlight.ActionsList>
       <Spotlight.Footer>
         <Text size="xs" c="dimmed">
-          <Kbd size="xs">↑</Kbd> <Kbd size="xs">↓</Kbd> choose, <Kbd size="xs">Enter</Kbd> opens,{' '}
-          <Kbd size="xs">Esc</Kbd> closes
+          <Kbd size="xs">↑</Kbd> <Kbd size="xs">↓</Kbd> to navigate, <Kbd size="xs">Enter</Kbd> to open,{' '}
+          <Kbd size="xs">Esc</Kbd> to close
         </Text>
       </Spotlight.Footer>
     </Spotlight.Root>
   );
 }
 
-/** Enter opens the first entry where none was chosen. */
+/** Opens the first entry on Enter if none is selected. */
 function pressFirst(input: HTMLElement): void {
   const dialog = input.closest('[role="dialog"]');
   if (dialog?.querySelector('[data-selected]')) return;
   dialog?.querySelector<HTMLElement>('[data-action]')?.click();
 }
 
-/** What the service finds; that of the text before stays until the next answer. */
+/** Searches the workspace. The previous results stay until the next response arrives. */
 function useFound(typed: string) {
   const [query] = useDebouncedValue(typed, pauseMs);
   const { data, isFetching } = useQuery({
@@ -112,7 +112,7 @@ function groupsOf({ servers, tools, keys, calls }: Found, go: Go): [string, Entr
       tools.map(({ server, server_name, tool }) => ({
         id: `tool ${server} ${tool}`,
         label: visible(tool),
-        about: `of ${visible(server_name)}`,
+        about: `in ${visible(server_name)}`,
         run: () => go(`/servers/${server}/tools?tool=${at(tool)}`),
       })),
     ],
@@ -121,7 +121,7 @@ function groupsOf({ servers, tools, keys, calls }: Found, go: Go): [string, Entr
       keys.map(({ id, name, works }) => ({
         id,
         label: visible(name),
-        about: works ? id : `${id}, works no longer`,
+        about: works ? id : `${id}, inactive`,
         run: () => go(`/keys?query=${at(id)}`),
       })),
     ],
@@ -129,7 +129,7 @@ function groupsOf({ servers, tools, keys, calls }: Found, go: Go): [string, Entr
       'Calls',
       calls.map(({ id, server, tool, outcome }) => ({
         id,
-        label: `${visible(tool)} of ${server}: ${outcomes[outcome] ?? outcome}`,
+        label: `${visible(tool)} in ${server}: ${outcomes[outcome] ?? outcome}`,
         about: id,
         run: () => go(`/calls?call=${id}`),
       })),
@@ -137,7 +137,7 @@ function groupsOf({ servers, tools, keys, calls }: Found, go: Go): [string, Entr
   ];
 }
 
-/** What the dashboard itself has: pages, what can be done, other workspaces and the guides. */
+/** Returns the dashboard's own entries: pages, actions, other workspaces, and guides. */
 function useOwn(go: Go): [string, Entry[]][] {
   const canEdit = useCanEdit();
   const { workspace, workspaces } = useSession();
@@ -146,7 +146,7 @@ function useOwn(go: Go): [string, Entry[]][] {
   const actions = [
     link('New server', '/servers/new'),
     link('Import an API description', '/servers/new/import'),
-    link('Start from an example of the gallery', '/servers/new/gallery'),
+    link('Start from a gallery example', '/servers/new/gallery'),
     link('New API key', '/keys?new'),
   ];
   const others = workspaces
@@ -169,7 +169,7 @@ function guideEntries(): Entry[] {
   });
 }
 
-/** The first entries that have each word. */
+/** Returns the first entries that contain every word. */
 function fitting(entries: readonly Entry[], query: string): Entry[] {
   const words = query.toLowerCase().split(/\s+/);
   return entries

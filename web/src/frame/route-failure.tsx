@@ -2,7 +2,7 @@ import { Container } from '@mantine/core';
 import { useRouteError } from 'react-router';
 import { ProblemAlert } from '../ui/states/problem-alert.tsx';
 
-/** A page that could not be drawn or loaded, for example because a newer version was installed meanwhile. */
+/** Page that could not be rendered or loaded, for example because a newer version was deployed in the meantime. */
 export function RouteFailure() {
   const error = useRouteError();
   return (

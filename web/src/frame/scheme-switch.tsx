@@ -2,7 +2,7 @@ import { ActionIcon, type MantineColorScheme, Menu, useMantineColorScheme } from
 import { IconCheck, IconDeviceDesktop, IconMoon, IconSun } from '@tabler/icons-react';
 
 const schemes: { value: MantineColorScheme; label: string; Icon: typeof IconSun }[] = [
-  { value: 'auto', label: 'As the system', Icon: IconDeviceDesktop },
+  { value: 'auto', label: 'System', Icon: IconDeviceDesktop },
   { value: 'light', label: 'Light', Icon: IconSun },
   { value: 'dark', label: 'Dark', Icon: IconMoon },
 ];
@@ -13,7 +13,7 @@ export function SchemeSwitch() {
   return (
     <Menu position="top-end" withinPortal>
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Colours">
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Theme">
           <Current size={18} />
         </ActionIcon>
       </Menu.Target>

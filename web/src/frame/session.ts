@@ -17,10 +17,10 @@ export function useSessionQuery() {
   });
 }
 
-/** Who is signed in. @throws Error outside of the frame */
+/** Returns the session of the signed-in user. @throws Error outside the frame */
 export function useSession(): Session {
   const session = useContext(Context);
-  if (!session) throw new Error('there is no session outside of the frame');
+  if (!session) throw new Error('useSession was called outside the frame');
   return session;
 }
 

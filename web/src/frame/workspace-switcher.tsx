@@ -11,7 +11,7 @@ import { useSession } from './session.ts';
 
 const NewWorkspace = lazy(async () => ({ default: (await import('./new-workspace.tsx')).NewWorkspace }));
 
-/** Shows another workspace, from its start page. */
+/** Switches to another workspace and opens its home page. */
 export function useSwitch() {
   return useAction({
     run: (to: Workspace) => api('switchWorkspace', { workspace_id: to.id }),
@@ -20,7 +20,7 @@ export function useSwitch() {
   });
 }
 
-/** The workspace that is shown; where there are several, a choice of them. */
+/** Menu with the current workspace, the user's other workspaces, and "New workspace". */
 export function WorkspaceSwitcher() {
   const { workspace, workspaces } = useSession();
   const change = useSwitch();
@@ -50,7 +50,7 @@ export function WorkspaceSwitcher() {
             <Menu.Item
               key={entry.id}
               onClick={() => entry.id !== workspace.id && change.mutate(entry)}
-              rightSection={entry.id === workspace.id ? <IconCheck size={14} aria-label="shown now" /> : null}
+              rightSection={entry.id === workspace.id ? <IconCheck size={14} aria-label="current" /> : null}
             >
               {visible(entry.name)}
               <Text size="xs" c="dimmed">

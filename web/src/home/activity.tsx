@@ -22,23 +22,23 @@ const periods = [
   { value: '24h', label: '24 hours' },
   { value: '7d', label: '7 days' },
 ];
-/** The rows of a home. */
+/** Maximum rows of a table on a home page. */
 const mostRows = 8;
 
 type Props = {
-  /** The server whose calls these are; undefined for all of the workspace. */
+  /** Server to show; undefined for the whole workspace. */
   server?: string;
-  /** The server to try where nothing was called. */
+  /** Server to suggest if there were no calls. */
   newest: string;
   children?: ReactNode;
 };
 
-/** How the calls of a time went: how many, what failed and what is called most. */
+/** Call activity of a period: counts, failures, and the most called servers or tools. */
 export function Activity({ server, newest, children }: Props) {
   const address = useCallFilter({ server, usual: '7d' });
   const { period } = address.filter;
   const counted = useCounted(address.filter, 1);
-  const title = server ? 'Most called tools' : 'Busiest servers';
+  const title = server ? 'Most-called tools' : 'Busiest servers';
   return (
     <Stack gap="md">
       <Group justify="space-between">
@@ -74,7 +74,7 @@ export function Activity({ server, newest, children }: Props) {
   );
 }
 
-/** Calls and failures, and how long calls took where they are of one server. */
+/** Figures of a period. Durations are shown for a single server only. */
 function Figures({
   statistics: { buckets, by_server, by_tool },
   isOfServer,
@@ -85,14 +85,14 @@ function Figures({
   const sum = (name: 'calls' | 'errors') => buckets.reduce((all, bucket) => all + bucket[name], 0);
   const [calls, errors] = [sum('calls'), sum('errors')];
   const { p50_ms, p95_ms } = by_server[0] ?? {};
-  const percent = `${((errors / calls) * 100).toFixed(errors * 100 < calls ? 1 : 0)} %`;
-  // The service lists the first hundred.
+  const percent = `${((errors / calls) * 100).toFixed(errors * 100 < calls ? 1 : 0)}%`;
+  // The service lists at most 100.
   const counted = ({ length }: readonly unknown[]) => (length < 100 ? length : '100 or more');
   const figures: [label: string, value: number | string, note?: string][] = [
     ['Calls', calls],
     ['Failed', errors, errors > 0 ? percent : ''],
-    isOfServer ? ['Half took at most', msText(p50_ms), 'p50'] : ['Servers called', counted(by_server)],
-    isOfServer ? ['95 of 100 took at most', msText(p95_ms), 'p95'] : ['Tools called', counted(by_tool)],
+    isOfServer ? ['Median duration', msText(p50_ms), 'p50'] : ['Servers called', counted(by_server)],
+    isOfServer ? ['95th percentile', msText(p95_ms), 'p95'] : ['Tools called', counted(by_tool)],
   ];
   return (
     <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="md" component="dl" m={0}>
@@ -119,7 +119,7 @@ function Figures({
   );
 }
 
-/** The newest of the calls that failed for the same reason, and how many they are. */
+/** Latest call among calls that failed for the same reason, with their count. */
 type Failure = Call & { count: number };
 
 function failuresIn(calls: readonly Call[]): Failure[] {
@@ -130,14 +130,14 @@ function failuresIn(calls: readonly Call[]): Failure[] {
 }
 
 const failureColumns: Column<Failure>[] = [
-  { label: 'Why', cell: (call) => <Outcome call={call} /> },
+  { label: 'Reason', cell: (call) => <Outcome call={call} /> },
   { label: 'Calls', end: true, cell: ({ count }) => count.toLocaleString('en') },
   { label: 'Last', end: true, cell: ({ at }) => <Time at={at} /> },
 ];
 
 type FailuresProps = { address: ReturnType<typeof useCallFilter>; isOfServer: boolean };
 
-/** Why calls failed, of the newest 200. */
+/** Failure reasons of the latest 200 failed calls. */
 function Failures({ address, isOfServer }: FailuresProps) {
   const { server, period } = address.filter;
   const failed = { server, period, outcome: 'failed' };
@@ -149,17 +149,17 @@ function Failures({ address, isOfServer }: FailuresProps) {
   });
   const search = new URLSearchParams({ ...(server && { server }), outcome: 'failed', period });
   return (
-    <Section title="What failed" flush actions={<TextLink to={`/calls?${search}`}>All failed calls</TextLink>}>
+    <Section title="Failures" flush actions={<TextLink to={`/calls?${search}`}>All failed calls</TextLink>}>
       <Loaded query={query}>
         {({ calls }) => (
           <>
             {calls.length === 0 && (
               <Hint px="md" pb="md">
-                Nothing in this time.
+                No failures in this period.
               </Hint>
             )}
             <CallList
-              label="What failed"
+              label="Failures"
               rows={failuresIn(calls).slice(0, mostRows)}
               columns={failureColumns}
               isOfServer={isOfServer}
@@ -172,14 +172,14 @@ function Failures({ address, isOfServer }: FailuresProps) {
   );
 }
 
-/** The next steps with a server that nobody has called. */
+/** Next steps for a server without calls. */
 function NoCalls({ slug }: { slug: string }) {
   return (
     <div className="th-card">
       <Empty
         icon={<IconPlugConnected size={24} />}
-        title="No calls in this time"
-        text="Connect a client, or try a tool. Calls, and why they failed, appear here as they happen."
+        title="No calls in this period"
+        text="Connect a client or try a tool. Calls and failures appear here as they happen."
       >
         <Group gap="sm" mt="xs" justify="center">
           <Button component={Link} to={`/servers/${slug}/connect`}>

@@ -16,7 +16,7 @@ import { useAnswer } from '../use-answer.ts';
 import { Activity } from './activity.tsx';
 import { ToLookAt } from './to-look-at.tsx';
 
-/** The first page of a workspace: what fails, what is missing, what has changed. */
+/** Home page of a workspace: pending actions, call activity, and recent changes. */
 export function HomePage() {
   const { workspace } = useSession();
   const canEdit = useCanEdit();
@@ -26,7 +26,7 @@ export function HomePage() {
       <PageHeader
         title="Home"
         guide="docs/tutorial.md"
-        text={`Calls, failures and changes of ${visible(workspace.name)}.`}
+        text={`Calls, failures, and changes in ${visible(workspace.name)}.`}
       >
         {canEdit && newest.data?.servers.length !== 0 && (
           <Button component={Link} to="/servers/new" variant="default">
@@ -54,7 +54,7 @@ export function HomePage() {
 
 const descriptions = { changed: 'has changed', unreadable: 'cannot be read' } as const;
 
-/** What servers need before their calls can work, or to follow their API. */
+/** Pending actions: missing secrets, and API descriptions that changed or cannot be read. */
 function Needs() {
   const { data } = useAnswer([...queryKeys.servers, 'needs'], 'listNeeds', {});
   const items = data?.servers.map(({ slug, missing_secrets, moved_secrets, description }) => ({
@@ -62,7 +62,7 @@ function Needs() {
     text: [
       ...missing_secrets.map((name) => `${name} has no value`),
       ...moved_secrets.map((name) => `${name} was set for another host`),
-      ...(description === undefined ? [] : [`its description ${descriptions[description]}`]),
+      ...(description === undefined ? [] : [`its API description ${descriptions[description]}`]),
     ].join(', '),
     to: `/servers/${slug}`,
   }));

@@ -8,11 +8,11 @@ export type Item = { label: string; text: string; to: string };
 
 const mostShown = 5;
 
-/** What is to be done, each with a link to where it is. */
+/** Pending actions, each with a link. */
 export function ToLookAt({ items }: { items: readonly Item[] }) {
   if (items.length === 0) return null;
   return (
-    <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title="To look at">
+    <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title="Needs attention">
       <Items items={items.slice(0, mostShown)} />
       {items.length > mostShown && (
         <Folded label={`${items.length - mostShown} more`}>

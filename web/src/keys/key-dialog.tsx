@@ -12,12 +12,12 @@ import { visible } from '../ui/text/visible.ts';
 import { KeyForm, type KeyValues, wantedOf } from './key-form.tsx';
 
 type Props = {
-  /** Whether a new key is made, or one that replaces this one; undefined while the dialog is closed. */
+  /** 'new', or the key to replace; undefined while the dialog is closed. */
   made: ApiKey | 'new' | undefined;
   onClose: () => void;
 };
 
-/** Makes a key and shows it only once. A replaced key goes on working until its successor was copied. */
+/** Dialog that creates a key and shows it only once. A replaced key works until the new one has been copied. */
 export function KeyDialog({ made: wanted, onClose }: Props) {
   const replaced = wanted === 'new' ? undefined : wanted;
   const create = useAction({
@@ -26,7 +26,7 @@ export function KeyDialog({ made: wanted, onClose }: Props) {
   });
   const made = create.data;
   const close = () => {
-    // A key that arrives after its dialog was closed would never be shown.
+    // The dialog stays open while the key is being created. The key could not be shown later.
     if (create.isPending) return;
     create.reset();
     onClose();
@@ -45,7 +45,7 @@ export function KeyDialog({ made: wanted, onClose }: Props) {
 
 type NewKeyProps = { made: NewApiKey; replaced: ApiKey | undefined; onClose: () => void };
 
-/** The key, and how to use it. */
+/** New key and how to use it. */
 function NewKey({ made, replaced, onClose }: NewKeyProps) {
   const { base_url, management_url } = useSession();
   const revoke = useAction({
@@ -64,7 +64,7 @@ function NewKey({ made, replaced, onClose }: NewKeyProps) {
   return (
     <Stack gap="sm">
       <ShownOnce code={made.key} label="API key" />
-      <Text size="sm">With an agent{isManaging || address ? '' : ', where SLUG is the slug of the server'}:</Text>
+      <Text size="sm">With an agent{isManaging || address ? '' : ' (replace SLUG with the server slug)'}:</Text>
       <CodeBlock code={claudeCodeCommand({ ...place, token: made.key })} label="command for Claude Code" />
       {isManaging && (
         <>
@@ -72,15 +72,15 @@ function NewKey({ made, replaced, onClose }: NewKeyProps) {
           <CodeBlock code={curl} label="request with curl" />
         </>
       )}
-      {replaced && <Text size="sm">Keys that were made with the old key are revoked with it.</Text>}
+      {replaced && <Text size="sm">Revoking the old key also revokes keys created with it.</Text>}
       {revoke.error && <ProblemAlert error={revoke.error} />}
       <Group justify="flex-end" mt="sm">
         <Button {...(replaced && { variant: 'default' })} onClick={onClose}>
-          {replaced ? 'Keep both for now' : 'I have copied it'}
+          {replaced ? 'Keep both for now' : 'Done'}
         </Button>
         {replaced && (
           <Button onClick={() => revoke.mutate(replaced)} loading={revoke.isPending}>
-            I have copied it, revoke the old key
+            Revoke old key
           </Button>
         )}
       </Group>

@@ -15,15 +15,15 @@ type Props = {
 };
 
 const scopes: { value: KeyScope; label: string; description: string }[] = [
-  { value: 'call', label: 'call', description: 'Call servers with a stored credential.' },
-  { value: 'manage', label: 'manage', description: 'Read and change servers, keys and everything else.' },
-  { value: 'manage:read', label: 'manage:read', description: 'Read all of that, and change nothing.' },
+  { value: 'call', label: 'call', description: 'Call servers that use a stored credential.' },
+  { value: 'manage', label: 'manage', description: 'Read and change servers, keys, and everything else.' },
+  { value: 'manage:read', label: 'manage:read', description: 'Read everything, change nothing.' },
 ];
 
-/** The choice to end when the replaced key would have ended. */
+/** Choice to keep the expiration time of the replaced key. */
 const asBefore = 'as-before';
 
-/** Days until a key ends. */
+/** Days until a key expires. */
 const expiries = [
   { value: '', label: 'Never' },
   { value: '7', label: 'In 7 days' },
@@ -32,12 +32,12 @@ const expiries = [
   { value: '365', label: 'In a year' },
 ];
 
-/** The fields of the form, by the names under which the service refuses them. */
+/** Form fields, named as in the service's validation errors. */
 export type KeyValues = { name: string; scopes: string[]; servers: string[]; views: string[]; expires: string };
 
 const dayS = 86_400;
 
-/** A key as the REST API takes it. Its limits are those of the key that it replaces. */
+/** Converts the form to REST API input. A new key inherits the limits of the key that it replaces. */
 export function wantedOf({ name, scopes: chosen, servers, views, expires }: KeyValues, replaced: ApiKey | undefined) {
   return {
     name,
@@ -63,8 +63,8 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
       expires: ending === undefined ? '' : asBefore,
     },
     validate: {
-      name: (name) => (name.trim() === '' ? 'Say what the key is for.' : null),
-      scopes: (chosen) => (chosen.length === 0 ? 'Choose at least one.' : null),
+      name: (name) => (name.trim() === '' ? 'Enter a name.' : null),
+      scopes: (chosen) => (chosen.length === 0 ? 'Select at least one scope.' : null),
     },
   });
   const refusal = refusalOf(creating, form.values);
@@ -72,21 +72,21 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
     const props = form.getInputProps(name);
     return { ...props, error: props.error ?? errorAt(refusal, name) };
   };
-  const kept = ending === undefined ? [] : [{ value: asBefore, label: `As before: ${exactTime(ending)}` }];
+  const kept = ending === undefined ? [] : [{ value: asBefore, label: `Unchanged: ${exactTime(ending)}` }];
   const servers = choices.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
   const listed = choices.data?.flatMap(({ slug, views: names = [] }) => names.map((name) => `${slug}/${name}`)) ?? [];
-  // Those of a replaced key may be of servers beyond the first.
+  // Views of a replaced key may belong to servers that are not in the list.
   const views = [...new Set([...form.values.views, ...listed])];
   return (
     <DialogForm
-      action={replaced ? 'Make the new key' : 'Create key'}
+      action={replaced ? 'Create new key' : 'Create key'}
       isPending={creating.isPending}
       error={refusal.failure}
       onClose={onCancel}
       onSubmit={form.onSubmit((values) => creating.mutate(values))}
     >
       <TextInput label="Name" description="What the key is for." withAsterisk data-autofocus {...field('name')} />
-      <Checkbox.Group label="It may" withAsterisk {...field('scopes')} errorProps={{ role: 'alert' }}>
+      <Checkbox.Group label="Scopes" withAsterisk {...field('scopes')} errorProps={{ role: 'alert' }}>
         <Stack gap="xs" mt={6}>
           {scopes.map((scope) => (
             <Checkbox key={scope.value} {...scope} />
@@ -95,7 +95,7 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
       </Checkbox.Group>
       <MultiSelect
         label="Servers"
-        description="All of the workspace while neither a server nor a view is named."
+        description="Leave Servers and Views empty to allow all servers."
         data={servers}
         searchable
         clearable
@@ -104,7 +104,7 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
       {views.length > 0 && (
         <MultiSelect
           label="Views"
-          description="Parts of servers. A key with views calls tools and manages nothing."
+          description="A key that is limited to views can call tools but manage nothing."
           data={views}
           searchable
           clearable

@@ -31,13 +31,13 @@ const columns: Column<ApiKey>[] = [
       <RowName name={visible(key.name)}>
         <div className="th-mono">{key.id}</div>
         {key.creator_left && !isOver(key) && (
-          <>Made by {visible(key.created_by_name ?? key.created_by)}; its maker has left the workspace.</>
+          <>Created by {visible(key.created_by_name ?? key.created_by)}, who has left the workspace.</>
         )}
       </RowName>
     ),
   },
   {
-    label: 'May',
+    label: 'Scopes',
     cell: ({ scopes }) => (
       <Stack gap={4} align="flex-start">
         {scopes.map((scope) => (
@@ -51,7 +51,7 @@ const columns: Column<ApiKey>[] = [
   {
     label: 'Servers',
     cell: ({ servers, views }) => (
-      // So wide that most slugs fit on one line.
+      // Wide enough for most slugs to fit on one line.
       <Box miw="6.5rem" style={{ whiteSpace: 'pre-line' }}>
         {servers || views ? [...(servers ?? []), ...(views ?? [])].join('\n') : 'all'}
       </Box>
@@ -85,7 +85,7 @@ export function KeysPage() {
   const revoke = useQuestion({
     title: ({ name }: ApiKey) => `Revoke ${visible(name)}?`,
     text: () =>
-      'Whatever uses it is refused within two seconds, for good. Keys that were made with it are revoked too.',
+      'Clients that use it are rejected within 2 seconds. Keys created with it are also revoked. This cannot be undone.',
     action: 'Revoke key',
     run: ({ id }) => api('revokeApiKey', { id }),
     done: (_, { name }) => `Revoked ${visible(name)}`,
@@ -113,23 +113,23 @@ export function KeysPage() {
     );
   };
   const empty = isWithout
-    ? { title: 'No API keys yet', text: 'A key is shown once, when it is made; only its hash is stored.' }
-    : { title: 'No key has these words', text: 'Nor is it the id of one.' };
+    ? { title: 'No API keys yet', text: 'A key is shown once, when it is created. Only its hash is stored.' }
+    : { title: 'No matching keys', text: 'No key has this name or ID.' };
   return (
     <>
       <PageHeader
         title="API keys"
         guide="docs/credentials.md"
-        text="For clients of servers with a stored credential, for scripts and for agents that manage servers."
+        text="For clients of servers with a stored credential, and for scripts and agents that manage servers."
       >
         {!isWithout && create}
       </PageHeader>
-      <ViewerNote>Only editors and owners make or revoke keys.</ViewerNote>
+      <ViewerNote>Only editors and owners can create or revoke keys.</ViewerNote>
       {!isWithout && (
         <SearchInput
           mb="md"
-          aria-label="Words in names, or the id of a key"
-          placeholder="Name or id"
+          aria-label="Search keys by name or ID"
+          placeholder="Name or ID"
           value={query ?? ''}
           onChange={(value) => set('query', value)}
         />

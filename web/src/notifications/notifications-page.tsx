@@ -20,16 +20,16 @@ import { useAnswer, usePages } from '../use-answer.ts';
 import { EventChoice } from './event-choice.tsx';
 import { WebhooksSection } from './webhooks-section.tsx';
 
-/** Who is told of what, and what was told. */
+/** Notification settings and recent notifications. */
 export function NotificationsPage() {
   return (
     <>
       <PageHeader
         title="Notifications"
         guide="docs/notifications.md"
-        text="Be told when an API fails or something is about to end, by a webhook or by mail."
+        text="Get a webhook or an email when an API fails or something is about to expire."
       />
-      <ViewerNote>Only editors and owners make webhooks.</ViewerNote>
+      <ViewerNote>Only editors and owners can create webhooks.</ViewerNote>
       <Stack gap="md">
         <WebhooksSection />
         <MailSection />
@@ -40,28 +40,28 @@ export function NotificationsPage() {
 }
 
 const mailText = (isAvailable: boolean, email: string | undefined) => {
-  if (!isAvailable) return 'The operator of this service has not set up mail (SMTP_URL).';
-  if (email === undefined) return 'Your identity provider gives no address of yours, so there is nowhere to mail to.';
-  return `Goes to ${visible(email)}.`;
+  if (!isAvailable) return 'Email is not configured. Ask the operator of this service to set SMTP_URL.';
+  if (email === undefined) return 'Your identity provider did not share an email address, so you cannot receive email.';
+  return `Sent to ${visible(email)}.`;
 };
 
-/** What the person who is signed in is told of by mail. Each choice is stored at once. */
+/** Email notification settings of the signed-in user. Each change is saved immediately. */
 function MailSection() {
   const query = useAnswer(queryKeys.notifications, 'getNotifications', {});
   const choose = useAction({
     run: (events: NoticeEvent[]) => api('setNotifications', { events }),
-    done: ({ events }) => (events.length === 0 ? 'You get no mail' : 'Saved what you are mailed'),
+    done: ({ events }) => (events.length === 0 ? 'Email notifications are off' : 'Saved email notifications'),
     refresh: [queryKeys.notifications],
     toastFailure: true,
   });
   return (
-    <Section title="Mail to you" text="In this workspace, for yourself only.">
+    <Section title="Email" text="Only for you, in this workspace.">
       <Loaded query={query}>
         {({ events, email, mail_available: isAvailable }) => (
           <Stack gap="sm">
             <Hint>{mailText(isAvailable, email)}</Hint>
             <EventChoice
-              aria-label="What you are mailed"
+              aria-label="Email notifications"
               value={choose.isPending ? choose.variables : events}
               onChange={(wanted) => choose.mutate(wanted as NoticeEvent[])}
               disabled={!isAvailable || email === undefined}
@@ -75,7 +75,7 @@ function MailSection() {
 
 const columns: Column<Notice>[] = [
   {
-    label: 'What',
+    label: 'Event',
     cell: ({ event, text, page }) => (
       <RowName
         name={
@@ -88,9 +88,9 @@ const columns: Column<Notice>[] = [
       </RowName>
     ),
   },
-  { label: 'When', cell: ({ at }) => <Time at={at} /> },
+  { label: 'Time', cell: ({ at }) => <Time at={at} /> },
   {
-    label: 'Told',
+    label: 'Deliveries',
     cell: ({ deliveries, attempts }) =>
       deliveries.map(({ to, name, state, error }) => (
         <Text key={`${to} ${name}`} size="xs" {...(error && { c: 'var(--th-bad)' })}>
@@ -102,24 +102,24 @@ const columns: Column<Notice>[] = [
 ];
 
 function stateText(state: Notice['deliveries'][number]['state'], attempts: number): string {
-  if (state === 'delivered') return 'told';
-  if (state === 'given_up') return `given up after ${attempts} attempts`;
-  return attempts === 0 ? 'on its way' : 'is tried again';
+  if (state === 'delivered') return 'delivered';
+  if (state === 'given_up') return `failed after ${attempts} attempts`;
+  return attempts === 0 ? 'pending' : 'retrying';
 }
 
 function ToldSection() {
   const pages = usePages(queryKeys.notices, 'listNotices', { limit: 20 }, 15_000);
   return (
-    <Section title="What was told" text="In the last 30 days, the same thing once a day at most." flush>
+    <Section title="Recent notifications" text="Last 30 days. Each event is sent at most once a day." flush>
       <PagedList pages={pages} rowsOf={({ notices }) => notices} more="Show more" isInCard>
         {(notices) =>
           notices.length > 0 ? (
-            <Rows label="What was told" columns={columns} rows={notices} keyOf={({ id }) => id} />
+            <Rows label="Recent notifications" columns={columns} rows={notices} keyOf={({ id }) => id} />
           ) : (
             <Empty
               icon={<IconBell size={24} />}
-              title="Nothing yet"
-              text="Only what somebody wants to be told of is noticed, within a minute or two."
+              title="No notifications yet"
+              text="Only events with a subscriber are detected, within a minute or two."
             />
           )
         }

@@ -32,13 +32,13 @@ export function WebhookDialog({ edited, onClose }: Props) {
     onDone: (made) => made || onClose(),
   });
   const close = () => {
-    // A secret that arrives after its dialog was closed would never be shown.
+    // The dialog stays open while the webhook is being saved. A secret could not be shown later.
     if (store.isPending) return;
     store.reset();
     onClose();
   };
   const made = store.data;
-  const title = made ? 'The secret of the webhook' : edited === 'new' ? 'New webhook' : 'Change the webhook';
+  const title = made ? 'Webhook secret' : edited === 'new' ? 'New webhook' : 'Edit webhook';
   return (
     <Modal opened={edited !== undefined} onClose={close} title={title} size="lg" closeOnClickOutside={!made}>
       {made ? (
@@ -51,7 +51,7 @@ export function WebhookDialog({ edited, onClose }: Props) {
 }
 
 type FormProps = {
-  /** The webhook that is changed; undefined for a new one. */
+  /** Webhook to edit; undefined for a new one. */
   webhook: Webhook | undefined;
   storing: UseMutationResult<unknown, Error, Values>;
   onClose: () => void;
@@ -65,8 +65,8 @@ function WebhookForm({ webhook, storing, onClose }: FormProps) {
       isOn: webhook?.paused_at === undefined,
     },
     validate: {
-      url: (url) => (webhook === undefined && url.trim() === '' ? 'Say where to send it.' : null),
-      events: (events) => (events.length === 0 ? 'Choose at least one.' : null),
+      url: (url) => (webhook === undefined && url.trim() === '' ? 'Enter a URL.' : null),
+      events: (events) => (events.length === 0 ? 'Select at least one event.' : null),
     },
   });
   const refusal = refusalOf(storing, form.values);
@@ -79,11 +79,11 @@ function WebhookForm({ webhook, storing, onClose }: FormProps) {
       onSubmit={form.onSubmit((values) => storing.mutate(values))}
     >
       <TextInput
-        label="Address"
+        label="URL"
         description={
           webhook
-            ? `Leave empty to keep ${visible(webhook.origin)}/…. Another host gets a new secret.`
-            : 'Where to POST to. Only its host is shown later.'
+            ? `Leave empty to keep ${visible(webhook.origin)}/…. A different host gets a new secret.`
+            : 'Receives the POST requests. Only its host is shown later.'
         }
         placeholder="https://hooks.example.com/toolhost"
         type="url"
@@ -93,11 +93,11 @@ function WebhookForm({ webhook, storing, onClose }: FormProps) {
         {...form.getInputProps('url')}
         error={form.errors.url ?? errorAt(refusal, 'url')}
       />
-      <EventChoice label="Told of" withAsterisk {...form.getInputProps('events')} />
+      <EventChoice label="Events" withAsterisk {...form.getInputProps('events')} />
       {webhook && (
         <Switch
-          label="On"
-          description="Events that occur while it is off are not sent later."
+          label="Enabled"
+          description="Events that occur while it is disabled are not sent later."
           {...form.getInputProps('isOn', { type: 'checkbox' })}
         />
       )}
@@ -109,22 +109,22 @@ function NewSecret({ made, onClose }: { made: NewWebhook; onClose: () => void })
   const test = useTest();
   return (
     <Stack gap="sm">
-      <ShownOnce code={made.secret} label="secret of the webhook" />
+      <ShownOnce code={made.secret} label="webhook secret" />
       <Text size="sm">
-        The receiver checks the header webhook-signature with it, as Standard Webhooks says; its libraries take this
-        text as it is.
+        The receiver uses it to verify the webhook-signature header, as defined by Standard Webhooks. Its libraries
+        accept this text unchanged.
       </Text>
       <Group justify="flex-end" mt="sm">
         <Button variant="default" loading={test.isPending} onClick={() => test.mutate(made)}>
-          Send a test
+          Send test
         </Button>
-        <Button onClick={onClose}>I have copied it</Button>
+        <Button onClick={onClose}>Done</Button>
       </Group>
     </Stack>
   );
 }
 
-/** Sends a webhook a test, and says how it was answered. */
+/** Sends a test event to a webhook and shows whether it was delivered. */
 export function useTest() {
   return useAction({
     run: async ({ id }: Pick<Webhook, 'id' | 'origin'>) => {

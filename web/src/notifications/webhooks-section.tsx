@@ -20,16 +20,16 @@ import { useTest, WebhookDialog } from './webhook-dialog.tsx';
 
 const columns: Column<Webhook>[] = [
   {
-    label: 'Address',
+    label: 'URL',
     cell: ({ origin, paused_at, unconfirmed }) => (
       <>
         <span className="th-mono">{visible(origin)}/…</span> {paused_at && <Badge color="gray">paused</Badge>}
-        {unconfirmed && <Hint size="xs">Its maker's access ended. Another member can confirm it.</Hint>}
+        {unconfirmed && <Hint size="xs">Its creator's access has ended. Another member can confirm it.</Hint>}
       </>
     ),
   },
-  { label: 'Told of', cell: ({ events }) => events.map((event) => noticeEvents[event].label).join(', ') },
-  { label: 'Made', cell: ({ created_at }) => <Time at={created_at} /> },
+  { label: 'Events', cell: ({ events }) => events.map((event) => noticeEvents[event].label).join(', ') },
+  { label: 'Created', cell: ({ created_at }) => <Time at={created_at} /> },
 ];
 
 export function WebhooksSection() {
@@ -38,7 +38,7 @@ export function WebhooksSection() {
   const [edited, setEdited] = useState<Webhook | 'new'>();
   const remove = useQuestion({
     title: ({ origin }: Webhook) => `Delete the webhook to ${visible(origin)}?`,
-    text: () => 'What it was not told yet is dropped. A new one has another secret.',
+    text: () => 'Undelivered notifications are dropped. A new webhook gets a different secret.',
     action: 'Delete webhook',
     run: ({ id }) => api('deleteWebhook', { id }),
     done: () => 'Deleted the webhook',
@@ -72,7 +72,7 @@ export function WebhooksSection() {
   return (
     <Section
       title="Webhooks"
-      text="Each notice is a signed POST to an address of yours. It is tried for a day until it is taken."
+      text="Each notification is sent as a signed POST to your URL and retried for a day until it is accepted."
       actions={
         canEdit && (
           <Button variant="default" leftSection={<IconPlus size={16} />} onClick={() => setEdited('new')}>
@@ -86,7 +86,7 @@ export function WebhooksSection() {
         {({ webhooks }) =>
           webhooks.length === 0 ? (
             <Hint px="md" pb="md">
-              None yet. The workspace may have five.
+              No webhooks yet. A workspace can have up to five.
             </Hint>
           ) : (
             <Rows

@@ -4,38 +4,38 @@ import { textIn } from '../servers/try/result/file-in.ts';
 
 export type Asked = Input<'askModel'>;
 export type Messages = Asked['messages'];
-/** Whom the model is given: the server or a view, in a mode or a version that may differ from that of agents. */
+/** Tools to give the model: the server or a view, in a mode or version that may differ from the one agents use. */
 export type Target = Pick<Asked, 'view' | 'mode' | 'version'>;
 export type CallPart = Extract<ModelPart, { type: 'call' }>;
 
-/** A call that the model wants, and what it got. */
+/** Call that the model requested, and its result. */
 export type Call = {
   part: CallPart;
-  /** The result of the tool; undefined when it was not called. */
+  /** Tool result; undefined if the tool was not called. */
   tried?: Tried | undefined;
-  /** What the model reads instead of a result. */
+  /** Text that the model receives instead of a result. */
   instead?: string | undefined;
 };
 
-/** One answer of the model. */
+/** One reply of the model. */
 export type Step = {
   text: string;
   thought: string;
-  /** The tool whose arguments are being written. */
+  /** Tool whose arguments are being streamed. */
   writing?: string | undefined;
   answer?: ModelAnswer | undefined;
   calls: readonly Call[];
 };
 
-/** A question of the person, and what came of it. */
+/** Question of the user and the model's steps to answer it. */
 export type Exchange = { question: string; steps: readonly Step[]; error?: unknown; isStopped?: boolean };
 
-/** A conversation with one target. */
+/** Conversation with one target. */
 export type Run = { id: number; target: Target; model: string; exchanges: readonly Exchange[] };
 
-const neverAnswered = 'The person stopped the conversation before this call.';
+const neverAnswered = 'The user stopped the conversation before this call.';
 
-/** The result of a call, as the model reads it. */
+/** Formats the result of a call for the model. */
 function textOfCall({ tried, instead }: Call): string {
   if (!tried) return instead ?? neverAnswered;
   return tried.content
@@ -44,7 +44,7 @@ function textOfCall({ tried, instead }: Call): string {
     .join('\n');
 }
 
-/** The conversation as the model is told it. An answer that was stopped is left out. */
+/** Converts the conversation to model messages. A reply that was stopped is omitted. */
 export function messagesOf(exchanges: readonly Exchange[]): Messages {
   return exchanges.flatMap(
     ({ question, steps }): Messages => [
@@ -64,7 +64,7 @@ export function messagesOf(exchanges: readonly Exchange[]): Messages {
   );
 }
 
-/** What a conversation took, for comparison with another. */
+/** Sums up calls, tokens, and time of a conversation, for comparison with another. */
 export function totalsOf({ exchanges }: Run) {
   const steps = exchanges.flatMap((exchange) => exchange.steps);
   const calls = steps.flatMap((step) => step.calls);
@@ -79,10 +79,10 @@ export function totalsOf({ exchanges }: Run) {
   };
 }
 
-/** `the view reads, with search, version 3` */
+/** Formats a target: `View reads, with search, version 3`. */
 export function targetText({ view, mode, version }: Target): string {
   return [
-    view === undefined ? 'The server' : `The view ${view}`,
+    view === undefined ? 'Server' : `View ${view}`,
     ...(mode === 'search' ? ['with search'] : mode === 'list' ? ['all tools listed'] : []),
     ...(version === undefined ? [] : [`version ${version}`]),
   ].join(', ');

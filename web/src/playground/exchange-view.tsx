@@ -13,7 +13,7 @@ import type { Call, CallPart, Exchange, Step } from './conversation.ts';
 import { SaveExample } from './save-example.tsx';
 import { argumentsIn } from './use-conversation.ts';
 
-/** A question, and every step to its answer. */
+/** A question and every step of the reply. */
 export function ExchangeView({ exchange, isRunning }: { exchange: Exchange; isRunning: boolean }) {
   const { question, steps, error, isStopped } = exchange;
   return (
@@ -23,7 +23,7 @@ export function ExchangeView({ exchange, isRunning }: { exchange: Exchange; isRu
       </Box>
       {steps.map((step, index) => (
         <StepView
-          // biome-ignore lint/suspicious/noArrayIndexKey: a step has no identity but its place
+          // biome-ignore lint/suspicious/noArrayIndexKey: a step has no identity except its index
           key={index}
           step={step}
           isRunning={isRunning && index === steps.length - 1}
@@ -44,7 +44,7 @@ function StepView({ step, isRunning }: { step: Step; isRunning: boolean }) {
   return (
     <Stack gap="xs">
       {thought !== '' && (
-        <Folded label="Thoughts of the model">
+        <Folded label="Model reasoning">
           <Text size="sm" c="dimmed" className="th-value">
             {visible(thought)}
           </Text>
@@ -59,7 +59,7 @@ function StepView({ step, isRunning }: { step: Step; isRunning: boolean }) {
         <Group gap="xs">
           <Loader size="xs" />
           <Text size="sm" c="dimmed">
-            {writing === undefined ? 'The model answers …' : `The model prepares a call of ${visible(writing)} …`}
+            {writing === undefined ? 'The model is replying…' : `The model is preparing a call to ${visible(writing)}…`}
           </Text>
         </Group>
       )}
@@ -67,16 +67,16 @@ function StepView({ step, isRunning }: { step: Step; isRunning: boolean }) {
   );
 }
 
-/** What an answer of the model took. */
+/** Tokens and duration of a model reply. */
 function StepCost({ answer }: { answer: ModelAnswer }) {
   const { input_tokens: read, output_tokens: written, tools_tokens: ofTools, tools, ms, finish } = answer;
   const texts = [
-    ...(read === undefined ? [] : [`read ${tokenText(read)}`]),
-    ...(written === undefined ? [] : [`wrote ${tokenText(written)}`]),
+    ...(read === undefined ? [] : [`${tokenText(read)} in`]),
+    ...(written === undefined ? [] : [`${tokenText(written)} out`]),
     `${tools === 1 ? '1 tool' : `${tools} tools`}, about ${tokenText(ofTools)}`,
     `${ms.toLocaleString('en')} ms`,
-    ...(finish === 'length' ? ['cut: it reached its longest answer'] : []),
-    ...(finish === 'content-filter' ? ["ended by the host's filter"] : []),
+    ...(finish === 'length' ? ['truncated at the output limit'] : []),
+    ...(finish === 'content-filter' ? ["stopped by the host's content filter"] : []),
   ];
   return (
     <Text size="xs" c="dimmed">
@@ -85,7 +85,7 @@ function StepCost({ answer }: { answer: ModelAnswer }) {
   );
 }
 
-/** The tool of a call and its arguments; those of the inner call, where it is one of a search. */
+/** Returns the tool and arguments of a call. Unwraps `call_tool`, which tool search uses. */
 export function calledBy(part: CallPart) {
   const args = argumentsIn(part);
   const inner = part.tool === 'call_tool' && args ? args : undefined;
@@ -97,7 +97,7 @@ function CallView({ call: { part, tried, instead }, isRunning }: { call: Call; i
   const { tool, args } = calledBy(part);
   const status = tried?.response?.status;
   return (
-    <Box className="th-call" component="section" aria-label={`Call of ${visible(part.tool)}`}>
+    <Box className="th-call" component="section" aria-label={`Call to ${visible(part.tool)}`}>
       <Group gap="xs" wrap="wrap">
         {tried ? (
           <Badge color={tried.is_error ? 'red' : 'green'}>{status ?? (tried.is_error ? 'Error' : 'OK')}</Badge>
@@ -120,14 +120,14 @@ function CallView({ call: { part, tried, instead }, isRunning }: { call: Call; i
       </Code>
       {instead !== undefined && <Text size="sm">{visible(instead)}</Text>}
       {tried && (
-        <Folded label="Answer and request">
+        <Folded label="Response and request">
           <TriedSides tried={tried} isNarrow />
           <TriedRequest tried={tried} />
           <Group gap="sm">
             {args && <SaveExample tool={tool} args={args} />}
             {tried.call_id !== undefined && (
               <Anchor component={Link} to={`/calls?call=${tried.call_id}`} size="sm">
-                Its record
+                Call record
               </Anchor>
             )}
           </Group>
@@ -145,13 +145,13 @@ function timeText(timing: { total_ms: number; upstream_ms?: number } | undefined
   );
 }
 
-/** A call before it is made, for the question whether it may be. */
+/** Asks the user to allow a call that is not read-only. */
 export function CallInDoubt({ part }: { part: CallPart }) {
   const { tool, args } = calledBy(part);
   return (
     <>
       <Text size="sm">
-        The model wants to call {visible(tool)}, which does not only read: it may change something at the API.
+        The model wants to call {visible(tool)}. This tool is not read-only and may change data at the API.
       </Text>
       <CodeBlock code={indented(args ? JSON.stringify(args) : textOf(part.arguments))} label="arguments" />
     </>

@@ -15,9 +15,9 @@ import { ProblemAlert, sentence } from '../ui/states/problem-alert.tsx';
 import { visible } from '../ui/text/visible.ts';
 import type { Asked } from './conversation.ts';
 
-/** A model as it is typed. It is kept in this tab, with its key, until the tab is closed. */
+/** Model settings as entered. They are kept in this tab, including the key, until the tab is closed. */
 type Typed = {
-  /** The stored model that was chosen; empty for one of the person's own, absent where nothing was chosen. */
+  /** Name of the selected saved model; empty for a custom model, absent if nothing was selected. */
   saved?: string;
   kind: ModelKind;
   url: string;
@@ -57,7 +57,7 @@ export function useModel() {
 
 type OwnProps = Pick<ReturnType<typeof useModel>, 'typed' | 'type'>;
 
-/** The model that is asked: one that the workspace has stored, or one of the person's own. */
+/** Choice between the workspace's saved models and a custom one. */
 export function ModelChoice({ model }: { model: ReturnType<typeof useModel> }) {
   const { typed, type, models, stored } = model;
   return (
@@ -67,7 +67,7 @@ export function ModelChoice({ model }: { model: ReturnType<typeof useModel> }) {
           label="Model"
           data={[
             ...models.map((one) => ({ value: one.name, label: visible(`${one.name} (${one.model})`) })),
-            { value: '', label: 'A model of my own' },
+            { value: '', label: 'Custom model' },
           ]}
           value={stored?.name ?? ''}
           onChange={(saved) => type({ saved: saved ?? '' })}
@@ -87,7 +87,7 @@ function StoredNote({ stored, onDeleted }: { stored: StoredModel; onDeleted: () 
   const canEdit = useCanEdit();
   const remove = useAction({
     run: () => api('deleteModel', { name: stored.name }),
-    done: () => `${stored.name} is no longer stored`,
+    done: () => `Deleted ${stored.name}`,
     refresh: [queryKeys.models],
     onDone: onDeleted,
     toastFailure: true,
@@ -96,7 +96,7 @@ function StoredNote({ stored, onDeleted }: { stored: StoredModel; onDeleted: () 
     <Group justify="space-between" gap="xs">
       <Text size="sm" c="dimmed">
         At {visible(new URL(stored.url).host)}
-        {stored.has_key ? ', with a sealed key of the workspace' : ', without a key'}.
+        {stored.has_key ? ', with a stored key' : ', without a key'}.
       </Text>
       {canEdit && (
         <Button
@@ -120,7 +120,7 @@ function OwnModel({ typed, type }: OwnProps) {
     <>
       <Select
         label="API"
-        description="Ollama, vLLM and many others are OpenAI-compatible."
+        description="Ollama, vLLM, and many others are OpenAI-compatible."
         data={kinds}
         value={kind}
         onChange={(next) => next && type({ kind: next as ModelKind })}
@@ -136,8 +136,8 @@ function OwnModel({ typed, type }: OwnProps) {
         autoComplete="off"
       />
       <TextInput
-        label="Address"
-        description={kind === 'openai' ? 'Of Ollama on this machine: http://127.0.0.1:11434/v1' : undefined}
+        label="Base URL"
+        description={kind === 'openai' ? 'Local Ollama: http://127.0.0.1:11434/v1' : undefined}
         placeholder={modelUrls[kind]}
         value={url}
         onChange={(event) => type({ url: event.currentTarget.value.trim() })}
@@ -146,7 +146,7 @@ function OwnModel({ typed, type }: OwnProps) {
       />
       <SecretInput
         label="Key"
-        description="Kept in this tab until it is closed, and sent with each question. The service does not store it."
+        description="Kept in this tab until you close it, and sent with each question. The service does not store it."
         value={key}
         onChange={(event) => type({ key: event.currentTarget.value.trim() })}
         autoComplete="off"
@@ -156,7 +156,7 @@ function OwnModel({ typed, type }: OwnProps) {
   );
 }
 
-/** Stores the model for everybody in the workspace. */
+/** Saves the model for everyone in the workspace. */
 function StoreModel({ typed, onStored }: { typed: Typed; onStored: (name: string) => void }) {
   const { kind, url, model, key } = typed;
   const [name, setName] = useState('');
@@ -164,7 +164,7 @@ function StoreModel({ typed, onStored }: { typed: Typed; onStored: (name: string
   const input = { name: wanted, kind, model, url: url || undefined, key: key || undefined };
   const store = useAction({
     run: (given: typeof input) => api('saveModel', given),
-    done: () => `${wanted} is stored for the workspace`,
+    done: () => `Saved ${wanted} for the workspace`,
     refresh: [queryKeys.models],
     onDone: (_, given) => onStored(given.name),
   });
@@ -172,19 +172,19 @@ function StoreModel({ typed, onStored }: { typed: Typed; onStored: (name: string
   const ofName = problems.find(({ path }) => path === 'name');
   const other = problems.find(({ path }) => path !== 'name');
   return (
-    <Folded label="Store it for the workspace">
+    <Folded label="Save for workspace">
       <Text size="sm" c="dimmed">
-        Everybody in the workspace who may call tools can then ask it. The key is sealed and never shown again.
+        Everyone in the workspace who can call tools can then use it. The key is encrypted and never shown again.
       </Text>
       <TextInput
-        label="Stored as"
+        label="Save as"
         value={wanted}
         onChange={(event) => setName(event.currentTarget.value)}
         error={ofName && sentence(ofName.message)}
       />
       {(failure || other) && <ProblemAlert error={failure ?? new Error(`${other?.path}: ${other?.message}`)} />}
       <Button variant="default" loading={store.isPending} onClick={() => store.mutate(input)}>
-        Store model
+        Save model
       </Button>
     </Folded>
   );

@@ -17,7 +17,7 @@ import { ModelChoice, useModel } from './model-choice.tsx';
 import { TargetChoice } from './target-choice.tsx';
 import { useConversation } from './use-conversation.ts';
 
-/** A conversation of the person with a model that has the tools of the server. */
+/** Conversation with a model that can use the server's tools. */
 export function PlaygroundTab() {
   const { server, config } = useShownServer();
   const [search] = useSearchParams();
@@ -31,7 +31,7 @@ export function PlaygroundTab() {
   return (
     <div className="th-playground">
       <Stack gap="md" miw={0} className="th-settings">
-        <Section title="Model" text="What you ask, the tools and their answers go to its host.">
+        <Section title="Model" text="Your questions, the tools, and their results are sent to its host.">
           <ModelChoice model={model} />
         </Section>
         <Section title="Tools">
@@ -39,8 +39,8 @@ export function PlaygroundTab() {
             <TargetChoice target={target} onChange={setTarget} />
             {isForwarding && (
               <SecretInput
-                label="Token of the API"
-                description="This server sends its caller's token on. It is used for these calls and not stored."
+                label="API token"
+                description="This server forwards the caller's token to the API. It is used for these calls and not stored."
                 value={token}
                 onChange={(event) => setToken(event.currentTarget.value)}
                 autoComplete="off"
@@ -49,7 +49,7 @@ export function PlaygroundTab() {
           </Stack>
         </Section>
       </Stack>
-      <Section title="Playground" text="Ask a model of your own, and see which tools it calls and what it gets.">
+      <Section title="Playground" text="Ask a model, and see which tools it calls and what they return.">
         <Stack gap="lg">
           <Conversation talk={talk} />
           <Composer talk={talk} target={target} model={model} />
@@ -58,8 +58,8 @@ export function PlaygroundTab() {
       {talk.runs.length > 1 && <Runs runs={talk.runs} shown={talk.shown} onShow={talk.show} />}
       <Confirm
         opened={talk.doubt !== undefined}
-        title="Let the model make this call?"
-        action="Call the tool"
+        title="Allow this call?"
+        action="Call tool"
         isPending={false}
         error={undefined}
         onClose={() => talk.doubt?.decide(false)}
@@ -76,7 +76,7 @@ type Talk = ReturnType<typeof useConversation>;
 function Conversation({ talk: { shown, isRunning } }: { talk: Talk }) {
   const end = useRef<HTMLDivElement>(null);
   const steps = shown?.exchanges.at(-1)?.steps.length;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each step of an answer is shown as it begins
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls to each step of a reply when it starts
   useEffect(() => {
     if (isRunning) end.current?.scrollIntoView({ block: 'nearest' });
   }, [isRunning, steps]);
@@ -84,8 +84,8 @@ function Conversation({ talk: { shown, isRunning } }: { talk: Talk }) {
     return (
       <Empty
         icon={<IconMessages size={24} />}
-        title="Nothing asked yet"
-        text="Ask for something that takes one or more tools. You are asked before a tool that may change something."
+        title="No questions yet"
+        text="Ask something that needs one or more tools. You confirm each call that may change data."
       />
     );
   return (
@@ -95,7 +95,7 @@ function Conversation({ talk: { shown, isRunning } }: { talk: Talk }) {
       </Text>
       {shown.exchanges.map((exchange, index) => (
         <ExchangeView
-          // biome-ignore lint/suspicious/noArrayIndexKey: an exchange has no identity but its place
+          // biome-ignore lint/suspicious/noArrayIndexKey: an exchange has no identity except its index
           key={`${shown.id} ${index}`}
           exchange={exchange}
           isRunning={isRunning && index === shown.exchanges.length - 1}
@@ -108,7 +108,7 @@ function Conversation({ talk: { shown, isRunning } }: { talk: Talk }) {
 
 type ComposerProps = { talk: Talk; target: Target; model: ReturnType<typeof useModel> };
 
-/** Where a question is typed; Enter sends it, Shift and Enter make a new line. */
+/** Input for a question. Enter sends it, Shift+Enter starts a new line. */
 function Composer({ talk, target, model }: ComposerProps) {
   const [question, setQuestion] = useState('');
   const canCall = useCanEdit();
@@ -119,13 +119,13 @@ function Composer({ talk, target, model }: ComposerProps) {
     return (
       <Group justify="flex-end" gap="sm" className="th-composer">
         <Text size="sm" c="dimmed" flex="1 1 14rem">
-          {visible(`Now chosen: ${targetText(target)} · ${model.name}`)}
+          {visible(`Now selected: ${targetText(target)} · ${model.name}`)}
         </Text>
         <Button variant="default" onClick={talk.startAnew}>
-          Start anew
-        </Button>
+          New conversation{' '}
+        </Button>{' '}
         <Button onClick={() => talk.replay(shown, target)} disabled={model.name === ''}>
-          Ask the same again
+          Repeat questions
         </Button>
       </Group>
     );
@@ -155,12 +155,12 @@ function Composer({ talk, target, model }: ComposerProps) {
       <Group justify="flex-end" gap="sm">
         {model.name === '' && (
           <Text size="sm" c="dimmed">
-            Name a model first.
+            Enter a model name first.
           </Text>
         )}
         {shown && !isRunning && (
           <Button variant="default" onClick={talk.startAnew}>
-            Start anew
+            New conversation
           </Button>
         )}
         {isRunning ? (
@@ -179,7 +179,7 @@ function Composer({ talk, target, model }: ComposerProps) {
 
 type RunsProps = { runs: readonly Run[]; shown: Run | undefined; onShow: (id: number) => void };
 
-/** The conversations of this visit, to compare what each took. */
+/** Conversations since the page was opened, to compare their cost. */
 function Runs({ runs, shown, onShow }: RunsProps) {
   const rows = runs.map((run) => ({ run, ...totalsOf(run) }));
   return (
@@ -190,7 +190,7 @@ function Runs({ runs, shown, onShow }: RunsProps) {
         keyOf={({ run }) => String(run.id)}
         columns={[
           {
-            label: 'With',
+            label: 'Target',
             cell: ({ run }) => (
               <Button
                 variant={run === shown ? 'light' : 'subtle'}
@@ -202,15 +202,15 @@ function Runs({ runs, shown, onShow }: RunsProps) {
               </Button>
             ),
           },
-          { label: 'Answers', end: true, cell: ({ answers }) => answers },
+          { label: 'Replies', end: true, cell: ({ answers }) => answers },
           {
             label: 'Calls',
             end: true,
             cell: ({ calls, failed }) => (failed === 0 ? calls : `${calls}, ${failed} failed`),
           },
-          { label: 'Tokens read', end: true, cell: ({ input }) => input.toLocaleString('en') },
-          { label: 'Tokens written', end: true, cell: ({ output }) => output.toLocaleString('en') },
-          { label: 'Time', end: true, cell: ({ ms }) => `${(ms / 1000).toFixed(1)} s` },
+          { label: 'Input tokens', end: true, cell: ({ input }) => input.toLocaleString('en') },
+          { label: 'Output tokens', end: true, cell: ({ output }) => output.toLocaleString('en') },
+          { label: 'Duration', end: true, cell: ({ ms }) => `${(ms / 1000).toFixed(1)} s` },
         ]}
       />
     </Section>

@@ -9,10 +9,10 @@ import { useShownServer } from '../servers/server-page.tsx';
 import { isJsonSchema } from '../servers/try/form/arguments.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 
-/** As many as a field of a configuration may have. */
+/** Maximum examples of a field, as in the configuration schema. */
 const mostExamples = 20;
 
-/** The schema of a tool with these arguments among the examples of its fields; undefined when that changes nothing. */
+/** Returns the tool's schema with these arguments added to its field examples, or undefined if nothing changes. */
 function withExamples(schema: JsonObject, args: JsonObject): JsonObject | undefined {
   const above = isJsonSchema(schema) ? ['properties'] : [];
   const changed = Object.entries(args).reduce<unknown>((made, [name, value]) => {
@@ -25,7 +25,7 @@ function withExamples(schema: JsonObject, args: JsonObject): JsonObject | undefi
   return changed === schema ? undefined : (changed as JsonObject);
 }
 
-/** Puts the arguments of a call among the examples of its tool, which models read. */
+/** Button that saves the arguments of a call as examples of its tool, which models read. */
 export function SaveExample({ tool: name, args }: { tool: string; args: JsonObject }) {
   const { server, config } = useShownServer();
   const canEdit = useCanEdit();
@@ -36,7 +36,7 @@ export function SaveExample({ tool: name, args }: { tool: string; args: JsonObje
       api('updateTool', { slug: server.slug, tool: name, input_schema } as Input<'updateTool'>, {
         version: server.version,
       }),
-    done: () => `The arguments are examples of ${name} now`,
+    done: () => `Saved the arguments as examples of ${name}`,
     refresh: [queryKeys.servers],
     toastFailure: true,
   });
@@ -49,7 +49,7 @@ export function SaveExample({ tool: name, args }: { tool: string; args: JsonObje
       loading={save.isPending}
       onClick={() => changed && save.mutate(changed)}
     >
-      {changed ? 'Save as an example' : 'Saved as an example'}
+      {changed ? 'Save as example' : 'Saved as example'}
     </Button>
   );
 }

@@ -4,10 +4,10 @@ import { useShownServer } from '../servers/server-page.tsx';
 import { visible } from '../ui/text/visible.ts';
 import type { Target } from './conversation.ts';
 
-/** Versions to choose from: as many as a workspace keeps, unless its operator says otherwise. */
+/** Maximum versions to choose from: the default number that a workspace retains. */
 const mostVersions = 50;
 
-/** Whose tools the model gets, and how. */
+/** Choice of the tools that the model gets, and how it gets them. */
 export function TargetChoice({ target, onChange }: { target: Target; onChange: (target: Target) => void }) {
   const { server, config } = useShownServer();
   const views = Object.keys(viewsOf(config));
@@ -18,10 +18,10 @@ export function TargetChoice({ target, onChange }: { target: Target; onChange: (
     <Stack gap="sm">
       {views.length > 0 && (
         <Select
-          label="Tools of"
+          label="Tools from"
           data={[
-            { value: '', label: 'The server' },
-            ...views.map((name) => ({ value: name, label: `The view ${visible(name)}` })),
+            { value: '', label: 'Server' },
+            ...views.map((name) => ({ value: name, label: `View ${visible(name)}` })),
           ]}
           value={view ?? ''}
           onChange={(next) => change({ view: next || undefined })}
@@ -29,11 +29,11 @@ export function TargetChoice({ target, onChange }: { target: Target; onChange: (
         />
       )}
       <Select
-        label="The model gets"
+        label="Tool delivery"
         data={[
-          { value: '', label: 'What agents get' },
-          { value: 'list', label: 'All tools, listed' },
-          { value: 'search', label: 'A search for tools' },
+          { value: '', label: 'Same as agents' },
+          { value: 'list', label: 'List all tools' },
+          { value: 'search', label: 'Search for tools' },
         ]}
         value={mode ?? ''}
         onChange={(next) => change({ mode: (next || undefined) as Target['mode'] })}
@@ -43,7 +43,7 @@ export function TargetChoice({ target, onChange }: { target: Target; onChange: (
         <Select
           label="Version"
           data={[
-            { value: '', label: `${server.version}, the current one` },
+            { value: '', label: `${server.version} (current)` },
             ...older.map((number) => ({ value: String(number), label: String(number) })),
           ]}
           value={version === undefined ? '' : String(version)}

@@ -16,14 +16,14 @@ import {
   type Target,
 } from './conversation.ts';
 
-/** A call that waits for the word of the person. */
+/** Call that waits for the user's decision. */
 export type Doubt = { part: CallPart; decide: (isAllowed: boolean) => void };
 
 type Settings = { slug: string; model: Asked['model']; modelName: string; token: string };
 
-const declined = 'The person did not allow this call.';
+const declined = 'The user did not allow this call.';
 
-/** Conversations with a model, of which one is shown. The model is asked by the service, one answer at a time. */
+/** Manages conversations with a model, one of which is shown. The service calls the model, one reply at a time. */
 export function useConversation(settings: Settings) {
   const [runs, setRuns] = useState<readonly Run[]>([]);
   const [shownId, setShownId] = useState(0);
@@ -33,7 +33,7 @@ export function useConversation(settings: Settings) {
   latest.current = settings;
   useEffect(() => () => running?.abort(), [running]);
 
-  /** Asks the questions one after the other, in a run that begins with these exchanges. */
+  /** Asks the questions one after the other, continuing the run's exchanges. */
   async function talk(run: Run, questions: readonly string[]): Promise<void> {
     const stop = new AbortController();
     setRunning(stop);
@@ -96,7 +96,7 @@ type Answering = Settings & {
   ask: (doubt: Doubt | undefined) => void;
 };
 
-/** One question: the model is asked until it wants no more calls. */
+/** Answers one question: calls the model until it requests no more tool calls. */
 async function answer(of: Answering): Promise<void> {
   const { slug, model, target, before, question, signal } = of;
   let exchange: Exchange = { question, steps: [] };
@@ -131,7 +131,7 @@ async function answer(of: Answering): Promise<void> {
     }
     change({
       error: new Error(
-        `A question takes at most ${mostModelSteps} answers. Ask for less at once, or go on with another question.`,
+        `The model did not finish within ${mostModelSteps} replies. Ask for less at a time, or continue with another question.`,
       ),
     });
   } catch (error) {
@@ -139,7 +139,7 @@ async function answer(of: Answering): Promise<void> {
   }
 }
 
-/** Makes a call as the person, who is asked before one that may change something. */
+/** Makes a call as the user, after confirmation if the tool is not read-only. */
 async function makeCall({ slug, target, token, signal, ask }: Answering, call: Call): Promise<Call> {
   const { part } = call;
   const args = argumentsIn(part);
@@ -161,7 +161,7 @@ async function makeCall({ slug, target, token, signal, ask }: Answering, call: C
   }
 }
 
-/** The arguments as the model wrote them, every digit of them; undefined for anything but an object. */
+/** Parses the model's arguments without rounding numbers. Returns undefined unless they are an object. */
 export function argumentsIn({ arguments: text }: CallPart): JsonObject | undefined {
   try {
     const value = parseJson(text === '' ? '{}' : text);

@@ -6,20 +6,20 @@ import { Loaded } from '../ui/states/loaded.tsx';
 import { visible, visibleJson } from '../ui/text/visible.ts';
 import { useAnswer } from '../use-answer.ts';
 
-/** The words for the two values of a change. */
+/** Labels for the two values of a change. */
 export type Signs = { before: string; after: string };
 
 type Props = { changes: readonly Change[]; signs: Signs; label: string };
 
-/** Longer values are shown on request. */
+/** Length above which values are collapsed. */
 const longValue = 240;
 
-/** Changes by their meaning, each with its values. */
+/** List of changes in plain language, each with its values. */
 export function ChangeList({ changes, signs, label }: Props) {
   if (changes.length === 0) {
     return (
       <Text size="sm" c="dimmed">
-        There is no difference.
+        No differences.
       </Text>
     );
   }
@@ -56,23 +56,23 @@ function valueText(value: unknown): string | undefined {
   return value === undefined || typeof value === 'string' ? value : visibleJson(value);
 }
 
-/** A value on one side of a change. */
+/** One value of a change. */
 export function Side({ kind, sign, value }: { kind: 'removed' | 'added'; sign: string; value: string | undefined }) {
   return (
     <div className="th-side" data-kind={kind}>
       <span>{sign}</span>
-      <span>{value === undefined ? <em>nothing</em> : visible(value)}</span>
+      <span>{value === undefined ? <em>not set</em> : visible(value)}</span>
     </div>
   );
 }
 
-/** What has changed from one version of a server to another. */
+/** Changes from one version of a server to another. */
 export function VersionChanges({ slug, from, to }: { slug: string; from: number; to: number }) {
   const query = useAnswer(
     [...queryKeys.versions(slug), from, to],
     'compareVersions',
     { slug, before: from, version: to },
-    // A version never changes.
+    // Versions are immutable.
     { staleTime: Number.POSITIVE_INFINITY },
   );
   return (

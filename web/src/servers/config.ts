@@ -2,7 +2,7 @@ import type { Input } from '../../../src/operations/index.ts';
 import type { JsonObject } from '../answers.ts';
 import { isRawNumber } from '../exact-json.ts';
 
-/** A configuration while it is edited: any part may be missing or wrong. Only the service checks it. */
+/** Configuration while it is being edited: any field may be missing or invalid. Only the service validates it. */
 export type Config = JsonObject & {
   name?: unknown;
   slug?: unknown;
@@ -14,7 +14,7 @@ export type Config = JsonObject & {
   views?: unknown;
 };
 
-/** A configuration as the operations take it. It may be unfinished; the service reports its problems. */
+/** Casts a configuration to the operations' input type. It may be incomplete; the service reports its problems. */
 export function unchecked(config: Config): Input<'createMcpServer'> {
   return config as Input<'createMcpServer'>;
 }
@@ -25,7 +25,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }
 
-/** `['tools', 2, 'url']` → `tools[2].url`, as the service writes it. */
+/** Formats a path as the service does: `['tools', 2, 'url']` → `tools[2].url`. */
 export function pathText(path: readonly PathPart[]): string {
   return path.reduce<string>(
     (text, part) => (typeof part === 'number' ? `${text}[${part}]` : text ? `${text}.${part}` : part),
@@ -40,7 +40,7 @@ export function valueAt(value: unknown, path: readonly PathPart[]): unknown {
   }, value);
 }
 
-/** A copy with one value changed; undefined removes it. */
+/** Returns a copy with one value changed. Undefined removes it. */
 export function withValue(value: unknown, path: readonly PathPart[], next: unknown): unknown {
   const [part, ...rest] = path;
   if (part === undefined) return next;
@@ -57,8 +57,8 @@ export function withValue(value: unknown, path: readonly PathPart[], next: unkno
 }
 
 /**
- * Whether two values are the same JSON, with their names in the same order. Parts that a change has left are the same
- * object, and are not looked into.
+ * Returns true if two values are the same JSON, with names in the same order. Unchanged subtrees are the same object
+ * and are not traversed.
  */
 export function sameJson(a: unknown, b: unknown): boolean {
   if (a === b) return true;
@@ -83,22 +83,22 @@ export function toolsOf(config: Config): JsonObject[] {
   return listOf(config.tools).map((tool) => (isObject(tool) ? tool : {}));
 }
 
-/** The views by name. */
+/** Returns the views by name. */
 export function viewsOf(config: Config): JsonObject {
   return isObject(config.views) ? config.views : {};
 }
 
-/** The names of the credentials that a tool may have in place of that of the server. */
+/** Returns the names of credentials that a tool may use instead of the server's. */
 export function namedCredentials({ credentials }: Config): string[] {
   return isObject(credentials) ? Object.keys(credentials).filter((name) => name !== 'none') : [];
 }
 
-/** Whether agents do not get a tool. */
+/** Returns true if a tool is hidden from agents. */
 export function isDisabled(tool: unknown): boolean {
   return valueAt(tool, ['disabled']) === true;
 }
 
-/** Whether a tool only reads: as its owner says, or else as its method implies (RFC 9110, 9.2.1). */
+/** Returns true if a tool is read-only, according to its annotation or else its method (RFC 9110, 9.2.1). */
 export function isReadOnly(tool: JsonObject): boolean {
   const said = valueAt(tool, ['annotations', 'readOnlyHint']);
   return typeof said === 'boolean' ? said : /^(?:GET|HEAD|OPTIONS)$/.test(textOf(tool.method));
@@ -109,7 +109,7 @@ export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : value === undefined || value === null ? '' : String(value);
 }
 
-/** A name as a slug: `My Projects!` → `my-projects`. */
+/** Derives a slug from a name: `My Projects!` → `my-projects`. */
 export function slugFrom(name: string): string {
   const ascii = name.normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase();
   return ascii

@@ -13,7 +13,7 @@ import { visible } from '../ui/text/visible.ts';
 import { Tags } from './list/tags.tsx';
 import { useServer } from './server-queries.ts';
 
-/** The server that the tabs are about. */
+/** Returns the server shown in the tabs. */
 export function useShownServer(): ServerDetail {
   return useOutletContext<ServerDetail>();
 }
@@ -53,13 +53,13 @@ function Heading({ detail }: { detail: ServerDetail }) {
         <Text className="th-mono" size="sm" component="span">
           {server.url}
         </Text>
-        <CopyButton value={server.url} label="Copy the address" />
+        <CopyButton value={server.url} label="Copy URL" />
       </Group>
     </PageHeader>
   );
 }
 
-/** The pages about a server, each with what explains it. */
+/** Returns the tabs of a server, each with its guide. */
 function tabsOf({ server, config }: ServerDetail): { to: string; label: string; guide: Guide }[] {
   const hasLogins = server.access === 'oauth' || server.access === 'passthrough';
   const tabs: [string, string, Guide][] = [
@@ -82,12 +82,12 @@ function tabsOf({ server, config }: ServerDetail): { to: string; label: string; 
 function ServerTabs({ detail }: { detail: ServerDetail }) {
   const { pathname } = useLocation();
   const bar = useRef<HTMLElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is shown whenever the address changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the tab changes with the path
   useEffect(() => {
     bar.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }, [pathname]);
   return (
-    <nav ref={bar} className="th-tabs" aria-label="About this server">
+    <nav ref={bar} className="th-tabs" aria-label="Server sections">
       {tabsOf(detail).map(({ to, label }) => (
         <NavLink key={to} to={to} end className="th-tab">
           {label}

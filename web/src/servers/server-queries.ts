@@ -7,14 +7,14 @@ import { useAnswer, usePages } from '../use-answer.ts';
 
 const pageSize = 50;
 
-/** Which servers are listed, and in what order. */
+/** Filter and order of the server list. */
 export type Listing = Pick<Input<'listMcpServers'>, 'query' | 'sort'>;
 
 export function useServerPages(listing: Listing) {
   return usePages([...queryKeys.servers, 'pages', listing], 'listMcpServers', { ...listing, limit: pageSize });
 }
 
-/** Slugs to choose from; the first two hundred are enough for a list. */
+/** Fetches servers to choose from. The first 200 are enough for a list. */
 export function useServerChoices() {
   return useQuery({
     queryKey: [...queryKeys.servers, 'choices'],
@@ -22,12 +22,12 @@ export function useServerChoices() {
   });
 }
 
-/** A server with its configuration; nothing is asked without a slug. */
+/** Fetches a server with its configuration. Disabled without a slug. */
 export function useServer(slug = '') {
   return useAnswer(queryKeys.server(slug), 'getMcpServer', { slug }, { enabled: slug !== '' });
 }
 
-/** Calls of the last day of the servers of these pages of the list; none where the service does not count them. */
+/** Fetches the last 24 hours' calls for servers on these pages. Empty if the service does not collect statistics. */
 export function useActivity(listing: Listing, cursors: readonly (string | undefined)[]): ReadonlyMap<string, Activity> {
   const pages = useQueries({
     queries: cursors.map((cursor) => ({

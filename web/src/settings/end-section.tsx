@@ -8,21 +8,21 @@ import { useQuestion } from '../ui/actions/use-question.tsx';
 import { Section } from '../ui/section.tsx';
 import { visible } from '../ui/text/visible.ts';
 
-/** Taking the workspace elsewhere, and deleting it. */
+/** Export and deletion of the workspace. */
 export function EndSection() {
   const { workspace } = useSession();
   const isOwner = useIsOwner();
   const remove = useQuestion({
     title: ({ name }: Workspace) => `Delete ${visible(name)}?`,
     text: () =>
-      'Its servers and keys stop working at once, for everybody. Secrets, members and webhooks are gone, and the slugs stay reserved. This cannot be undone.',
+      'Its servers and keys stop working immediately, for everyone. Secrets, members, and webhooks are deleted, and the slugs stay reserved. This cannot be undone.',
     action: 'Delete workspace',
     word: workspace.name,
     run: ({ name }) => api('deleteWorkspace', { name }),
     onDone: () => location.assign(`${basePath}/`),
   });
   return (
-    <Section title="Export and delete" text="The export has every configuration, and no value of a secret.">
+    <Section title="Export and delete" text="The export contains all configurations, but no secret values.">
       <Group gap="sm">
         <Button
           component="a"
@@ -31,9 +31,9 @@ export function EndSection() {
           variant="default"
           leftSection={<IconDownload size={16} />}
         >
-          Export as JSON
+          Export JSON
         </Button>
-        {/* That of local mode belongs to the machine, and stays. */}
+        {/* The workspace of local mode belongs to the machine and cannot be deleted. */}
         {isOwner && workspace.id.startsWith('wsp_') && (
           <Button variant="default" onClick={() => remove.ask(workspace)}>
             Delete workspace…

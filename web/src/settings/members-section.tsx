@@ -25,10 +25,10 @@ const roles = [
   { value: 'viewer', label: 'Viewer' },
 ];
 
-/** A member, or somebody who was invited and has not come yet. */
+/** Member, or invited person who has not joined yet. */
 type Person = Member | Invitation;
 
-/** Members of the workspace and invitations. */
+/** Members of the workspace, and invitations. */
 export function MembersSection() {
   const isOwner = useIsOwner();
   const { user, workspace } = useSession();
@@ -37,14 +37,14 @@ export function MembersSection() {
   const leaving = useQuestion({
     title: ({ name }: Workspace) => `Leave ${visible(name)}?`,
     text: () =>
-      'The logins of your agents in this workspace end at once, and your webhooks are paused. Servers, API keys and models that you made stay here. Only an owner can let you in again.',
+      'Your agents are logged out of this workspace immediately, and your webhooks are paused. Servers, API keys, and models that you created stay here. Only an owner can let you in again.',
     action: 'Leave workspace',
     run: () => api('leaveWorkspace', {}),
     onDone: () => location.assign(`${basePath}/`),
   });
   const withdraw = useAction({
     run: ({ email }: Invitation) => api('withdrawInvitation', { email }),
-    done: (_, { email }) => `Withdrew the invitation of ${visible(email)}`,
+    done: (_, { email }) => `Withdrew the invitation for ${visible(email)}`,
     refresh: [queryKeys.members],
     toastFailure: true,
   });
@@ -86,7 +86,11 @@ export function MembersSection() {
     return canLeave && <RowButton label="Leave" onClick={() => leaving.ask(workspace)} />;
   };
   return (
-    <Section title="Members" text="Owners do everything, editors everything but members, viewers only read." flush>
+    <Section
+      title="Members"
+      text="Owners can do everything. Editors cannot manage members. Viewers can only read."
+      flush
+    >
       <Loaded query={people}>
         {({ members, invitations }) => (
           <Rows<Person>
@@ -131,8 +135,8 @@ function RoleChoice({ member }: { member: Member }) {
     run: (role: Role) => api('changeMember', { id: member.id, role }),
     done: ({ key_count: keys, models }, role) => {
       const count = keys + models.length;
-      const still = `; ${accessText(keys, models.length)} that they made still ${count === 1 ? 'works' : 'work'}`;
-      return `The role is ${role} now${role === 'viewer' && count > 0 ? still : ''}`;
+      const still = `, but ${accessText(keys, models.length)} that they created still ${count === 1 ? 'works' : 'work'}`;
+      return `The role is now ${role}${role === 'viewer' && count > 0 ? still : ''}`;
     },
     refresh: [queryKeys.members, queryKeys.session],
   });
@@ -166,7 +170,7 @@ function InviteForm() {
     >
       <Group gap="sm" p="md" align="flex-start">
         <TextInput
-          label="Invite by e-mail address"
+          label="Invite by email"
           placeholder="name@example.com"
           type="email"
           flex="1 1 14rem"
@@ -183,7 +187,7 @@ function InviteForm() {
         </Group>
       </Group>
       <Hint size="xs" px="md" pb="md">
-        No mail is sent: tell them to sign in here with that address, and they join.
+        No email is sent. Ask them to sign in here with that address to join.
       </Hint>
     </form>
   );

@@ -19,7 +19,7 @@ export const nameOf = ({ id, name, email }: Person) => visible(name ?? email ?? 
 const counted = (count: number, what: string) =>
   count === 0 ? [] : [count === 1 ? `one ${what}` : `${count} ${what}s`];
 
-/** "2 API keys and one model"; empty where there is neither. */
+/** Formats keys and models: "2 API keys and one model". Empty if there are none. */
 export function accessText(keys: number, models: number): string {
   return [...counted(keys, 'API key'), ...counted(models, 'model')].join(' and ');
 }
@@ -35,7 +35,7 @@ const endedText = ({ revoked_key_count, deleted_models, withdrawn_invitations }:
 
 const hasAccess = ({ key_count, models, invitations }: Remains) => key_count + models.length + invitations.length > 0;
 
-/** Lists everything that a person made, one line per kind; `onlyAccess` shows only what gives access. */
+/** Lists everything that a person created, one line per kind. `onlyAccess` shows only what gives access. */
 function RemainsList({ of, onlyAccess = false }: { of: Remains; onlyAccess?: boolean }) {
   const lines: [label: string, names: string[], count: number][] = [
     ['API keys', of.keys.map(({ name }) => name), of.key_count],
@@ -69,14 +69,16 @@ function shortList(names: readonly string[], count: number): string {
   return [...shown, ...(count > shown.length ? [`${count - shown.length} more`] : [])].join(', ');
 }
 
-/** Asks before a member is removed, and whether what they can still use ends, too. */
+/** Asks for confirmation before removing a member, with a choice to end their remaining access. */
 export function useRemoval() {
   const [ends, setEnds] = useState(false);
   return useQuestion({
     title: (member: Member) => `Remove ${nameOf(member)}?`,
     text: (member) => (
       <Stack gap="xs">
-        <div>Their sessions in this workspace, the logins of their agents and mail to them end at once.</div>
+        <div>
+          Their sessions and email notifications in this workspace end immediately, and their agents are logged out.
+        </div>
         <MadeBy member={member} ends={ends} onChange={setEnds} />
       </Stack>
     ),
@@ -89,24 +91,24 @@ export function useRemoval() {
 
 type MadeProps = { member: Member; ends: boolean; onChange: (ends: boolean) => void };
 
-/** Shows everything that a member left behind, with a choice to end what gives access. */
+/** Shows everything that a member created, with a choice to end what gives access. */
 function MadeBy({ member: { id }, ends, onChange }: MadeProps) {
   const query = useAnswer(queryKeys.remainsOf(id), 'listRemains', { id });
-  // Nothing is chosen for the next one who is removed.
+  // Resets the choice for the next removal.
   useEffect(() => () => onChange(false), [onChange]);
   return (
     <Loaded query={query}>
       {({ people }) =>
         people.map((made) => (
           <Stack gap="xs" key={made.id}>
-            {hasMade(made) && <div>What they made stays, and they may know its credentials:</div>}
+            {hasMade(made) && <div>What they created stays, and they may know its credentials:</div>}
             <RemainsList of={made} />
             {made.webhooks.length > 0 && <div>Their webhooks are paused until a member confirms them.</div>}
-            {made.invitations.length > 0 && <div>Their invitations wait until an owner sends them again.</div>}
+            {made.invitations.length > 0 && <div>Their invitations are on hold until an owner confirms them.</div>}
             {hasAccess(made) && (
               <Checkbox
                 label="Revoke keys, delete models, withdraw invitations"
-                description="Scripts and clients that use them are refused within two seconds."
+                description="Scripts and clients that use them are rejected within 2 seconds."
                 checked={ends}
                 onChange={(event) => onChange(event.currentTarget.checked)}
               />
@@ -128,7 +130,7 @@ const columns: Column<Left>[] = [
     cell: (person) => <RowName name={nameOf(person)}>{person.name && visible(person.email ?? '')}</RowName>,
   },
   {
-    label: 'Remains',
+    label: 'Remaining access',
     cell: ({ key_count: keys, models, webhooks, invitations }) =>
       [
         ...counted(keys, 'API key'),
@@ -139,7 +141,7 @@ const columns: Column<Left>[] = [
   },
 ];
 
-/** People who are no longer members, and what of them still works. */
+/** Former members and their remaining access. */
 export function LeftSection() {
   const isOwner = useIsOwner();
   const query = useAnswer(queryKeys.remains, 'listRemains', {});
@@ -149,7 +151,7 @@ export function LeftSection() {
       <Stack gap="xs">
         <div>
           Their API keys are revoked, their models are deleted, and their invitations are withdrawn. Scripts and clients
-          that use them are refused within two seconds.
+          that use them are rejected within 2 seconds.{' '}
         </div>
         <RemainsList of={person} onlyAccess />
       </Stack>
@@ -172,11 +174,11 @@ export function LeftSection() {
       {({ people }) =>
         people.length > 0 && (
           <Section
-            title="Left behind"
-            text="By people who are no longer members. Webhooks wait until a member confirms them, invitations until an owner does."
+            title="Former members"
+            text="What they created and can still use. Webhooks are paused until a member confirms them, invitations until an owner does."
             flush
           >
-            <Rows label="Left behind" columns={columns} rows={people} keyOf={({ id }) => id} actions={actions} />
+            <Rows label="Former members" columns={columns} rows={people} keyOf={({ id }) => id} actions={actions} />
             {end.dialog}
           </Section>
         )

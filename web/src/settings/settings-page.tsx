@@ -20,7 +20,7 @@ import { LeftSection } from './remains.tsx';
 export function SettingsPage() {
   return (
     <>
-      <PageHeader title="Settings" guide="docs/tutorial-team.md" text="The workspace and who belongs to it." />
+      <PageHeader title="Settings" guide="docs/tutorial-team.md" text="The workspace and its members." />
       <Stack gap="md">
         <WorkspaceSection />
         <MembersSection />
@@ -44,7 +44,7 @@ function WorkspaceSection() {
     refresh: [queryKeys.session],
   });
   return (
-    <Section title="Workspace" text="People see its name when they log in at one of its servers.">
+    <Section title="Workspace" text="People see the name when they log in at one of its servers.">
       <form onSubmit={form.onSubmit((values) => rename.mutate(values))}>
         <Group gap="sm" align="flex-start">
           <TextInput
@@ -72,13 +72,13 @@ function WorkspaceSection() {
   );
 }
 
-/** The management server, by which agents can do everything that people do here. */
+/** Management server, with which agents can do everything that people can do here. */
 function AgentsSection() {
   const { management_url } = useSession();
   return (
-    <Section title="Agents" text="An agent can make, check and try servers itself, through the management server.">
+    <Section title="Agents" text="Agents can create, check, and test servers through the management server.">
       <Text size="sm" mb="xs">
-        It signs in as you; nothing has to be copied:
+        It signs in as you. There is no key to copy:
       </Text>
       <CodeBlock
         code={claudeCodeCommand({ name: 'toolhost', url: management_url, token: undefined })}
@@ -88,19 +88,19 @@ function AgentsSection() {
   );
 }
 
-/** How long data is kept. */
+/** Retention periods of stored data. */
 function RetentionSection() {
   const { call_retention_days: calls, audit_retention_days: audit } = useSession();
   const days = (count: number) => (count === 1 ? '1 day' : `${count} days`);
   const kept = [
     `Calls: ${days(calls)}, without arguments and bodies.`,
-    'Captured calls: a day at most and the newest 4,000, only while capture is on for a server.',
-    `Audit, revoked and expired keys, ended logins: ${days(audit)}.`,
+    'Captured calls: up to 1 day and the latest 4,000, only while capture is on for a server.',
+    `Audit events, revoked and expired keys, and revoked logins: ${days(audit)}.`,
     'Invitations: 90 days.',
-    'Versions of a server: the newest, as many as the quota says.',
+    'Server versions: the latest, up to the quota.',
   ];
   return (
-    <Section title="Retention" text="The operator of the service sets how long records are kept.">
+    <Section title="Retention" text="Set by the operator of this service.">
       <List size="sm" spacing={4}>
         {kept.map((text) => (
           <List.Item key={text}>{text}</List.Item>
@@ -112,15 +112,15 @@ function RetentionSection() {
 
 const names: [name: keyof Quotas, label: string][] = [
   ['servers', 'Servers'],
-  ['slugs', 'Slugs, with deleted ones'],
-  ['tools', 'Tools of a server'],
-  ['megabytes', 'Configurations with their versions, MB'],
-  ['versions', 'Versions kept of a server'],
+  ['slugs', 'Slugs, including deleted'],
+  ['tools', 'Tools per server'],
+  ['megabytes', 'Configurations and versions, MB'],
+  ['versions', 'Versions per server'],
   ['secrets', 'Secrets'],
-  ['keys', 'API keys that work'],
+  ['keys', 'Active API keys'],
   ['members', 'Members and invitations'],
-  ['writes', 'Changes a minute'],
-  ['dailywrites', 'Changes a day'],
+  ['writes', 'Changes per minute'],
+  ['dailywrites', 'Changes per day'],
 ];
 
 type Row = Partial<Quotas[keyof Quotas]> & { label: string };
@@ -130,16 +130,16 @@ const number = (value: number | undefined, absent: string) => value?.toLocaleStr
 const columns: Column<Row>[] = [
   { label: 'Quota', cell: ({ label }) => label },
   { label: 'Used', cell: ({ used }) => number(used, '–'), end: true },
-  { label: 'Allowed', cell: ({ limit }) => number(limit, 'any number'), end: true },
+  { label: 'Limit', cell: ({ limit }) => number(limit, 'unlimited'), end: true },
 ];
 
-/** The quotas of the workspace and their use. */
+/** Quotas of the workspace and their use. */
 function QuotasSection() {
   const query = useAnswer(queryKeys.quotas, 'getWorkspaceQuotas', {});
   return (
     <Section
       title="Quotas"
-      text="The operator of the service sets them. Slugs and changes count in all workspaces of the creator."
+      text="Set by the operator of this service. Slugs and changes count across all workspaces of the creator."
       flush
     >
       <Loaded query={query}>

@@ -4,14 +4,14 @@ import type { ReactNode } from 'react';
 
 type Props = {
   label: string;
-  /** The way back to the whole list; undefined where all of it is shown. */
+  /** Clears all filters; undefined if none is set. */
   onClear: (() => void) | undefined;
-  /** What stands beside the filters. */
+  /** Content next to the filters. */
   beside?: ReactNode;
   children: ReactNode;
 };
 
-/** The filters of a list. */
+/** Filter bar of a list. */
 export function Filters({ label, onClear, beside, children }: Props) {
   return (
     <Group gap="sm" mb="md" role="search" aria-label={label} align="flex-end">
@@ -26,7 +26,7 @@ export function Filters({ label, onClear, beside, children }: Props) {
   );
 }
 
-/** A filter with some values to choose from; no choice shows everything. */
+/** Filter with values to choose from. No selection shows everything. */
 export function Choice(props: SelectProps) {
   return <Select placeholder="All" clearable className="th-filter" {...props} />;
 }

@@ -5,7 +5,7 @@ import type { ReactNode } from 'react';
 
 type Props = { label: string; children: ReactNode; isOpenAtFirst?: boolean };
 
-/** Content that few people need, behind a button. */
+/** Collapsible content that few people need. */
 export function Folded({ label, children, isOpenAtFirst = false }: Props) {
   const [isOpen, { toggle }] = useDisclosure(isOpenAtFirst);
   return (

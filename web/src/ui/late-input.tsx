@@ -5,7 +5,7 @@ import { useState } from 'react';
 
 type Props = Omit<TextInputProps, 'value' | 'onChange'> & { value: string; onChange: (value: string) => void };
 
-/** A text that is applied when typing pauses. A value from elsewhere, such as the address, replaces it. */
+/** Text input that is applied when typing pauses. A new value from elsewhere, such as the URL, replaces the text. */
 export function LateInput({ value, onChange, ...rest }: Props) {
   const [typed, setTyped] = useState(value);
   const [taken, setTaken] = useState(value);
@@ -36,7 +36,7 @@ export function LateInput({ value, onChange, ...rest }: Props) {
   );
 }
 
-/** The same to search a list for words. */
+/** Debounced search input for a list. */
 export function SearchInput(props: Props) {
-  return <LateInput type="search" placeholder="Words" leftSection={<IconSearch size={16} aria-hidden />} {...props} />;
+  return <LateInput type="search" placeholder="Search" leftSection={<IconSearch size={16} aria-hidden />} {...props} />;
 }

@@ -3,15 +3,15 @@ import { type ReactNode, useState } from 'react';
 
 type Props<Entry> = {
   entries: readonly Entry[];
-  /** How many there are, where the answer has only the first of them. */
+  /** Total number, if the response has only the first entries. */
   count: number;
-  /** The entries in words, such as "tools that change". */
+  /** Noun for the entries, such as "updated tools". */
   of: string;
   atOnce?: number;
   children: (entry: Entry) => ReactNode;
 };
 
-/** The first entries of a long list, and a button that shows more of them. */
+/** First entries of a long list, with a button that shows more. */
 export function MoreOf<Entry>({ entries, count, of, atOnce = 25, children }: Props<Entry>) {
   const [shown, setShown] = useState(atOnce);
   const hidden = count - entries.length;

@@ -8,14 +8,14 @@ type Pages<Page> = InfiniteData<Page>;
 type ListProps<Page, Row> = {
   pages: UseInfiniteQueryResult<Pages<Page>>;
   rowsOf: (page: Page) => readonly Row[];
-  /** Label of the way to the next page. */
+  /** Label of the button for the next page. */
   more: string;
-  /** Whether it stands in a card. */
+  /** True if the list is inside a card. */
   isInCard?: boolean;
   children: (rows: Row[], last: Page | undefined) => ReactNode;
 };
 
-/** What was read of a list, in a card, and the way to the next page. */
+/** Loaded pages of a list in a card, with a button for the next page. */
 export function PagedList<Page, Row>({ pages, rowsOf, more, isInCard = false, children }: ListProps<Page, Row>) {
   return (
     <Loaded query={pages}>
@@ -33,12 +33,12 @@ export function PagedList<Page, Row>({ pages, rowsOf, more, isInCard = false, ch
 
 type Props = {
   pages: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
-  /** Whether it ends a card, whose edges it keeps away from. */
+  /** True if the button is at the end of a card and needs padding. */
   isInCard?: boolean;
   children: ReactNode;
 };
 
-/** The way to the next page of a list that has one. */
+/** Button for the next page. Renders nothing on the last page. */
 export function More({ pages, isInCard = false, children }: Props) {
   if (!pages.hasNextPage) return null;
   return (

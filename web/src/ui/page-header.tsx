@@ -7,17 +7,17 @@ import { type Guide, guideAddress } from '../guides.ts';
 
 type Props = {
   title: string;
-  /** The part of the page that is shown, for the title of the browser's tab. */
+  /** Current section of the page, for the browser tab title. */
   part?: string | undefined;
   text?: ReactNode;
-  /** What explains the page. */
+  /** Guide to the page. */
   guide?: Guide;
-  /** The page that this one is reached from. */
+  /** Parent page. */
   back?: { to: string; label: string };
   children?: ReactNode;
 };
 
-/** The heading of a page with its actions at the right. */
+/** Page heading with actions on the right. */
 export function PageHeader({ title, part, text, guide, back, children }: Props) {
   useDocumentTitle(`${part === undefined ? '' : `${part} – `}${title} – Toolhost`);
   const address = guide && guideAddress(guide);

@@ -13,7 +13,7 @@ function asHttp({ method, url, headers, body }: WireRequest): string {
   return body === undefined ? lines.join('\n') : `${lines.join('\n')}\n\n${body}`;
 }
 
-/** A request as it goes over the wire, or as a command. */
+/** HTTP request as sent over the wire, or as a curl command. */
 export function RequestView({ request, curl }: { request: WireRequest; curl?: string | undefined }) {
   const [form, setForm] = useState('http');
   const isCurl = form === 'curl' && curl !== undefined;
@@ -23,7 +23,7 @@ export function RequestView({ request, curl }: { request: WireRequest; curl?: st
         <SegmentedControl
           size="xs"
           w={160}
-          aria-label="Form of the request"
+          aria-label="Request format"
           value={form}
           onChange={setForm}
           data={[

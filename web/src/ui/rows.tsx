@@ -4,9 +4,9 @@ import type { MouseEvent, ReactNode } from 'react';
 export type Column<Row> = {
   label: string;
   cell: (row: Row) => ReactNode;
-  /** Aligned to the right, like numbers and actions. */
+  /** Right-aligned, for numbers and actions. */
   end?: boolean;
-  /** Whether the label is only for screen readers. */
+  /** True if the label is only for screen readers. */
   quiet?: boolean;
 };
 
@@ -15,12 +15,12 @@ type Props<Row> = {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   keyOf: (row: Row) => string;
-  /** What can be done with a row, at its end. */
+  /** Actions at the end of a row. */
   actions?: false | ((row: Row) => ReactNode);
   onOpen?: (row: Row) => void;
 };
 
-/** A table that becomes a list of cards where the window is narrow. */
+/** Table that becomes a list of cards in a narrow window. */
 export function Rows<Row>({ label, columns, rows, keyOf, onOpen, actions }: Props<Row>) {
   const all = actions ? [...columns, actionsColumn(actions)] : columns;
   return (
@@ -49,7 +49,7 @@ export function Rows<Row>({ label, columns, rows, keyOf, onOpen, actions }: Prop
   );
 }
 
-/** A row opens with a click anywhere but on the links and buttons in it. */
+/** Returns a click handler that ignores links and buttons in the row. */
 function outsideOfLinks(open: () => void) {
   return ({ target }: MouseEvent) => {
     if (!(target instanceof Element && target.closest('a, button'))) open();
@@ -65,7 +65,7 @@ function actionsColumn<Row>(actions: (row: Row) => ReactNode): Column<Row> {
   return { label: 'Actions', quiet: true, end: true, cell };
 }
 
-/** A name in the first cell of a row, with what distinguishes it below. */
+/** Name in the first cell of a row, with details below. */
 export function RowName({ name, children }: { name: ReactNode; children?: ReactNode }) {
   return (
     <div>

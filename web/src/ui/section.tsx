@@ -3,7 +3,7 @@ import { type ReactNode, useId } from 'react';
 
 type Props = { title: string; text?: ReactNode; actions?: ReactNode; flush?: boolean; children?: ReactNode };
 
-/** A card with a heading. `flush` lets a table reach its edges. */
+/** Card with a heading. `flush` lets a table reach its edges. */
 export function Section({ title, text, actions, flush = false, children }: Props) {
   const id = useId();
   return (

@@ -2,7 +2,7 @@ import { Alert } from '@mantine/core';
 import { IconEyeOff } from '@tabler/icons-react';
 import { CodeBlock } from './text/code-block.tsx';
 
-/** A credential that the service does not show again. */
+/** Credential that is shown only once. */
 export function ShownOnce({ code, label }: { code: string; label: string }) {
   return (
     <>

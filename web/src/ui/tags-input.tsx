@@ -8,7 +8,7 @@ type Props = Omit<TagsInputProps, 'value' | 'onChange' | 'onBlur' | 'searchValue
   onLeave?: () => void;
 };
 
-/** A list of texts. Text that was typed without Enter is added when the field is left. */
+/** Input for a list of texts. Text that was not confirmed with Enter is added when the field loses focus. */
 export function TagsInput({ value, onChange, onLeave, ...rest }: Props) {
   const { beforeClick } = usePress();
   const [typed, setTyped] = useState('');

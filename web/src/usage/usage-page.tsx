@@ -24,7 +24,7 @@ const spans = [
   { value: '90', label: 'Last 90 days' },
 ];
 
-/** How much each key calls each server. */
+/** Calls by key and server. */
 export function UsagePage() {
   const [search, setSearch] = useSearchParams();
   const { call_retention_days: kept } = useSession();
@@ -33,7 +33,7 @@ export function UsagePage() {
   const query = useAnswer(queryKeys.usage(days), 'getUsage', { days });
   return (
     <>
-      <PageHeader title="Usage" text="The calls of each API key and server. Days are those of UTC.">
+      <PageHeader title="Usage" text="Calls by API key and server. Days are in UTC.">
         <Select
           aria-label="Time"
           data={spans.filter(({ value }) => Number(value) <= Math.max(30, kept))}
@@ -49,14 +49,14 @@ export function UsagePage() {
           variant="default"
           leftSection={<IconDownload size={16} />}
         >
-          Export as CSV
+          Export CSV
         </Button>
       </PageHeader>
       <Loaded query={query}>
         {(usage) =>
           usage.by_caller.length === 0 ? (
             <div className="th-card">
-              <Empty icon={<IconChartBar size={24} />} title="No calls" text="None in this time." />
+              <Empty icon={<IconChartBar size={24} />} title="No calls" text="None in this period." />
             </div>
           ) : (
             <Stack gap="md">
@@ -91,7 +91,7 @@ const columns: Column<Row>[] = [
             inherit
             to={`/calls?server=${server}&period=30d&${callerKinds[caller] ? 'caller' : 'key'}=${caller}`}
           >
-            {callerKinds[caller] ?? visible(name ?? 'A key that is gone')}
+            {callerKinds[caller] ?? visible(name ?? 'Deleted key')}
           </TextLink>
         }
       >

@@ -8,7 +8,7 @@ import { CodeBlock } from '../../ui/text/code-block.tsx';
 export function Clients({ connection }: { connection: ClientConnection }) {
   const snippets = snippetsFor(connection);
   return (
-    <Section title="Client" text="Choose yours and copy.">
+    <Section title="Client" text="Choose your client and copy the snippet.">
       <Tabs defaultValue="claude-code" variant="pills">
         <Tabs.List aria-label="Clients" mb="md">
           {snippets.map(({ id, name }) => (
@@ -31,7 +31,7 @@ export function Clients({ connection }: { connection: ClientConnection }) {
                     {install.label}
                   </Button>
                   <Text size="sm" c="dimmed">
-                    or by hand:
+                    or manually:
                   </Text>
                 </Group>
               )}
@@ -50,5 +50,5 @@ export function Clients({ connection }: { connection: ClientConnection }) {
   );
 }
 
-/** A page of the web opens beside the dashboard; the link of a program does not leave it. */
+/** Opens web pages in a new tab. Links with an application scheme do not leave the dashboard. */
 const outside = (href: string) => (href.startsWith('https:') ? { target: '_blank', rel: 'noreferrer' } : {});

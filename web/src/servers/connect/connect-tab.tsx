@@ -11,17 +11,17 @@ import { Clients } from './clients.tsx';
 import { ConnectionCheckSection } from './connection-check.tsx';
 import { KeyCredential, TokenCredential } from './credentials.tsx';
 
-/** From the address to a connected client: the credential, the snippet, the check. */
+/** Steps to connect a client: URL, credential, snippet, and check. */
 export function ConnectTab() {
   const { server } = useShownServer();
   const isNew = (useLocation().state as { isNew?: boolean } | null)?.isNew === true;
   const { view, address } = useChosenView();
-  // A Map, because a view may be called `constructor`.
+  // Map, because a view may be named `constructor`.
   const [credentials, setCredentials] = useState<ReadonlyMap<string, string>>(new Map());
   const below = (url: string) => (view === undefined ? url : `${url}/${view}`);
   const isLogin = server.access === 'oauth' || server.access === 'passthrough';
   const isForwarded = server.access === 'caller_token' && !server.open;
-  // A key belongs to the address that it was made for; the caller's own token is good at all of them.
+  // A key belongs to the URL that it was created for. The caller's own token works for all of them.
   const owner = isForwarded ? '' : (view ?? '');
   const given = {
     credential: credentials.get(owner) ?? '',
@@ -32,14 +32,14 @@ export function ConnectTab() {
     <Stack gap="md">
       {isNew && (
         <Alert color="green" icon={<IconCircleCheck size={18} />} title="Your server is running">
-          <Text size="sm">It answers at its address now. Connect a client, or try a tool first.</Text>
+          <Text size="sm">It is available at its URL now. Connect a client, or try a tool first.</Text>
         </Alert>
       )}
       {address}
       {isLogin ? (
         <Section
           title="Credential"
-          text="None to copy: the client opens the login when it connects for the first time."
+          text="None needed. The client opens the login page when it connects for the first time."
         >
           <LoginCheck slug={server.slug} url={server.url} />
         </Section>
@@ -61,7 +61,7 @@ export function ConnectTab() {
   );
 }
 
-/** The address of the server, or of the view that the address of the page names; with the choice where there are views. */
+/** Returns the view in the page URL, and a control to choose one if the server has views. */
 function useChosenView() {
   const { config } = useShownServer();
   const { state } = useLocation();
@@ -75,19 +75,19 @@ function useChosenView() {
     <>
       {wanted !== '' && view === undefined && (
         <Alert color="yellow" title={`This server has no view ${visible(wanted)}`}>
-          <Text size="sm">It may have been removed. Everything below is about the server with all tools.</Text>
+          <Text size="sm">It may have been removed. This page shows the server with all tools.</Text>
         </Alert>
       )}
       {views.length > 0 && (
         <Section
-          title="Address"
-          text="A view has some of the tools, with texts and limits of its own. The key, the snippets and the check below are for the address that you choose."
+          title="URL"
+          text="A view exposes a subset of the tools, with its own texts and limits. The key, snippets, and check below are for the selected URL."
         >
           <Select
             label="Connect to"
             data={[
-              { value: '', label: 'The server with all tools' },
-              ...views.map((name) => ({ value: name, label: `The view ${visible(name)}` })),
+              { value: '', label: 'Server with all tools' },
+              ...views.map((name) => ({ value: name, label: `View ${visible(name)}` })),
             ]}
             value={view ?? ''}
             onChange={choose}

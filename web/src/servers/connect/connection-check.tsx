@@ -12,16 +12,16 @@ const marks = {
   problem: { Icon: IconCircleX, color: 'var(--th-bad)', label: 'Problem' },
 };
 
-/** Sends the first requests of a client to the server or to one of its views, and shows which would fail, and why. */
+/** Sends a client's first requests to the server or one of its views, and shows which would fail and why. */
 export function ConnectionCheckSection({ slug, view }: { slug: string; view: string | undefined }) {
   const check = useAction({ run: () => api('checkConnection', { slug, view }) });
   return (
     <Section
       title="Connection check"
-      text={`Sends the first requests of a client to the address of the ${view === undefined ? 'server' : `view ${visible(view)}`} and says what would fail.`}
+      text={`Sends a client's first requests to the ${view === undefined ? 'server' : `view ${visible(view)}`} and shows what would fail.`}
       actions={
         <Button variant="default" size="xs" onClick={() => check.mutate()} loading={check.isPending}>
-          Check the connection
+          Check connection
         </Button>
       }
     >

@@ -11,16 +11,13 @@ import { useShownServer } from '../server-page.tsx';
 
 type Props = { credential: string; onCredential: (credential: string) => void };
 
-/** The caller's own token of the API. */
+/** The caller's own API token. */
 export function TokenCredential({ credential, onCredential }: Props) {
   return (
-    <Section
-      title="Credential"
-      text="Callers send their own token of the API; Toolhost passes it on and stores nothing."
-    >
+    <Section title="Credential" text="Callers send their own API token. Toolhost forwards it and stores nothing.">
       <TextInput
-        label="Token for the snippets"
-        description="Your own token of the API. It is only put into the snippets below and does not leave this page."
+        label="Token for snippets"
+        description="Your own API token. It is only inserted into the snippets below and does not leave this page."
         value={credential}
         onChange={(event) => onCredential(event.currentTarget.value)}
         className="th-mono"
@@ -31,7 +28,7 @@ export function TokenCredential({ credential, onCredential }: Props) {
   );
 }
 
-/** A key that may call the server, or one of its views. */
+/** API key that can call the server or one of its views. */
 export function KeyCredential({ view, credential, onCredential }: Props & { view: string | undefined }) {
   const { server } = useShownServer();
   const canEdit = useCanEdit();
@@ -43,17 +40,17 @@ export function KeyCredential({ view, credential, onCredential }: Props & { view
         scopes: ['call'],
         ...(view === undefined ? { servers: [server.slug] } : { views: [`${server.slug}/${view}`] }),
       }),
-    done: () => `Made an API key for this ${what}`,
+    done: () => `Created an API key for this ${what}`,
     refresh: [['keys']],
     onDone: ({ key }) => onCredential(key),
   });
   return (
-    <Section title="Credential" text="Callers of this server use an API key of the workspace.">
+    <Section title="Credential" text="Callers of this server use a workspace API key.">
       {credential ? (
         <Stack gap="xs">
           <CodeBlock code={credential} label="API key" />
           <Alert color="yellow">
-            This key is shown only now. It is in the snippets below already; copy what you need.
+            This key is shown only once. It is already in the snippets below. Copy what you need.
           </Alert>
         </Stack>
       ) : (
@@ -66,13 +63,13 @@ export function KeyCredential({ view, credential, onCredential }: Props & { view
               loading={create.isPending}
               disabled={!canEdit}
             >
-              Make a key for this {what}
+              Create key for this {what}
             </Button>
             <Text size="sm" c="dimmed">
-              It may call this {what} and nothing else.
+              It can call only this {what}.
             </Text>
           </Group>
-          <ViewerNote>Ask an editor or an owner for a key.</ViewerNote>
+          <ViewerNote>Ask an editor or owner for a key.</ViewerNote>
         </Stack>
       )}
     </Section>

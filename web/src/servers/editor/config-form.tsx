@@ -13,7 +13,9 @@ import { ServerWideSection } from './server/server-wide-section.tsx';
 import { ToolsSection } from './tools/tools-section.tsx';
 import { ViewsSection } from './views/views-section.tsx';
 
-/** The form of a new server whole; of a stored one the part whose tab is shown. The other one keeps its state. */
+/**
+ * Configuration form: complete for a new server, one tab at a time for a stored one. The hidden tab keeps its state.
+ */
 export function ConfigForm({ bar }: { bar: Ref<HTMLDivElement> }) {
   const { isNew } = useEditor();
   const { pathname } = useLocation();
@@ -42,7 +44,7 @@ function ServerSection() {
   const { isNew, store } = useEditor();
   const name = useField(['name']);
   const slug = slugFrom(textOf(name.value));
-  /** The slug of a new server follows its name until it is edited. */
+  /** Sets the name. The slug of a new server follows it until the slug is edited. */
   const rename = (next: unknown) => {
     name.set(next);
     if (isNew && textOf(store.now().config.slug) === slug) store.set(['slug'], slugFrom(textOf(next)));
@@ -66,14 +68,14 @@ function ServerSection() {
             isMono
             isFixed={!isNew}
             placeholder={slug || 'my-server'}
-            text={isNew ? 'Part of its address, for good.' : 'Cannot be changed.'}
+            text={isNew ? 'Part of the URL. Cannot be changed later.' : 'Cannot be changed.'}
           />
         </TwoColumns>
         <Field
           kind="long"
           path={['description']}
           label="Description"
-          text="What the server is for; agents and people read it."
+          text="Purpose of the server, shown to agents and people."
         />
       </Stack>
     </Section>

@@ -9,7 +9,7 @@ import type { Base } from './model/use-base.ts';
 
 type Props = { base: Base; slug: string; error: Error | null; onSettled: () => void };
 
-/** Shows a newer version that another person has stored, beside the edit, which stays. */
+/** Shows a newer version that someone else has saved. The user's edit is kept. */
 export function ConflictNotice({ base, slug, error, onSettled }: Props) {
   const theirs = useQuery({
     queryKey: ['newest', slug, error],
@@ -22,28 +22,28 @@ export function ConflictNotice({ base, slug, error, onSettled }: Props) {
     toastFailure: true,
   });
   return (
-    <Alert color="yellow" icon={<IconGitMerge size={18} />} title="Somebody changed this server meanwhile" role="alert">
+    <Alert color="yellow" icon={<IconGitMerge size={18} />} title="Someone else changed this server" role="alert">
       <Stack gap="sm">
-        <Text size="sm">{error ? messageOf(error) : ''} Your changes are still here and nothing was overwritten.</Text>
+        <Text size="sm">{error ? messageOf(error) : ''} Your changes are kept, and nothing was overwritten.</Text>
         {theirs.data && (
           <>
             <Text size="sm" fw={600}>
-              What changed from version {base.version} to version {theirs.data.server.version}
+              Changes from version {base.version} to version {theirs.data.server.version}
             </Text>
             <VersionChanges slug={slug} from={base.version} to={theirs.data.server.version} />
           </>
         )}
         <Group gap="sm">
           <Button size="xs" onClick={() => settle.mutate(true)} loading={settle.isPending}>
-            Keep mine on top of the newest
+            Keep my changes
           </Button>
           <Button size="xs" variant="default" onClick={() => settle.mutate(false)} disabled={settle.isPending}>
-            Take theirs and drop mine
+            Discard my changes
           </Button>
         </Group>
         <Text size="xs" c="dimmed">
-          Keeping yours brings both together; where both changed the same field, yours stays. Nothing is stored before
-          you save.
+          Keeping your changes merges both versions. Where both changed the same field, yours wins. Nothing is stored
+          until you save.
         </Text>
       </Stack>
     </Alert>

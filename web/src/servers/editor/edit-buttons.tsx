@@ -4,7 +4,7 @@ import { useEditor } from './model/editor-context.ts';
 
 type IconButtonProps = ActionIconProps & { label: string; icon?: Icon; onClick: () => void; 'aria-expanded'?: boolean };
 
-/** A change of a part of the configuration, or what opens more of it. Viewers have only the latter. */
+/** Button that changes the configuration or expands details. Viewers see only the latter. */
 export function IconButton({ label, icon: Shown = IconX, onClick, ...rest }: IconButtonProps) {
   const { isReadOnly } = useEditor();
   if (isReadOnly && rest['aria-expanded'] === undefined) return null;
@@ -17,7 +17,7 @@ export function IconButton({ label, icon: Shown = IconX, onClick, ...rest }: Ico
   );
 }
 
-/** Adds a part to the configuration; nothing for viewers. */
+/** Button that adds an entry to the configuration. Hidden from viewers. */
 export function AddButton({ children, onClick }: { children: string; onClick: () => void }) {
   const { isReadOnly } = useEditor();
   if (isReadOnly) return null;

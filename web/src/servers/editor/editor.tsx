@@ -19,16 +19,16 @@ const JsonView = lazy(async () => ({ default: (await import('./json/json-view.ts
 
 type Inner = {
   saving: Saving;
-  /** Shown when another person has changed the server meanwhile. */
+  /** Shown if someone else has changed the server in the meantime. */
   conflict?: ReactNode;
-  /** Beside Save while there is something to store. */
+  /** Shown next to Save while there are unsaved changes. */
   message?: ReactNode;
   startsInJson?: boolean;
 };
 
 type Props = Inner & { store: EditorStore; isNew: boolean; isReadOnly?: boolean; callbackUrl?: string | undefined };
 
-/** Form and JSON of a configuration, side by side on one model. */
+/** Form and JSON view of a configuration, which share one store. */
 export function Editor({ store, isNew, isReadOnly = false, callbackUrl, ...inner }: Props) {
   const model = useMemo(() => ({ store, isNew, isReadOnly, callbackUrl }), [store, isNew, isReadOnly, callbackUrl]);
   return (
@@ -39,7 +39,7 @@ export function Editor({ store, isNew, isReadOnly = false, callbackUrl, ...inner
   );
 }
 
-/** Follows every letter, so that what is around it need not. */
+/** Renders on every keystroke, so that its parents need not. */
 function Verdict({ saving }: { saving: Saving }) {
   useVerdict(saving);
   return null;
@@ -49,7 +49,7 @@ function Page({ saving, conflict, message, startsInJson = false }: Inner) {
   const { isNew, isReadOnly } = useEditor();
   const [view, viewSwitch] = useView(startsInJson);
   const isChanged = useIsChanged();
-  // The place in the drawer of a tool, while one is open.
+  // Container in the tool drawer while it is open.
   const [beside, setBeside] = useState<HTMLDivElement | null>(null);
   const { error } = saving;
   const isListed = error instanceof ApiProblem && error.problems.length > 0;
@@ -82,10 +82,10 @@ function Page({ saving, conflict, message, startsInJson = false }: Inner) {
 
 type View = 'form' | 'both' | 'json';
 
-/** Length from which the JSON is beside the form only when somebody asks for it: it is written anew with every letter. */
+/** Length above which JSON is not shown next to the form by default, because it is serialized on every keystroke. */
 const longText = 100_000;
 
-/** Which side is shown: form, JSON, or both where the window is wide enough; and the control that chooses. */
+/** Returns the current view (form, JSON, or both if the window is wide enough) and the control to change it. */
 function useView(startsInJson: boolean) {
   const { store } = useEditor();
   const isWide = useMediaQuery('(min-width: 78em)', true, { getInitialValueInEffect: false });
@@ -119,7 +119,7 @@ function Json() {
   const { draft, draftProblem } = useEdited((state) => ({ draft: state.draft, draftProblem: state.draftProblem }));
   const problems = useEdited((state) => (state.isRevealed ? state.problems : none));
   const warnings = useEdited((state) => state.warnings);
-  // The text of many tools takes longer to write than a letter to type, which does not wait for it.
+  // Deferred, because serializing many tools takes longer than a keystroke.
   const config = useDeferredValue(useEdited((state) => state.config));
   const written = useMemo(() => (draft === undefined ? visibleJson(config) : ''), [draft, config]);
   return (

@@ -2,7 +2,7 @@ import { Group, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { sentence } from '../../ui/states/problem-alert.tsx';
 
-/** The warnings of a field, below it. */
+/** Warnings below a field. */
 export function Warnings({ list }: { list: readonly string[] }) {
   if (list.length === 0) return null;
   return (
@@ -17,7 +17,7 @@ export function Warnings({ list }: { list: readonly string[] }) {
   );
 }
 
-/** The problems that keep the configuration from being stored. */
+/** Problems that prevent the configuration from being saved. */
 export function Errors({ list }: { list: readonly string[] }) {
   if (list.length === 0) return null;
   return (
@@ -31,7 +31,7 @@ export function Errors({ list }: { list: readonly string[] }) {
   );
 }
 
-/** The errors of a field as Mantine's inputs take them. */
+/** Formats a field's errors for Mantine's inputs. */
 export function errorText(list: readonly string[]): string | undefined {
   return list.length > 0 ? list.map(sentence).join(' ') : undefined;
 }

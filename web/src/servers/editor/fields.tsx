@@ -15,19 +15,19 @@ type Texts = {
   isRequired?: boolean;
   isMono?: boolean;
   isFixed?: boolean;
-  /** Its name for screen readers, where the label says too little. */
+  /** Name for screen readers if the label is too short. */
   'aria-label'?: string | undefined;
 };
 
-/** A line of text, a long one, a number, texts, one of several values, yes or no, or any JSON. */
+/** Kind of an input. `long` is multi-line text, `list` a list of texts, `check` a checkbox. */
 type Kind =
   | { kind: 'text' | 'long' | 'number' | 'list' }
   | { kind: 'json'; minRows?: number }
   | { kind: 'choice'; choices: Choices }
-  /** Its absence in the configuration means `fallback`. */
+  /** If absent from the configuration, the value is `fallback`. */
   | { kind: 'check'; fallback?: boolean };
 
-/** A field of a form as data; `at` is the path of its value within the object that is edited. */
+/** Form field as data. `at` is the path of its value within the edited object. */
 export type Declared = Texts & Kind & { at: string | readonly string[] };
 
 type At = Declared['at'];
@@ -38,7 +38,7 @@ const declare =
   (kind: 'text' | 'long' | 'number' | 'list' | 'json') =>
   (at: At, label: string, text = '', more: More = {}): Declared => ({ kind, at, label, text, ...more });
 
-/** Declare fields of each kind: where the value is, its label, and what it means. */
+/** Helpers that declare a field of each kind: path, label, and description. */
 export const declared = {
   text: declare('text'),
   long: declare('long'),
@@ -58,17 +58,17 @@ export const declared = {
   }),
 };
 
-/** A field of the configuration; an empty one that is not required is left out of it. */
+/** Field of the configuration. An empty optional field is omitted from the configuration. */
 export function Field({ path, ...what }: Texts & Kind & { path: readonly PathPart[] }) {
   return <Input edited={useField(path, what.kind === 'list' || what.kind === 'json')} {...what} />;
 }
 
-/** Declared fields of the object at `path`, in their order. */
+/** Renders the declared fields of the object at `path`, in order. */
 export function Fields({ path, of }: { path: readonly PathPart[]; of: readonly Declared[] }) {
   return of.map(({ at, ...what }) => <Field key={[at].flat().join('.')} path={[...path, ...[at].flat()]} {...what} />);
 }
 
-/** The input for a value, wherever it is kept. */
+/** Input for a value, wherever it is stored. */
 export function Input({ edited, ...what }: Texts & Kind & { edited: Edited }) {
   const { value, set } = edited;
   const { isRequired = false } = what;
@@ -142,7 +142,7 @@ function OtherInput({ edited, what }: { edited: Edited; what: Texts & Kind }) {
   );
 }
 
-/** A part of the configuration as JSON. Text that does not parse yet stays in the field. */
+/** JSON input for a value of the configuration. Text that does not parse stays in the field. */
 function JsonInput({ edited, what }: { edited: Edited; what: Texts & { minRows?: number } }) {
   const { path, value, set, touch, errors } = edited;
   const { beforeClick } = usePress();
@@ -153,7 +153,7 @@ function JsonInput({ edited, what }: { edited: Edited; what: Texts & { minRows?:
       set(text.trim() === '' ? undefined : parseJson(text));
       setDraft({ text });
     } catch (error) {
-      setDraft({ text, problem: `not JSON yet: ${error instanceof Error ? visible(error.message) : ''}` });
+      setDraft({ text, problem: `invalid JSON: ${error instanceof Error ? visible(error.message) : ''}` });
     }
   };
   return (
@@ -174,7 +174,7 @@ function JsonInput({ edited, what }: { edited: Edited; what: Texts & { minRows?:
   );
 }
 
-/** What Mantine's inputs have in common. */
+/** Returns the props that all Mantine inputs share. */
 function sharedBy({ id, isReadOnly, touch, errors, warnings }: Edited, what: Texts) {
   const name = what['aria-label'];
   return {

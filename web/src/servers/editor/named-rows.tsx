@@ -7,12 +7,12 @@ import { AddButton, IconButton } from './edit-buttons.tsx';
 import { Errors, errorText, Warnings } from './field-messages.tsx';
 import { type Edited, messagesAt, useBlock, useDraft, useEdited, useField } from './model/editor-context.ts';
 
-/** A row of an object: the value of a name. */
+/** Row of an object: a name and its value. */
 export type Row<Value> = {
   name: string;
   value: Value;
   index: number;
-  /** What it is called to screen readers. */
+  /** Name for screen readers. */
   label: string;
   field: Edited;
   errors: readonly string[];
@@ -25,19 +25,19 @@ type Props<Value> = {
   path: readonly PathPart[];
   label: string;
   text: string;
-  /** What one row is called. */
+  /** Noun for one row. */
   noun: string;
   placeholder: string;
-  /** The value of a new row; a row that has it may stay without a name. */
+  /** Value of a new row. A row with this value may stay unnamed. */
   empty: Value;
   isOptional?: boolean;
-  /** What stands right of the name. */
+  /** Content to the right of the name. */
   children: (row: Row<Value>) => ReactNode;
-  /** What stands below it. */
+  /** Content below the row. */
   below?: (row: Row<Value>) => ReactNode;
 };
 
-/** A field whose value is an object with a row for each name, and a button that adds one. */
+/** Field for an object, with a row for each name and a button that adds one. */
 export function NamedRows<Value>(props: Props<Value>) {
   const { label, text, noun, placeholder, empty, children, below } = props;
   const { field, rows, nameProblems, store, errorsOf, errorsBeside } = useRows(props);
@@ -81,7 +81,7 @@ export function NamedRows<Value>(props: Props<Value>) {
             </Box>
           );
         })}
-        <AddButton onClick={() => store([...rows, ['', empty]])}>{`Add ${withArticle(noun)}`}</AddButton>
+        <AddButton onClick={() => store([...rows, ['', empty]])}>{`Add ${noun}`}</AddButton>
         <Errors list={errorsBeside} />
         <Warnings list={field.warnings} />
       </Stack>
@@ -94,7 +94,7 @@ function withArticle(noun: string): string {
 }
 
 /**
- * An object as rows. While a person types, two rows may have the same name, or none. The rows follow the object when it
+ * Represents an object as rows. During input, rows may have duplicate or empty names. The rows follow the object if it
  * changes elsewhere.
  */
 function useRows<Value>({ path, noun, empty, isOptional = false }: Props<Value>) {
@@ -111,8 +111,8 @@ function useRows<Value>({ path, noun, empty, isOptional = false }: Props<Value>)
     field.set(isOptional && Object.keys(object).length === 0 ? undefined : object);
   };
   const nameProblems = rows.map(([name, value], index) => {
-    if (name === '') return JSON.stringify(value) === JSON.stringify(empty) ? undefined : 'needs a name';
-    return rows.some(([other], at) => at < index && other === name) ? 'is there twice' : undefined;
+    if (name === '') return JSON.stringify(value) === JSON.stringify(empty) ? undefined : 'is required';
+    return rows.some(([other], at) => at < index && other === name) ? 'is duplicated' : undefined;
   });
   const problem = nameProblems.find((one) => one !== undefined);
   useBlock(field.path, problem && `the name of ${withArticle(noun)} ${problem}`);
@@ -138,7 +138,7 @@ type CellProps = {
   onChange: (text: string) => void;
 };
 
-/** A text in a row. */
+/** Text input in a row. */
 export function Cell({ row: { field, errors }, label, placeholder, value, isMono = false, onChange }: CellProps) {
   return (
     <TextInput
@@ -157,13 +157,13 @@ export function Cell({ row: { field, errors }, label, placeholder, value, isMono
 
 type HeadersProps = { path: readonly PathPart[]; noun?: string; text?: string };
 
-/** Headers that requests carry. */
+/** Editor for request headers. */
 export function HeadersEditor({ path, noun = 'header', text = 'Sent as written' }: HeadersProps) {
   return (
     <NamedRows<string>
       path={path}
       label={noun === 'header' ? 'Headers' : 'Shared headers'}
-      text={`${text}; {{NAME}} is filled from variables and secrets.`}
+      text={`${text}. {{NAME}} is replaced by a variable or secret.`}
       noun={noun}
       placeholder="Accept"
       empty=""

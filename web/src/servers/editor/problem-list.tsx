@@ -4,16 +4,16 @@ import { visible } from '../../ui/text/visible.ts';
 import { useEdited, useEditor } from './model/editor-context.ts';
 import { goToField } from './model/go-to-field.ts';
 
-/** All problems, each with a link to its field. */
+/** List of all problems, each with a link to its field. */
 export function ProblemList() {
   const { isReadOnly } = useEditor();
   const problems = useEdited((state) => (state.isRevealed ? state.problems : []));
   const draftProblem = useEdited((state) => (state.isRevealed ? state.draftProblem : undefined));
   if (isReadOnly || (problems.length === 0 && draftProblem === undefined)) return null;
   return (
-    <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Before it can be stored">
+    <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Fix before saving">
       <List size="sm" spacing={2} listStyleType="none">
-        {draftProblem && <List.Item>The JSON cannot be read yet: {draftProblem}</List.Item>}
+        {draftProblem && <List.Item>Invalid JSON: {draftProblem}</List.Item>}
         {problems.slice(0, 20).map(({ path, message }) => (
           <List.Item key={path + message}>
             {path && (

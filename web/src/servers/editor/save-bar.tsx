@@ -15,7 +15,7 @@ type Props = { saving: Saving; message: ReactNode };
 const certain = (list: readonly Known[]) => list.filter(({ isPending }) => !isPending).length;
 const counted = (count: number, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`;
 
-/** The bar with Save: on the page, and in the drawer of a tool. `message` is said of the version that is stored. */
+/** Bar with the Save button, on the page or in the tool drawer. `message` describes the version to be saved. */
 export function SaveBar({ saving, message }: Props) {
   const { store, isNew } = useEditor();
   const isChanged = useIsChanged();
@@ -25,7 +25,7 @@ export function SaveBar({ saving, message }: Props) {
     isBehind: state.isBehind,
   }));
   const warned = warnings > 0 ? `, ${counted(warnings, 'warning')}` : '';
-  const stored = isNew ? 'Not stored yet' : isChanged ? 'Unsaved changes' : 'Everything is saved';
+  const stored = isNew ? 'Not saved yet' : isChanged ? 'Unsaved changes' : 'All changes saved';
   const save = () => {
     store.reveal();
     const { draftProblem, problems: known, isBlocked, config } = store.now();
@@ -39,7 +39,7 @@ export function SaveBar({ saving, message }: Props) {
       <Group justify="space-between" gap="sm">
         <Text size="sm" role="status" c={problems > 0 ? 'error' : 'dimmed'}>
           {problems > 0
-            ? `${counted(problems, 'problem')} to solve`
+            ? `${counted(problems, 'problem')} to fix`
             : isBehind && isChanged
               ? 'Checking…'
               : stored + warned}
@@ -60,7 +60,7 @@ export function SaveBar({ saving, message }: Props) {
   );
 }
 
-/** The stored secrets that may not go to the hosts on screen, and where each is set again. */
+/** Stored secrets that may not be sent to the configured hosts, with links to set them again. */
 function SecretsToSet({ isChanged }: { isChanged: boolean }) {
   const slug = textOf(useValue(['slug']));
   const moved = useEdited(({ warnings }) =>
@@ -74,7 +74,7 @@ function SecretsToSet({ isChanged }: { isChanged: boolean }) {
     <Alert
       color="yellow"
       icon={<IconAlertTriangle size={18} />}
-      title={isChanged ? 'These secrets do not go to the new host' : 'Calls to another host are refused'}
+      title={isChanged ? 'These secrets are not sent to the new host' : 'Calls to a different host are rejected'}
       role="alert"
       mb="sm"
     >
@@ -84,7 +84,7 @@ function SecretsToSet({ isChanged }: { isChanged: boolean }) {
             {sentence(message)}{' '}
             {path !== 'tools' ? (
               <Anchor component="button" type="button" size="sm" underline="always" onClick={() => goToField(path)}>
-                Type it here
+                Enter it here
               </Anchor>
             ) : isChanged ? (
               <Text component="span" size="sm" fw={600}>

@@ -2,12 +2,12 @@ import { Button, Group, Modal, Text } from '@mantine/core';
 import { useEffect } from 'react';
 import { useBlocker } from 'react-router';
 
-/** The tabs of the editor are one page. */
+/** Maps the editor's tabs to one page. */
 function pageOf({ pathname }: { pathname: string }): string {
   return pathname.replace(/\/(?:tools|settings)$/, '/*');
 }
 
-/** Asks before unsaved changes are lost. */
+/** Asks for confirmation before unsaved changes are lost. */
 export function UnsavedGuard({ isUnsaved }: { isUnsaved: boolean }) {
   const blocker = useBlocker(
     ({ currentLocation, nextLocation }) => isUnsaved && pageOf(currentLocation) !== pageOf(nextLocation),
@@ -20,13 +20,13 @@ export function UnsavedGuard({ isUnsaved }: { isUnsaved: boolean }) {
   }, [isUnsaved]);
   return (
     <Modal opened={blocker.state === 'blocked'} onClose={() => blocker.reset?.()} title="Leave without saving?">
-      <Text size="sm">Your changes to this configuration are not stored.</Text>
+      <Text size="sm">Your changes to this configuration have not been saved.</Text>
       <Group justify="flex-end" mt="lg">
         <Button variant="default" onClick={() => blocker.reset?.()}>
-          Stay here
+          Stay
         </Button>
         <Button color="red.8" onClick={() => blocker.proceed?.()}>
-          Leave and lose them
+          Discard and leave
         </Button>
       </Group>
     </Modal>

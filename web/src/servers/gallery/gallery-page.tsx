@@ -5,7 +5,7 @@ import { NewPage, NewServer } from '../new/new-server-page.tsx';
 
 const here = '/servers/new/gallery';
 
-/** Complete servers for public APIs, each the beginning of a new server. */
+/** Gallery of complete servers for public APIs, to start a new server from. */
 export function GalleryPage() {
   const slug = useSearchParams()[0].get('example');
   const chosen = galleryExamples.find((example) => example.slug === slug);
@@ -13,7 +13,7 @@ export function GalleryPage() {
     return (
       <NewPage
         title={`New server: ${chosen.name}`}
-        text="Nothing is stored before you create it. Remove the tools that you do not need."
+        text="Nothing is stored until you create the server. Remove the tools you do not need."
         back={{ to: here, label: 'All examples' }}
       >
         <NewServer key={chosen.slug} initial={chosen.config} />
@@ -22,7 +22,7 @@ export function GalleryPage() {
   return (
     <NewPage
       title="Start from an example"
-      text="Complete servers for public APIs; everything can be changed before they are created."
+      text="Complete servers for public APIs. You can change everything before you create one."
     >
       <SimpleGrid className="th-card" cols={{ base: 1, sm: 2, lg: 3 }} spacing="md" p={{ base: 'md', sm: 'lg' }}>
         {galleryExamples.map((example) => (
@@ -43,17 +43,17 @@ function ExampleCard({ example: { slug, name, description, secrets, config } }: 
       <Group gap="xs" mt="sm">
         <Badge variant="light">{toolsOf(config).length} tools</Badge>
         <Text size="xs" c="dimmed">
-          {secrets.length > 0 ? `Needs ${secrets.join(', ')}` : 'Needs no credential'}
+          {secrets.length > 0 ? `Requires ${secrets.join(', ')}` : 'No credential required'}
         </Text>
       </Group>
     </Box>
   );
 }
 
-/** A server of examples/gallery: its configuration, and the names of the secrets that it needs. */
+/** Server of examples/gallery: its configuration and the names of the secrets it requires. */
 type GalleryExample = { config: Config; slug: string; name: string; description: string; secrets: string[] };
 
-/** The files as the build reads them. */
+/** Example files, read by the build. */
 const files = import.meta.glob<{ default: Config }>('../../../../examples/gallery/*.yaml', { eager: true });
 
 const galleryExamples: readonly GalleryExample[] = Object.values(files)

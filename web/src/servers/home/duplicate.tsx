@@ -19,7 +19,7 @@ type Plan = Output<'planDuplicate'>;
 type Given = Pick<Input<'planDuplicate'>, 'to' | 'name' | 'base_url' | 'overwrite'>;
 type Secrets = { readonly [name: string]: string };
 
-/** Takes the server to another slug, base address and secrets, or brings a copy up to date. */
+/** Dialog that copies the server to another slug, base URL, and secrets, or updates a copy. */
 export function Duplicate() {
   const { server } = useShownServer();
   const [isOpen, dialog] = useDisclosure(false);
@@ -51,7 +51,7 @@ function DuplicateForm({ onClose }: { onClose: () => void }) {
         { slug: server.slug, ...given, secrets: typed },
         isUpdate ? { version: plan.version } : {},
       ),
-    done: ({ server: copy }) => `${copy.name} is at version ${copy.version}`,
+    done: ({ server: copy }) => `${copy.name} is now at version ${copy.version}`,
     refresh: [queryKeys.servers],
     onDone: ({ server: copy }) => {
       onClose();
@@ -72,8 +72,8 @@ function DuplicateForm({ onClose }: { onClose: () => void }) {
   return (
     <Stack component="form" gap="sm" onSubmit={submit}>
       <Autocomplete
-        label="Slug of the copy"
-        description="A new one, or that of a copy to bring up to date."
+        label="Copy slug"
+        description="A new slug, or the slug of an existing copy to update."
         placeholder={`${server.slug}-production`}
         data={copies.map(({ slug }) => slug)}
         value={given.to}
@@ -86,13 +86,13 @@ function DuplicateForm({ onClose }: { onClose: () => void }) {
       />
       {error && <ProblemAlert error={error} />}
       {plan && <CopyFields {...{ plan, problems, given, secrets }} onGiven={setGiven} onSecrets={setSecrets} />}
-      {store.error && <ProblemAlert error={store.error} title="Nothing was duplicated" />}
+      {store.error && <ProblemAlert error={store.error} title="Not duplicated" />}
       <Group justify="flex-end">
         <Button variant="default" onClick={onClose} disabled={store.isPending}>
           Cancel
         </Button>
         <Button type="submit" disabled={!isReady} loading={store.isPending}>
-          {isUpdate ? `Update ${given.to}` : 'Create the copy'}
+          {isUpdate ? `Update ${given.to}` : 'Create copy'}
         </Button>
       </Group>
     </Stack>
@@ -104,9 +104,9 @@ function problemAt(problems: Plan['problems'], field: string): string | undefine
   return found && sentence(found.message);
 }
 
-const own = { name: 'Name of the copy', base_url: 'Base address of the copy' } as const;
+const own = { name: 'Copy name', base_url: 'Copy base URL' } as const;
 
-const whys = { no_value: 'Has no value at the copy.', other_host: 'Was set for another host; set it again.' } as const;
+const whys = { no_value: 'Not set in the copy.', other_host: 'Set for a different host. Enter it again.' } as const;
 
 type FieldsProps = {
   plan: Plan;
@@ -117,7 +117,7 @@ type FieldsProps = {
   onSecrets: (secrets: Secrets) => void;
 };
 
-/** What a copy has of its own, and what differs. */
+/** Settings specific to the copy, and its differences. */
 function CopyFields({ plan, problems, given, onGiven, secrets, onSecrets }: FieldsProps) {
   const { server, copies } = useShownServer();
   const isOther = plan.version > 0 && given.to !== server.slug && !copies.some(({ slug }) => slug === given.to);
@@ -126,7 +126,7 @@ function CopyFields({ plan, problems, given, onGiven, secrets, onSecrets }: Fiel
     <>
       {isOther && (
         <Checkbox
-          label={`Replace the configuration of ${visible(given.to)}, which was not made from this server`}
+          label={`Replace the configuration of ${visible(given.to)}, which is not a copy of this server`}
           checked={given.overwrite === true}
           onChange={(event) => onGiven({ ...given, overwrite: event.currentTarget.checked })}
         />
@@ -164,10 +164,10 @@ function CopyFields({ plan, problems, given, onGiven, secrets, onSecrets }: Fiel
           </Text>
         ))}
       <Text size="sm" fw={600}>
-        {isNew ? 'What differs from this server' : `What changes at the copy, which is at version ${plan.version}`}
+        {isNew ? 'Differences from this server' : `Changes to the copy at version ${plan.version}`}
       </Text>
       <ChangeList
-        label="What differs"
+        label="Differences"
         changes={plan.changes}
         signs={isNew ? { before: 'here', after: 'copy' } : { before: 'before', after: 'after' }}
       />
@@ -175,7 +175,7 @@ function CopyFields({ plan, problems, given, onGiven, secrets, onSecrets }: Fiel
   );
 }
 
-/** What the copy would be. `isBehind` while the plan is for an older input. */
+/** Fetches the plan of the copy. `isBehind` is true while the plan is for an older input. */
 function usePlan(slug: string, version: number, given: Given) {
   const [settled] = useDebouncedValue(given, 250);
   const isAsked = settled.to.length > 2;

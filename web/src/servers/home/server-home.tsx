@@ -9,7 +9,7 @@ import { partOf } from '../editor/model/go-to-field.ts';
 import { useShownServer } from '../server-page.tsx';
 import { Duplicate } from './duplicate.tsx';
 
-/** How a server does, and what is to be done about it. */
+/** Home page of a server: pending actions and call activity. */
 export function ServerHome() {
   const detail = useShownServer();
   const { slug } = detail.server;
@@ -23,7 +23,7 @@ export function ServerHome() {
   );
 }
 
-/** Secrets to set, changes of the description and warnings, each with the address where it is solved. */
+/** Returns secrets to set, API description changes, and warnings, each with a link to resolve it. */
 function needsOf({ server: { slug, imported }, config, warnings }: ServerDetail): Item[] {
   const at = (path: string) => `/servers/${slug}/${path}`;
   const names = toolsOf(config).map(({ name }) => textOf(name));
@@ -37,11 +37,11 @@ function needsOf({ server: { slug, imported }, config, warnings }: ServerDetail)
   const { changed, error, counts } = imported ?? {};
   const text = error ?? (changed && counts && `has changed: ${changesText(counts)}`);
   if (text) items.unshift({ label: 'description', text, to: at('import') });
-  // A secret that several tools use is one thing to do.
+  // A secret that several tools use is listed once.
   return [...new Map(items.map((item) => [item.to, item])).values()];
 }
 
-/** The secret that a warning wants to be set under Secrets; one that is a field of the configuration is set there. */
+/** Returns the secret that a warning asks to set under Secrets. Secret fields of the configuration are not included. */
 function secretIn(message: string): string | undefined {
   const name = /^\{\{(\w+)\}\} has no value/.exec(message)?.[1] ?? movedSecretIn(message);
   return name !== undefined && /^\w+$/.test(name) ? name : undefined;

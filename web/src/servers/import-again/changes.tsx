@@ -12,12 +12,12 @@ type ChangesProps = {
   server?: ImportAgainPlan['server'];
   tools: ImportAgainPlan['changed'];
   count: number;
-  /** The tools in words. */
+  /** Noun for the tools. */
   of: string;
   signs: Signs;
 };
 
-/** What changes or differs: at the server, and at its tools, a part at a time. */
+/** List of changes or differences of the server and its tools, in batches. */
 export function Changes({ server = [], tools, count, of, signs }: ChangesProps) {
   return (
     <Stack gap="sm">
@@ -39,7 +39,7 @@ export function Changes({ server = [], tools, count, of, signs }: ChangesProps) 
   );
 }
 
-/** Fields with their values on both sides. */
+/** Fields with both values. */
 function Fields({ fields, signs }: { fields: ImportAgainPlan['server']; signs: Signs }) {
   return fields.map(({ path, before, after }) => (
     <div key={path} className="th-change">
@@ -54,12 +54,12 @@ function Fields({ fields, signs }: { fields: ImportAgainPlan['server']; signs: S
 
 type ConflictsProps = {
   plan: ImportAgainPlan;
-  /** Keys of the conflicts in which the description is right; `*` is all of them. */
+  /** Keys of the conflicts resolved in favor of the description; `*` means all. */
   taken: ReadonlySet<string>;
   onTaken: (taken: ReadonlySet<string>) => void;
 };
 
-/** Values that were edited and that the description changed too, to be chosen one by one. */
+/** Conflicts: values that both the user and the description changed, resolved one by one. */
 export function Conflicts({ plan: { conflicts, counts }, taken, onTaken }: ConflictsProps) {
   if (counts.conflicts === 0) return null;
   const keys = new Set(conflicts.map(({ key }) => key));
@@ -67,18 +67,18 @@ export function Conflicts({ plan: { conflicts, counts }, taken, onTaken }: Confl
   return (
     <Section
       title={counts.conflicts === 1 ? '1 conflict' : `${counts.conflicts} conflicts`}
-      text="You have edited these values, and the description has changed them too. Yours stay unless you choose otherwise."
+      text="You edited these values, and the description changed them too. Yours are kept unless you choose otherwise."
       actions={
         <Group gap="sm">
           <Button variant="default" size="xs" onClick={() => onTaken(new Set())}>
-            Keep all of mine
+            Keep all mine
           </Button>
           <Button
             variant="default"
             size="xs"
             onClick={() => onTaken(counts.conflicts > keys.size ? new Set(['*']) : keys)}
           >
-            Take all of the description
+            Use all from description
           </Button>
         </Group>
       }
@@ -97,7 +97,7 @@ export function Conflicts({ plan: { conflicts, counts }, taken, onTaken }: Confl
             >
               <Stack gap={6} pt={6}>
                 <Text size="xs" c="dimmed" className="th-value">
-                  At the last import: {shown(before)}
+                  Last import: {shown(before)}
                 </Text>
                 <Radio value="yours" label={<Value name="Mine" text={yours} />} />
                 <Radio value="document" label={<Value name="Description" text={document} />} />
@@ -118,18 +118,18 @@ function Value({ name, text }: { name: string; text: string | undefined }) {
   );
 }
 
-const shown = (text: string | undefined) => (text === undefined ? 'nothing' : visible(text));
+const shown = (text: string | undefined) => (text === undefined ? 'not set' : visible(text));
 
-/** Tools whose operation is no longer in the description. */
+/** Tools whose operation was removed from the description. */
 export function GoneTools({ plan: { gone, counts } }: { plan: ImportAgainPlan }) {
   if (counts.gone === 0) return null;
   return (
     <Section
-      title={counts.gone === 1 ? '1 tool to be disabled' : `${counts.gone} tools to be disabled`}
-      text="Their operations are gone from the description. They stay in the configuration, hidden from agents."
+      title={counts.gone === 1 ? '1 tool to disable' : `${counts.gone} tools to disable`}
+      text="Their operations were removed from the description. They stay in the configuration, hidden from agents."
     >
       <Stack gap={4}>
-        <MoreOf entries={gone} count={counts.gone} of="tools to be disabled">
+        <MoreOf entries={gone} count={counts.gone} of="tools to disable">
           {(tool) => (
             <div key={tool} className="th-mono">
               {visible(tool)}
@@ -147,7 +147,7 @@ type NewProps = {
   onChosen: (chosen: ReadonlySet<string>) => void;
 };
 
-/** Operations without a tool: the new ones, and behind a button those that nobody wanted so far. */
+/** Operations without a tool: new ones, and a collapsed list of those not selected before. */
 export function NewOperations({ plan: { offered, counts }, ...choice }: NewProps) {
   if (counts.offered === 0) return null;
   const fresh = offered.filter((operation) => operation.new);
@@ -156,7 +156,7 @@ export function NewOperations({ plan: { offered, counts }, ...choice }: NewProps
   return (
     <Section
       title={fresh.length > 0 ? 'New operations' : 'Operations without a tool'}
-      text="They have no tool, and nothing is added by itself. Choose what agents should have."
+      text="These operations have no tool. Select the ones to add."
       actions={
         <Badge size="lg" aria-live="polite">
           {choice.chosen.size} to add, about {tokensOf(offered, choice.chosen).toLocaleString('en')} tokens
@@ -167,10 +167,10 @@ export function NewOperations({ plan: { offered, counts }, ...choice }: NewProps
         {fresh.length > 0 && <Operations operations={fresh} {...choice} />}
         {others.length > 0 && (
           <Folded label={`Show ${others.length} other operations`}>
-            <Operations label="Search the other operations" operations={others} {...choice} />
+            <Operations label="Search other operations" operations={others} {...choice} />
           </Folded>
         )}
-        {hidden > 0 && <div>{hidden} more operations are not shown; the command line adds them.</div>}
+        {hidden > 0 && <div>{hidden} more operations are not shown. Add them with the command line.</div>}
       </Stack>
     </Section>
   );

@@ -16,7 +16,7 @@ import { type Source, SourceForm } from '../import/source-form.tsx';
 import { useShownServer } from '../server-page.tsx';
 import { Merge } from './merge.tsx';
 
-/** Importing the description of this server again. */
+/** Tab to reimport the API description of this server. */
 export function ImportTab() {
   const { document: url } = (useShownServer().config.imported ?? {}) as { document?: string };
   return (
@@ -24,7 +24,7 @@ export function ImportTab() {
       {url === undefined ? (
         <Section
           title="Description"
-          text="This server was imported from a text. Import it again from an address to have it checked."
+          text="This server was imported from pasted text. Reimport it from a URL to enable checks."
         />
       ) : (
         <Origin url={url} />
@@ -32,13 +32,13 @@ export function ImportTab() {
       {useCanEdit() ? (
         <AgainFlow url={url} />
       ) : (
-        <ViewerNote>Only editors and owners import a description again.</ViewerNote>
+        <ViewerNote>Only editors and owners can reimport a description.</ViewerNote>
       )}
     </Stack>
   );
 }
 
-/** Where the description came from, what the last check found, and whether it is checked every day. */
+/** Source of the description, result of the last check, and the daily check setting. */
 function Origin({ url }: { url: string }) {
   const { slug, imported = { watch: 'never' } } = useShownServer().server;
   const { error, changed, counts, checked_at, watch: watched } = imported;
@@ -46,7 +46,7 @@ function Origin({ url }: { url: string }) {
   const refresh = [queryKeys.servers];
   const watch = useAction({
     run: (isOn: boolean) => api('watchImport', { slug, watch: isOn ? 'daily' : 'never' }),
-    done: (_, isOn) => (isOn ? 'The description is checked every day' : 'The description is no longer checked'),
+    done: (_, isOn) => (isOn ? 'The description is now checked daily' : 'The description is no longer checked'),
     refresh,
   });
   const check = useAction({ run: () => api('compareImport', { slug }), refresh });
@@ -78,12 +78,12 @@ function Origin({ url }: { url: string }) {
           </Alert>
         )}
         {changed && counts && (
-          <Text size="sm">Since the last import: {changesText(counts)}. Read it again to see them.</Text>
+          <Text size="sm">Since the last import: {changesText(counts)}. Reimport to review the changes.</Text>
         )}
         <Group gap="md">
           <Switch
-            label="Check it every day"
-            description="Nothing is changed by itself."
+            label="Check daily"
+            description="Changes are never applied automatically."
             checked={watched === 'daily'}
             onChange={(event) => watch.mutate(event.currentTarget.checked)}
             disabled={!canEdit || watch.isPending}
@@ -103,7 +103,7 @@ function Origin({ url }: { url: string }) {
   );
 }
 
-/** A version that importing again has stored, and the one before it. */
+/** Version stored by a reimport, and the one before it. */
 type Stored = { version: number; before: number };
 
 function AgainFlow({ url }: { url: string | undefined }) {
@@ -121,8 +121,8 @@ function AgainFlow({ url }: { url: string | undefined }) {
     <>
       {stored && <StoredNote stored={stored} onUndone={() => setStored(undefined)} />}
       <SourceForm
-        title="Import again"
-        text="Reads the description once more: edits stay, other fields follow it. Nothing is stored until you have seen what changes."
+        title="Reimport"
+        text="Reads the description again. Your edits are kept, other fields follow the description. You review the changes before anything is stored."
         url={url}
         onRead={(source) => reading.mutate(source)}
         isReading={reading.isPending}
@@ -144,19 +144,19 @@ function AgainFlow({ url }: { url: string | undefined }) {
   );
 }
 
-/** Says which version was stored, and undoes it on request. */
+/** Shows which version was stored, with a button to undo it. */
 function StoredNote({ stored: { version, before }, onUndone }: { stored: Stored; onUndone: () => void }) {
   const { slug } = useShownServer().server;
   const undo = useAction({
     run: () => api('restoreVersion', { slug, version: before }, { version }),
-    done: (restored) => `Version ${before} is restored as version ${restored.server.version}`,
+    done: (restored) => `Restored version ${before} as version ${restored.server.version}`,
     refresh: [queryKeys.servers],
     onDone: onUndone,
   });
   return (
-    <Alert color="green" title={`Stored as version ${version}`} role="status">
-      <Text size="sm">Agents get the changed tools from now on. The version before is kept.</Text>
-      {undo.error && <ProblemAlert error={undo.error} title="It was not undone" />}
+    <Alert color="green" title={`Saved as version ${version}`} role="status">
+      <Text size="sm">Agents now get the changed tools. The previous version is kept.</Text>
+      {undo.error && <ProblemAlert error={undo.error} title="Not undone" />}
       <Button size="xs" mt="sm" variant="default" onClick={() => undo.mutate()} loading={undo.isPending}>
         Undo: restore version {before}
       </Button>

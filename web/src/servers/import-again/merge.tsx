@@ -17,12 +17,15 @@ import { Changes, Conflicts, GoneTools, NewOperations } from './changes.tsx';
 
 type Props = { plan: ImportAgainPlan; source: Source; version: number; onStored: (version: number) => void };
 
-/** What people choose: conflicts in which the description is right, operations to add, answers. A review is of one version. */
+/**
+ * User's choices: conflicts resolved in favor of the description, operations to add, and answers. A review applies to
+ * one version.
+ */
 type Wanted = { take: string[]; add: string[]; answers: Answers; expected_version: number };
 
-const followed = { before: 'Now', after: 'Then' };
+const followed = { before: 'Current', after: 'New' };
 
-/** What importing again would do, and the choices that it leaves. */
+/** Shows what a reimport would change, and the choices to make. */
 export function Merge({ plan, source, version, onStored }: Props) {
   const [taken, setTaken] = useState<ReadonlySet<string>>(new Set());
   const [added, setAdded] = useState<ReadonlySet<string>>(new Set());
@@ -42,20 +45,20 @@ export function Merge({ plan, source, version, onStored }: Props) {
   ];
   return (
     <>
-      <Section title="What has changed" text={sentence(plan.title)}>
+      <Section title="Changes" text={sentence(plan.title)}>
         <Text size="sm" role="status">
-          {plan.same_document && 'The description is the same as at the last import. '}
+          {plan.same_document && 'The description is unchanged since the last import. '}
           {sentence(parts.filter(Boolean).join(', '))}
         </Text>
       </Section>
       <Conflicts plan={plan} taken={taken} onTaken={setTaken} />
       {(changed > 0 || server.length > 0) && (
-        <Section title="Tools that follow the description" text="Nobody has edited these values.">
+        <Section title="Updated tools" text="These values were not edited and follow the description.">
           <Changes
             server={server}
             tools={plan.changed.filter(({ tool }) => !plan.gone.includes(tool))}
             count={changed}
-            of="tools that change"
+            of="updated tools"
             signs={followed}
           />
         </Section>
@@ -63,11 +66,8 @@ export function Merge({ plan, source, version, onStored }: Props) {
       <GoneTools plan={plan} />
       <NewOperations plan={plan} chosen={added} onChosen={setAdded} />
       {counts.edits > 0 && (
-        <Section
-          title="Your edits that stay"
-          text="Here the server differs from the description, and goes on to do so."
-        >
-          <Folded label={counts.edits === 1 ? 'Show the value' : `Show the ${counts.edits} values`}>
+        <Section title="Kept edits" text="These differences from the description will be kept.">
+          <Folded label={counts.edits === 1 ? 'Show value' : `Show ${counts.edits} values`}>
             <Changes
               tools={edits}
               count={edits.length}
@@ -97,7 +97,7 @@ type ReviewProps = {
   onStored: (version: number) => void;
 };
 
-/** What these choices would store, before it is stored. */
+/** Preview of the version that these choices would store. */
 function Review({ asked, wanted, onStored }: ReviewProps) {
   const review = useAction({
     run: (chosen: Wanted) => api('importAgain', { ...asked, ...chosen, mode: 'plan', offered: 'new' }),
@@ -109,7 +109,7 @@ function Review({ asked, wanted, onStored }: ReviewProps) {
   });
   const reviewed = review.data && isSame(review.variables, wanted) ? review.data : undefined;
   return (
-    <Section title="Review" text="What is stored, as one new version that can be undone.">
+    <Section title="Review" text="Preview the changes, then save them as one new version. You can undo it.">
       <Stack gap="sm">
         <Group>
           <Button
@@ -121,14 +121,14 @@ function Review({ asked, wanted, onStored }: ReviewProps) {
           </Button>
           {reviewed && (
             <Button onClick={() => apply.mutate(wanted)} loading={apply.isPending}>
-              Store as one new version
+              Save as new version
             </Button>
           )}
         </Group>
         <RefusalAlert refusal={refusalOf(review, wanted)} title="Nothing was stored" />
         <RefusalAlert refusal={refusalOf(apply, wanted)} title="Nothing was stored" />
         {reviewed && <Reviewed plan={reviewed} />}
-        {apply.data?.unchanged && isSame(apply.variables, wanted) && <Text size="sm">Nothing changes.</Text>}
+        {apply.data?.unchanged && isSame(apply.variables, wanted) && <Text size="sm">No changes.</Text>}
       </Stack>
     </Section>
   );
@@ -141,10 +141,10 @@ function Reviewed({ plan: { changed, counts, server, added } }: { plan: ImportAg
       <Text size="sm" role="status">
         {total === 0
           ? 'No tool changes.'
-          : `Tools that change: ${counts.changed - counts.gone}, are added: ${counts.added}, are disabled: ${counts.gone}.`}
+          : `Tools changed: ${counts.changed - counts.gone}, added: ${counts.added}, disabled: ${counts.gone}.`}
       </Text>
       {total > counts.added && (
-        <Folded label={`Show the changes of ${counts.changed} ${counts.changed === 1 ? 'tool' : 'tools'}`}>
+        <Folded label={`Show changes of ${counts.changed} ${counts.changed === 1 ? 'tool' : 'tools'}`}>
           <Changes server={server} tools={changed} count={counts.changed} of="reviewed changes" signs={followed} />
         </Folded>
       )}

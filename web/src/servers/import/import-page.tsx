@@ -20,7 +20,7 @@ export function ImportPage() {
     <NewPage
       title="Import an API"
       guide="docs/import.md"
-      text="From a description to a server: choose operations, give the credentials, connect."
+      text="Turn an API description into a server: choose operations, enter credentials, connect."
     >
       <ImportFlow />
     </NewPage>
@@ -42,14 +42,14 @@ function ImportFlow() {
     <Stack gap="md">
       <SourceForm
         title="API description"
-        text="OpenAPI 3 or Swagger 2 (JSON or YAML), a Postman, Insomnia or Bruno collection, an .http file, curl commands, fetch calls or HAR. Nothing is stored yet."
+        text="OpenAPI 3 or Swagger 2 (JSON or YAML), a Postman, Insomnia, or Bruno collection, an .http file, curl commands, fetch calls, or HAR. Nothing is stored yet."
         onRead={(from) => read.mutate({ ...from, ...(purpose.trim() !== '' && { for: purpose.trim() }) })}
         isReading={read.isPending}
         refusal={refusalOf(read, read.variables ?? {})}
       >
         <TextInput
           label="What should agents do with it?"
-          description="Optional, in English: the operations that fit are proposed."
+          description="Optional, in English. Matching operations are suggested."
           placeholder="Triage issues"
           value={purpose}
           maxLength={500}
@@ -63,10 +63,10 @@ function ImportFlow() {
   );
 }
 
-/** What is sent for the first plan. */
+/** Input of the first plan. */
 type Wished = Source & { for?: string };
 
-/** What is sent to plan and to create. */
+/** Input for planning and creating. */
 type Wanted = Source & { include: string[]; answers: Answers; name: string; slug?: string };
 
 function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
@@ -87,10 +87,10 @@ function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
     <>
       <OperationPicker plan={plan} chosen={chosen} onChosen={setChosen} />
       <QuestionsForm questions={reviewed?.questions ?? plan.questions} answers={answers} onAnswers={setAnswers} />
-      <Section title="Name" text="Both can be seen by agents.">
+      <Section title="Name" text="Both are visible to agents.">
         <Group gap="sm" align="flex-start">
           <TextInput
-            label="Name of the server"
+            label="Server name"
             flex="1 1 14rem"
             value={name}
             maxLength={100}
@@ -98,7 +98,7 @@ function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
           />
           <TextInput
             label="Slug"
-            description="Part of its address; made from the name when empty."
+            description="Part of the URL. Derived from the name if empty."
             flex="1 1 14rem"
             value={slug}
             maxLength={63}
@@ -114,7 +114,7 @@ function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
         >
           Review
         </Button>
-        <RefusalAlert refusal={refusalOf(review, wanted)} title="Something has to be changed first" />
+        <RefusalAlert refusal={refusalOf(review, wanted)} title="Fix before continuing" />
       </Section>
       <Review plan={reviewed} wanted={wanted} />
     </>
@@ -124,21 +124,21 @@ function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
 const manyTools = 40;
 const manyTokens = 10_000;
 
-/** Names of the tools that the plan proposes. */
+/** Returns the names of tools that the plan suggests. */
 function proposedOf({ report }: ImportPlan): ReadonlySet<string> {
   return new Set(report.filter(({ chosen }) => chosen).map(({ tool }) => tool));
 }
 
 type PickerProps = { plan: ImportPlan; chosen: ReadonlySet<string>; onChosen: (chosen: ReadonlySet<string>) => void };
 
-/** Operations by their tag, with what their tools cost in every conversation. */
+/** Picker of operations by group, with the tokens of their tools in every conversation. */
 function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
   const { title, format, report, groups } = plan;
   const { operations, skipped } = plan.operations;
   const tokens = tokensOf(report, chosen);
   const remarks = [
-    skipped > 0 && `${skipped} cannot become tools; the command line lists them with their reasons.`,
-    operations > report.length && `${operations - report.length} more are imported with the command line.`,
+    skipped > 0 && `${skipped} cannot become tools. The command line lists the reasons.`,
+    operations > report.length && `Use the command line to import ${operations - report.length} more.`,
   ];
   return (
     <Section
@@ -158,10 +158,10 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
         actions={
           <>
             <Button variant="default" onClick={() => onChosen(proposedOf(plan))}>
-              Choose the proposal
+              Select suggested
             </Button>
             <Button variant="default" onClick={() => onChosen(new Set())} disabled={chosen.size === 0}>
-              Choose none
+              Clear selection
             </Button>
           </>
         }
@@ -173,7 +173,7 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
   );
 }
 
-/** The credentials by name, what to know, and the button that creates the server. */
+/** Credentials, remarks, and the button that creates the server. */
 function Review({ plan, wanted }: { plan: ImportPlan | undefined; wanted: Wanted }) {
   const [secrets, setSecrets] = useState<Answers>({});
   const create = useCreate(secrets);
@@ -187,7 +187,7 @@ function Review({ plan, wanted }: { plan: ImportPlan | undefined; wanted: Wanted
     >
       <Stack gap="sm">
         {open.length > 0 && (
-          <Alert color="yellow" title="Answer first">
+          <Alert color="yellow" title="Answer these first">
             {open.map(({ name, question }) => (
               <div key={name}>{sentence(question)}</div>
             ))}
@@ -197,7 +197,7 @@ function Review({ plan, wanted }: { plan: ImportPlan | undefined; wanted: Wanted
           <SecretInput
             key={name}
             label={name}
-            description={`${sentence(description)} Sealed, and sent only to the hosts of the tools. Can be set later.`}
+            description={`${sentence(description)} Stored encrypted and sent only to the tools’ hosts. Can be set later.`}
             value={secrets[name] ?? ''}
             onChange={(event) => setSecrets({ ...secrets, [name]: event.currentTarget.value })}
             autoComplete="new-password"
@@ -217,7 +217,7 @@ function Review({ plan, wanted }: { plan: ImportPlan | undefined; wanted: Wanted
             loading={create.isPending}
             disabled={open.length > 0 || plan.chosen.tools === 0}
           >
-            Create the server
+            Create server
           </Button>
         </Group>
       </Stack>
@@ -225,13 +225,13 @@ function Review({ plan, wanted }: { plan: ImportPlan | undefined; wanted: Wanted
   );
 }
 
-/** Creates the server, stores the credentials that were typed, and leads to its connection. */
+/** Creates the server, stores the entered credentials, and opens its Connect tab. */
 function useCreate(secrets: Answers) {
   const navigate = useNavigate();
   return useAction({
     run: async (wanted: Wanted) => {
       const { created } = await api('importApi', { ...wanted, mode: 'create' });
-      if (!created) throw new Error('the service has created nothing');
+      if (!created) throw new Error('the service did not create a server');
       const { slug } = created.server;
       for (const [name, value] of Object.entries(given(secrets))) await api('setSecret', { slug, name, value });
       return created;

@@ -7,24 +7,24 @@ import { visible } from '../../ui/text/visible.ts';
 
 type Reported = ImportPlan['report'][number];
 
-/** An operation to choose, from a plan or from what importing again offers. */
+/** Operation to choose, from an import plan or a reimport. */
 type Operation = Pick<Reported, 'operation' | 'tool' | 'group' | 'tokens' | 'deprecated'> &
   Partial<Pick<Reported, 'outcome' | 'notes'>>;
 
-/** Operations in groups that a search opens. */
+/** Maximum number of operations in groups that a search expands. */
 const mostOpened = 200;
 
-/** The chosen operations, by the names of their tools. */
+/** Selected operations, by tool name. */
 type Chosen = { chosen: ReadonlySet<string>; onChosen: (chosen: ReadonlySet<string>) => void };
 type Props = Chosen & {
   operations: readonly Operation[];
-  /** Groups in their order; others follow. */
+  /** Groups in order. Others follow. */
   order?: readonly string[];
   label?: string;
   actions?: ReactNode;
 };
 
-/** Operations by their group, with a search. */
+/** Operations by group, with a search. */
 export function Operations({ operations, order = [], label = 'Search operations', actions, ...choice }: Props) {
   const [search, setSearch] = useState('');
   const words = search.toLowerCase().split(/\s+/);
@@ -48,7 +48,7 @@ export function Operations({ operations, order = [], label = 'Search operations'
         />
         {actions}
       </Group>
-      {found.length === 0 && <Text c="dimmed">No operation has these words.</Text>}
+      {found.length === 0 && <Text c="dimmed">No matching operations.</Text>}
       {[...new Set([...order, ...groups.keys()])].map((name) => {
         const ofGroup = groups.get(name);
         if (!ofGroup) return null;
@@ -86,7 +86,7 @@ function OneGroup({ name, operations, chosen, onChosen, startsOpen }: GroupProps
           size="compact-sm"
           aria-expanded={isOpen}
           rightSection={isOpen ? <IconChevronDown size={15} /> : <IconChevronRight size={15} />}
-          aria-label={`${count} of ${operations.length} operations of ${name}`}
+          aria-label={`${count} of ${operations.length} operations in ${name}`}
           onClick={() => setToggled(!isToggled)}
         >
           {count} of {operations.length}
@@ -110,8 +110,8 @@ function OneGroup({ name, operations, chosen, onChosen, startsOpen }: GroupProps
   );
 }
 
-/** What the notes of an operation are about. */
-const meanings = { loosened: 'not checked', partial: 'left out', skipped: 'skipped' } as const;
+/** Meaning of an operation's notes, by outcome. */
+const meanings = { loosened: 'not validated', partial: 'omitted', skipped: 'skipped' } as const;
 
 function textsOf({ tool, operation, tokens, outcome = 'whole', notes = [], deprecated }: Operation) {
   const limits = outcome === 'whole' ? [] : [`${meanings[outcome]}: ${notes.join(', ')}`];
@@ -138,7 +138,9 @@ export function tokensOf(operations: readonly Operation[], chosen: ReadonlySet<s
   return operations.reduce((sum, { tool, tokens }) => sum + (chosen.has(tool) ? tokens : 0), 0);
 }
 
-/** The chosen tools as entries of `include`: by their requests, because a tag may have the name of a tool. */
+/**
+ * Converts the selected tools to entries of `include`. Uses their requests, because a tag may have the name of a tool.
+ */
 export function selectorsOf(operations: readonly Operation[], chosen: ReadonlySet<string>): string[] {
   return operations
     .filter(({ tool }) => chosen.has(tool))

@@ -4,16 +4,16 @@ import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
 import { visible } from '../../ui/text/visible.ts';
 
-/** Answers to questions, by the name of the question. */
+/** Answers by question name. */
 export type Answers = { readonly [name: string]: string };
 
 type Props = { questions: ImportPlan['questions']; answers: Answers; onAnswers: (answers: Answers) => void };
 
-/** What the description leaves open: the address, the credential, an application's id. */
+/** Questions that the description leaves open, such as the URL, the credential, or a client ID. */
 export function QuestionsForm({ questions, answers, onAnswers }: Props) {
   if (questions.length === 0) return null;
   return (
-    <Section title="Questions" text="The description leaves these open.">
+    <Section title="Questions" text="The description does not specify these.">
       <Stack gap="sm">
         {questions.map(({ name, question, required, options = [], assumed = '' }) => {
           const value = answers[name] ?? '';
@@ -50,7 +50,7 @@ export function QuestionsForm({ questions, answers, onAnswers }: Props) {
   );
 }
 
-/** The answers that were given. */
+/** Returns the answers that are not empty. */
 export function given(answers: Answers): Answers {
   return Object.fromEntries(Object.entries(answers).filter(([, answer]) => answer !== ''));
 }

@@ -8,18 +8,18 @@ import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
 import { RefusalAlert } from '../../ui/states/refusal-alert.tsx';
 
-/** Where the description comes from: an address with headers for fetching it, or a text. */
+/** Source of the description: a URL with request headers, or text. */
 export type Source = { url?: string; headers?: Record<string, string>; document?: string };
 
 type Props = {
   title: string;
   text: string;
-  /** The address to begin with. */
+  /** Initial URL. */
   url?: string | undefined;
   onRead: (source: Source) => void;
   isReading: boolean;
   refusal: Refusal;
-  /** What else is asked. */
+  /** Additional fields. */
   children?: ReactNode;
 };
 
@@ -46,20 +46,20 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
     <Section title={title} text={about}>
       <form onSubmit={submit} noValidate {...useDrop((file) => void read(file))}>
         <Stack gap="sm">
-          <RefusalAlert refusal={refusal} title="The description was not read" />
+          <RefusalAlert refusal={refusal} title="Description not read" />
           {tooLarge && (
-            <Alert color="red" role="alert" title="The file is too large">
-              {tooLarge} has more than 16 MB. Give its address, or import it with the command line.
+            <Alert color="red" role="alert" title="File too large">
+              {tooLarge} is larger than 16 MB. Enter its URL, or import it with the command line.
             </Alert>
           )}
           <TextInput
-            label="Address of the description"
+            label="Description URL"
             placeholder="https://api.example.com/openapi.json"
             type="url"
             value={url}
             onChange={(event) => setUrl(event.currentTarget.value)}
           />
-          <Folded label="The address needs a credential">
+          <Folded label="URL requires a credential">
             <Group gap="sm" align="flex-start">
               <TextInput
                 label="Header"
@@ -69,7 +69,7 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
               />
               <SecretInput
                 label="Value"
-                description="Sent only to this address, and stored sealed with the server."
+                description="Sent only to this URL, and stored encrypted with the server."
                 placeholder="Bearer …"
                 flex="2 1 14rem"
                 value={credential}
@@ -79,8 +79,8 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
             </Group>
           </Folded>
           <Textarea
-            label="Or its text"
-            description="Paste JSON, YAML or a curl command."
+            label="Or paste text"
+            description="JSON, YAML, or a curl command."
             className="th-mono"
             autosize
             minRows={3}
@@ -92,12 +92,12 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
           {children}
           <Group gap="sm">
             <Button type="submit" loading={isReading} disabled={url.trim() === '' && text.trim() === ''}>
-              Read the description
+              Read description{' '}
             </Button>
             <FileButton onChange={(file) => void read(file)} accept=".json,.yaml,.yml,.har,.txt">
               {(props) => (
                 <Button {...props} variant="default" leftSection={<IconFileUpload size={16} />} disabled={isReading}>
-                  Choose a file
+                  Choose file
                 </Button>
               )}
             </FileButton>
@@ -108,7 +108,7 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
   );
 }
 
-/** Takes a file that is dropped. */
+/** Returns props that accept a dropped file. */
 function useDrop(take: (file: File | undefined) => void) {
   const [isOver, setOver] = useState(false);
   return {

@@ -29,10 +29,10 @@ const columns: Column<DeletedServer>[] = [
   { label: 'Tools', cell: ({ tool_count }) => tool_count, end: true },
   { label: 'Secrets', cell: ({ secret_count }) => secret_count, end: true },
   { label: 'Deleted', cell: ({ deleted_at }) => <Time at={deleted_at} /> },
-  { label: 'Gone for good', cell: ({ restorable_until }) => <Time at={restorable_until} /> },
+  { label: 'Restorable until', cell: ({ restorable_until }) => <Time at={restorable_until} /> },
 ];
 
-/** Deleted servers below the list, for as long as they can be restored. */
+/** Deleted servers that can still be restored. */
 export function DeletedServers() {
   const canEdit = useCanEdit();
   const { data } = useAnswer([...queryKeys.servers, 'deleted'], 'listDeletedServers', { limit: 100 });
@@ -44,7 +44,7 @@ export function DeletedServers() {
   });
   const secrets = useQuestion({
     title: ({ name }: DeletedServer) => `Delete all secrets of ${visible(name)}?`,
-    text: () => 'The server can still be restored. Its secrets then have to be set again.',
+    text: () => 'The server can still be restored, but its secrets must be set again.',
     action: 'Delete secrets',
     run: ({ slug }) => api('deleteSecretsOfDeletedServer', { slug }),
     done: () => 'Deleted the secrets',

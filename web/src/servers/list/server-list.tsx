@@ -38,7 +38,7 @@ const columnsWith = (activities: ReadonlyMap<string, Activity>): Column<ServerRe
 type Listed = {
   servers: readonly ServerRecord[];
   listing: Listing;
-  /** From the pages in which the servers came. */
+  /** Cursors of the pages that contained the servers. */
   cursors: readonly (string | undefined)[];
 };
 
@@ -58,7 +58,7 @@ export function ServerList({ servers, listing, cursors }: Listed) {
   );
 }
 
-/** Says that the description of a server has changed or cannot be read, and leads to its import. */
+/** Badge for an API description that has changed or cannot be read, linked to the Import tab. */
 function ImportBadge({ server: { slug, imported } }: { server: ServerRecord }) {
   const { changed, error, counts } = imported ?? {};
   if (error === undefined && !changed) return null;
@@ -94,7 +94,7 @@ function Calls({ activity = quiet }: { activity: Omit<Activity, 'slug'> | undefi
   );
 }
 
-/** The calls of the last day, a bar an hour. */
+/** Calls of the last 24 hours, one bar per hour. */
 function Sparkline({ activity: { calls, errors, hourly } }: { activity: Omit<Activity, 'slug'> }) {
   const most = Math.max(1, ...hourly);
   return (
@@ -109,7 +109,7 @@ function Sparkline({ activity: { calls, errors, hourly } }: { activity: Omit<Act
       {hourly.map((count, hour) => {
         const height = count === 0 ? 0.05 : Math.max(0.1, count / most);
         const fill = count === 0 ? 'var(--th-line)' : 'var(--th-accent)';
-        // biome-ignore lint/suspicious/noArrayIndexKey: the hour is what a bar is
+        // biome-ignore lint/suspicious/noArrayIndexKey: the hour identifies the bar
         return <rect key={hour} x={hour + 0.15} y={1 - height} width={0.7} height={height} fill={fill} />;
       })}
     </svg>

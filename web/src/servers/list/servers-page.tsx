@@ -16,8 +16,8 @@ import { ServerList } from './server-list.tsx';
 
 const sorts = [
   { value: '', label: 'Newest first' },
-  { value: 'changed', label: 'Last changed first' },
-  { value: 'name', label: 'By name' },
+  { value: 'changed', label: 'Recently changed' },
+  { value: 'name', label: 'Name' },
 ];
 
 export function ServersPage() {
@@ -33,7 +33,7 @@ export function ServersPage() {
       <PageHeader
         title="Servers"
         guide="docs/configuration.md"
-        text="Each server makes tools of an HTTP API and has one address for every MCP client."
+        text="Each server turns an HTTP API into tools, at one URL for every MCP client."
       >
         {canEdit && (
           <Button component={Link} to="/servers/new" leftSection={<IconPlus size={16} />}>
@@ -45,13 +45,13 @@ export function ServersPage() {
       {!isFirst && (
         <Group gap="sm" mb="md" role="search" aria-label="Find servers">
           <SearchInput
-            aria-label="Words in names, slugs and tags"
-            placeholder="Name, slug or tag"
+            aria-label="Search servers by name, slug, or tag"
+            placeholder="Name, slug, or tag"
             value={query ?? ''}
             onChange={(value) => set('query', value)}
           />
           <Select
-            aria-label="Order"
+            aria-label="Sort"
             className="th-filter"
             data={sorts}
             value={sort ?? ''}
@@ -70,8 +70,8 @@ export function ServersPage() {
                 <div className="th-card">
                   <Empty
                     icon={<IconSearch size={24} />}
-                    title="No server has these words"
-                    text="They are looked for in names, slugs and tags. Find anything looks through tools too."
+                    title="No matching servers"
+                    text="Names, slugs, and tags are searched. Use “Find anything” to search tools as well."
                   >
                     <Button variant="default" onClick={clear}>
                       Show all servers

@@ -9,7 +9,7 @@ import { messageOf, sentence } from '../../ui/states/problem-alert.tsx';
 import { TagsInput } from '../../ui/tags-input.tsx';
 import { visible } from '../../ui/text/visible.ts';
 
-/** Changes the tags of a server. */
+/** Form for a server's tags. */
 export function TagForm({ server, onDone }: { server: ServerRecord; onDone: () => void }) {
   const [tags, setTags] = useState(server.tags ?? []);
   const save = useAction({
@@ -28,7 +28,7 @@ export function TagForm({ server, onDone }: { server: ServerRecord; onDone: () =
     >
       <TagsInput
         label="Tags"
-        description="Words to find servers by, up to ten; Enter adds one. Agents never see them."
+        description="Up to ten, to find servers by. Press Enter after each. Agents never see them."
         value={tags}
         onChange={setTags}
         maxTags={10}

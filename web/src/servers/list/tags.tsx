@@ -9,7 +9,7 @@ import { visible } from '../../ui/text/visible.ts';
 
 const TagForm = lazy(async () => ({ default: (await import('./tag-form.tsx')).TagForm }));
 
-/** The words that people sort a server by, with a way to change them; each leads to all servers that have it. */
+/** Tags of a server, with a button to edit them. Each tag links to all servers that have it. */
 export function Tags({ server }: { server: ServerRecord }) {
   const canEdit = useCanEdit();
   const [isOpen, popover] = useDisclosure(false);

@@ -8,7 +8,7 @@ import { type LoginCheck as Check, type GivenLogin, useLoginCheck } from './use-
 
 type Props = { slug: string; url: string; isUnsaved?: boolean };
 
-/** Tries the login of a server as it is stored, at its real provider. */
+/** Tests the login of the saved server at its real provider. */
 export function LoginCheck({ slug, url, isUnsaved = false }: Props) {
   const { check, start, stop } = useLoginCheck(slug, url);
   const canEdit = useCanEdit();
@@ -23,7 +23,7 @@ export function LoginCheck({ slug, url, isUnsaved = false }: Props) {
           loading={isUnderWay}
           disabled={!canEdit || isUnsaved || check.step === 'waiting'}
         >
-          Try the login
+          Test login
         </Button>
         <Text size="sm" c="dimmed" flex="1 1 14rem">
           {hint(canEdit, isUnsaved)}
@@ -37,14 +37,14 @@ export function LoginCheck({ slug, url, isUnsaved = false }: Props) {
 }
 
 function hint(canEdit: boolean, isUnsaved: boolean): string {
-  if (!canEdit) return 'Viewers cannot try the login.';
-  if (isUnsaved) return 'Save your changes first: the login runs with what is stored.';
-  return 'Opens a tab and logs you in at the provider, to see whether it works. Nothing of it is kept.';
+  if (!canEdit) return 'Viewers cannot test the login.';
+  if (isUnsaved) return 'Save your changes first. The test uses the saved configuration.';
+  return 'Opens a tab and logs you in at the provider. Nothing is stored.';
 }
 
 type OutcomeProps = { check: Check; callbackUrl: string; onStop: () => void };
 
-/** The progress of a login that is tried, and its result. */
+/** Progress and result of a login check. */
 function Outcome({ check, callbackUrl, onStop }: OutcomeProps) {
   switch (check.step) {
     case 'idle':
@@ -63,7 +63,7 @@ function Outcome({ check, callbackUrl, onStop }: OutcomeProps) {
       return <Good given={check.given} />;
     case 'bad':
       return (
-        <Alert color="red" icon={<IconAlertTriangle size={18} />} title="The login did not work">
+        <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Login failed">
           <Text size="sm">{sentence(check.description)}</Text>
           <Text size="sm" mt="xs">
             {advices.find(([of]) => of.test(`${check.error}: ${check.description}`))?.[1]}
@@ -81,17 +81,17 @@ function Waiting({ url, isBlocked, callbackUrl, onStop }: WaitingProps) {
       <Stack gap="xs">
         {isBlocked ? (
           <Text size="sm">
-            Your browser did not let a tab open.{' '}
+            Your browser blocked the new tab.{' '}
             <Anchor href={url} target="_blank" rel="noreferrer" size="sm">
-              Open the login
+              Open login
             </Anchor>
           </Text>
         ) : (
-          <Text size="sm">Allow the login check there and log in as any person would.</Text>
+          <Text size="sm">Allow the login check there, and log in as usual.</Text>
         )}
         <Text size="sm">
-          Does the provider show an error instead of its login? Then it does not know the client id, or this callback
-          URL is not registered there exactly so (<code>redirect_uri_mismatch</code>):
+          If the provider shows an error instead of its login page, the client ID is unknown or this exact callback URL
+          is not registered (<code>redirect_uri_mismatch</code>):
         </Text>
         <CodeBlock code={callbackUrl} label="callback URL to register" />
         <Group>
@@ -106,12 +106,12 @@ function Waiting({ url, isBlocked, callbackUrl, onStop }: WaitingProps) {
 
 function Good({ given: { scopes, missing_scopes: missing, expires_in_s: seconds, renewable } }: { given: GivenLogin }) {
   return (
-    <Alert color="green" icon={<IconCircleCheck size={18} />} title="The login works">
+    <Alert color="green" icon={<IconCircleCheck size={18} />} title="Login works">
       <Stack gap={6}>
-        <Text size="sm">The provider gave a token.</Text>
+        <Text size="sm">The provider issued a token.</Text>
         <Group gap={6}>
           <Text size="sm">Scopes:</Text>
-          {scopes.length === 0 && <Text size="sm">those that the provider grants by default</Text>}
+          {scopes.length === 0 && <Text size="sm">provider defaults</Text>}
           {scopes.map((scope) => (
             <Badge key={scope} color="gray" className="th-mono">
               {visible(scope)}
@@ -120,27 +120,27 @@ function Good({ given: { scopes, missing_scopes: missing, expires_in_s: seconds,
         </Group>
         {missing.length > 0 && (
           <Text size="sm">
-            Asked for, but not named in the provider’s answer: <code>{visible(missing.join(' '))}</code>. Some providers
-            leave out offline access; others did not grant it.
+            Requested, but not listed in the provider’s response: <code>{visible(missing.join(' '))}</code>. Either the
+            provider omits them, as is common for offline access, or it did not grant them.
           </Text>
         )}
         <Text size="sm">
           {seconds === undefined
-            ? 'The provider did not say how long the token lasts.'
-            : `The token lasts ${spanText(seconds)}.`}{' '}
+            ? 'The provider did not state how long the token is valid.'
+            : `The token is valid for ${spanText(seconds)}.`}{' '}
           {renewable
             ? 'It came with a refresh token, so people stay logged in.'
-            : 'It came without a refresh token, so people log in again when it ends; many providers give one for the scope offline_access or an extra parameter.'}
+            : 'It came without a refresh token, so people must log in again when it expires. Many providers issue one for the offline_access scope or an extra parameter.'}
         </Text>
         <Text size="sm" c="dimmed">
-          Nothing was kept: Toolhost deleted the token unused, and it never reached this page.
+          Nothing was stored. Toolhost deleted the token unused, and it never reached this page.
         </Text>
       </Stack>
     </Alert>
   );
 }
 
-/** In the largest unit of which there are two: 3600 → `60 minutes`. */
+/** Formats a duration in the largest unit with a value of at least two: 3600 → `60 minutes`. */
 function spanText(seconds: number): string {
   const units = [
     ['day', 86_400],
@@ -151,30 +151,30 @@ function spanText(seconds: number): string {
   return Math.round(seconds / size).toLocaleString('en', { style: 'unit', unit, unitDisplay: 'long' });
 }
 
-/** Advice for a login that failed, by its OAuth error and our message. */
+/** Advice for a failed login, by its OAuth error and the service's message. */
 const advices: readonly (readonly [RegExp, string])[] = [
   [
     /^access_denied: .*provider/,
-    'Try again and agree at the provider. If it refuses by itself, check there who may use the application.',
+    'Try again and approve the login at the provider. If the provider refuses without asking, check there who may use the application.',
   ],
   [/^access_denied:/, 'Try again and choose “Allow and log in”.'],
-  [/^invalid_scope:/, 'The provider does not know one of the scopes: compare them with its own list.'],
+  [/^invalid_scope:/, 'The provider does not know one of the scopes. Compare them with its documentation.'],
   [
     /^temporarily_unavailable:/,
-    'Check the token URL and whether the provider is up. A provider in a private network must be allowed by the operator of the service (EGRESS_ALLOW).',
+    'Check the token URL and whether the provider is up. A provider in a private network must be allowed by the operator of this service (EGRESS_ALLOW).',
   ],
   [
     /client id|client secret/,
-    'Type the client id and the client secret again, just as the provider shows them, and save.',
+    'Enter the client ID and client secret again, exactly as the provider shows them, and save.',
   ],
   [
     /does not accept this login/,
-    'Compare the callback URL that is registered at the provider with the one here, letter by letter. Some old providers also need PKCE switched off, under “More about the login”.',
+    'Compare the callback URL that is registered at the provider with the one here, character by character. Some older providers also require PKCE to be turned off, under “Advanced login settings”.',
   ],
   [
     /expires_in|token_type/,
-    'Agents that hold the provider’s own token need these fields; with “A token of Toolhost” they are not needed.',
+    'Agents that hold the provider token need these fields. With “Toolhost token” they are not needed.',
   ],
-  [/^server_error:/, 'Check the token URL: it must answer a POST with JSON that has an access_token.'],
-  [/^/, 'Try again; what the service noted about it is under Audit.'],
+  [/^server_error:/, 'Check the token URL. It must answer a POST with JSON that contains an access_token.'],
+  [/^/, 'Try again. Details are recorded under Audit.'],
 ];

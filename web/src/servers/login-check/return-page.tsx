@@ -10,38 +10,38 @@ const steps = {
   waiting: {
     color: 'accent',
     icon: <Loader size={16} aria-hidden />,
-    text: 'Taking the answer to the page that began the login…',
+    text: 'Returning the result to the page that started the login…',
   },
   good: {
     color: 'green',
     icon: <IconCircleCheck size={18} />,
-    title: 'The login works',
-    text: 'What it gave is on the page that began it. You can close this tab.',
+    title: 'Login works',
+    text: 'See the page that started it for the result. You can close this tab.',
   },
   bad: {
     color: 'red',
     icon: <IconAlertTriangle size={18} />,
-    title: 'The login did not work',
-    text: 'The page that began it says why and what to do. You can close this tab.',
+    title: 'Login failed',
+    text: 'See the page that started it for the reason. You can close this tab.',
   },
   unclaimed: {
     color: 'yellow',
     icon: <IconInfoCircle size={18} />,
-    title: 'Nobody waits for this login',
-    text: 'The page that began it was closed or has stopped waiting, so nobody can use what the login gave. Try it again from your servers.',
+    title: 'This login is no longer expected',
+    text: 'The page that started it was closed or stopped waiting, so no one can use the result. Try again from your servers.',
   },
 };
 
-/** How long the page that began the login may take to answer, in ms. */
+/** Time that the page that started the login has to respond, in ms. */
 const patienceMs = 4000;
 
-/** The redirect URI of a login that is tried. It hands the answer to the page that began the login. */
+/** Redirect URI of a login check. Passes the provider's response to the page that started the login. */
 export function LoginReturnPage() {
   useDocumentTitle('Login check – Toolhost');
   const [answer] = useState(() => answerIn(new URLSearchParams(location.search)));
   const [step, setStep] = useState<keyof typeof steps>('waiting');
   useEffect(() => {
-    // A code can be used once and only for this login; still it should not stay in the history.
+    // The code works once and only for this login, but it should not stay in the history.
     history.replaceState(null, '', basePath + loginCheckPath);
     const unclaimed = setTimeout(() => setStep('unclaimed'), answer ? patienceMs : 0);
     const channel = openChannel((message) => {

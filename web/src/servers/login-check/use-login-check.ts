@@ -9,13 +9,13 @@ import { messageOf } from '../../ui/states/problem-alert.tsx';
 
 type Answer = { kind: 'answer'; state: string; code?: string; issuer?: string; error?: string; description?: string };
 
-/** What the redirect URI of a login and the page that began it tell each other. */
+/** Messages between the redirect URI of a login and the page that started it. */
 export type LoginMessage =
   | Answer
   | { kind: 'taken'; state: string }
   | { kind: 'finished'; state: string; isGood: boolean };
 
-/** Reaches only pages of this origin. */
+/** Opens a channel to other pages of this origin. */
 export function openChannel(hear: (message: LoginMessage) => void) {
   const channel = new BroadcastChannel('toolhost-login-check');
   channel.onmessage = ({ data }: MessageEvent<LoginMessage>) => hear(data);
@@ -30,7 +30,9 @@ export type LoginCheck =
   | { step: 'good'; given: GivenLogin }
   | { step: 'bad'; error: string; description: string };
 
-/** A real login at a server's provider, with this page as its client. The tokens that it gave are revoked at once. */
+/**
+ * Runs a real login at a server's provider, with this page as the client. The issued tokens are revoked immediately.
+ */
 export function useLoginCheck(slug: string, issuer: string) {
   const [check, setCheck] = useState<LoginCheck>({ step: 'idle' });
   const attempt = useRef<Attempt>(undefined);
@@ -61,7 +63,7 @@ export function useLoginCheck(slug: string, issuer: string) {
   }, []);
 
   const start = async () => {
-    // Opened before anything is awaited, or the browser blocks it as a pop-up.
+    // Opened before the first await. Otherwise the browser blocks it as a pop-up.
     const tab = window.open('about:blank');
     setCheck({ step: 'starting' });
     try {
@@ -82,9 +84,9 @@ async function outcomeOf(
   { code, issuer, error, description }: Answer,
   begun: Attempt,
 ): Promise<LoginCheck> {
-  // RFC 9207, 2.4: an answer of another server is ignored.
+  // RFC 9207, 2.4: a response from another server is ignored.
   if (issuer !== begun.issuer)
-    return { step: 'bad', error: 'issuer', description: 'the answer came from another server than the one asked' };
+    return { step: 'bad', error: 'issuer', description: 'the response came from a different authorization server' };
   if (code === undefined) return { step: 'bad', error: error ?? '', description: description ?? 'the login failed' };
   try {
     return { step: 'good', given: await api('checkLogin', { slug, code, ...begun.proof }) };
@@ -93,7 +95,7 @@ async function outcomeOf(
   }
 }
 
-/** A login under way: the URL for the person, and the values that prove that this page began it. */
+/** Login in progress: the authorization URL, and the values that prove that this page started it. */
 type Attempt = {
   url: string;
   issuer: string;
@@ -109,7 +111,7 @@ function base64url(bytes: Uint8Array): string {
 
 const secret = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
 
-/** Registers, and makes an authorization request with PKCE, as every client does. @throws ApiProblem */
+/** Registers a client and creates an authorization request with PKCE. @throws ApiProblem */
 async function beginLogin(issuer: string): Promise<Attempt> {
   const redirect_uri = location.origin + basePath + loginCheckPath;
   const client_id = await register(new URL(issuer).pathname, redirect_uri);
@@ -131,10 +133,10 @@ async function register(serverPath: string, redirectUri: string): Promise<string
   const response = await fetch(`${serverPath}/register`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ client_name: 'Login check of the dashboard', redirect_uris: [redirectUri] }),
+    body: JSON.stringify({ client_name: 'Dashboard login check', redirect_uris: [redirectUri] }),
   }).catch(() => undefined);
-  if (!response) throw new ApiProblem(0, 'The service cannot be reached. Check your connection and try again.');
+  if (!response) throw new ApiProblem(0, 'The service is unreachable. Check your connection and try again.');
   const answer = (await response.json().catch(() => ({}))) as { client_id?: string; error_description?: string };
   if (answer.client_id !== undefined) return answer.client_id;
-  throw new ApiProblem(response.status, answer.error_description ?? `The server answered ${response.status}.`);
+  throw new ApiProblem(response.status, answer.error_description ?? `The server returned ${response.status}.`);
 }

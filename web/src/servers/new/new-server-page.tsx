@@ -22,16 +22,16 @@ type PageProps = {
   children: ReactNode;
 };
 
-/** A page on which a new server begins; viewers are told that they make none. */
+/** Page for starting a new server. Viewers see a note instead. */
 export function NewPage({
-  back = { to: '/servers/new', label: 'Begin in another way' },
+  back = { to: '/servers/new', label: 'All starting points' },
   children,
   ...header
 }: PageProps) {
   return (
     <>
       <PageHeader {...header} back={back} />
-      {useCanEdit() ? children : <ViewerNote>Only editors and owners make servers.</ViewerNote>}
+      {useCanEdit() ? children : <ViewerNote>Only editors and owners can create servers.</ViewerNote>}
     </>
   );
 }
@@ -42,7 +42,7 @@ const starts = new Map<string, () => Config>([
   ['example', localExample],
 ]);
 
-/** The API of the worked example runs on the port after the service's own. */
+/** Returns the worked example. Its API runs on the port after the service's. */
 function localExample(): Config {
   const text = JSON.stringify(workedExample).replaceAll('127.0.0.1:8081', `127.0.0.1:${Number(location.port) + 1}`);
   return { ...(JSON.parse(text) as Config), name: 'My projects', slug: 'my-projects', max_answer_tokens };
@@ -53,7 +53,7 @@ export function NewServerPage() {
   const start = starts.get(from);
   if (start)
     return (
-      <NewPage title="New server" guide="docs/tutorial.md" text="Nothing is stored before you create it.">
+      <NewPage title="New server" guide="docs/tutorial.md" text="Nothing is stored until you create it.">
         <NewServer key={from} initial={start()} startsInJson={from === 'json'} />
       </NewPage>
     );
@@ -61,7 +61,7 @@ export function NewServerPage() {
     <NewPage
       title="New server"
       guide="docs/tutorial.md"
-      text="Choose how to begin; everything can be changed later."
+      text="Choose a starting point. You can change everything later."
       back={{ to: '/servers', label: 'Servers' }}
     >
       <div className="th-card">
@@ -71,7 +71,7 @@ export function NewServerPage() {
   );
 }
 
-/** The editor of a configuration that is not stored yet. */
+/** Editor for a new server. */
 export function NewServer({ initial, startsInJson = false }: { initial: Config; startsInJson?: boolean }) {
   const navigate = useNavigate();
   const [store] = useState(() => createEditorStore({ initial, isNew: true, startsEmpty: startsInJson }));

@@ -4,40 +4,40 @@ import { Link } from 'react-router';
 import { useCanEdit } from '../../frame/session.ts';
 import { Empty } from '../../ui/states/empty.tsx';
 
-/** Whether the API of the worked example runs beside the service. */
+/** True if the API of the worked example runs next to the service. */
 const isLocal = location.port !== '' && /^(127\.0\.0\.1|localhost)$/.test(location.hostname);
 
 const choices = [
   {
     to: '/servers/new/import',
     title: 'From an API description',
-    text: 'OpenAPI, Postman, Insomnia, Bruno, curl and others: choose operations, and they become tools.',
+    text: 'OpenAPI, Postman, Insomnia, Bruno, curl, and others. Choose the operations that become tools.',
     Icon: IconFileImport,
   },
   {
     to: '/servers/new/gallery',
     title: 'From an example',
-    text: 'GitHub, Stripe, Slack, Notion, weather and others: complete servers for public APIs.',
+    text: 'GitHub, Stripe, Slack, Notion, weather, and others. Complete servers for public APIs.',
     Icon: IconBooks,
   },
   {
     to: '/servers/new?from=json',
     title: 'From JSON',
-    text: 'Paste a configuration that you or an agent has written.',
+    text: 'Paste a configuration written by you or an agent.',
     Icon: IconBraces,
   },
   {
     to: '/servers/new?from=form',
-    title: 'By hand',
-    text: 'Fill in a form: a name, who may call, and the first tool.',
+    title: 'From scratch',
+    text: 'Fill in a form: name, access, and the first tool.',
     Icon: IconForms,
   },
   ...(isLocal
     ? [
         {
           to: '/servers/new?from=example',
-          title: 'From the worked example',
-          text: 'A small API with complete tools, ready to call. Change what you like.',
+          title: 'From the sample API',
+          text: 'A small API with complete tools, ready to call.',
           Icon: IconSparkles,
         },
       ]
@@ -66,7 +66,7 @@ export function StartChoices() {
   );
 }
 
-/** A workspace without servers: the ways to the first server. */
+/** Empty state of a workspace without servers. */
 export function FirstServer() {
   const canEdit = useCanEdit();
   return (
@@ -76,8 +76,8 @@ export function FirstServer() {
         title="No servers yet"
         text={
           canEdit
-            ? 'Your first server takes about a minute: choose how to begin.'
-            : 'Nobody has made a server in this workspace. Editors and owners can.'
+            ? 'Your first server takes about a minute. Choose a starting point.'
+            : 'Editors and owners can create servers.'
         }
       />
       {canEdit && <StartChoices />}

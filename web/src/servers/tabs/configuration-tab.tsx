@@ -14,7 +14,7 @@ import { goToField } from '../editor/model/go-to-field.ts';
 import { useBase } from '../editor/model/use-base.ts';
 import { useShownServer } from '../server-page.tsx';
 
-/** A change that comes from another page, for example a response_transform that was picked from an answer. */
+/** Change passed from another page, for example a response_transform picked from a response. */
 type Brought = { tool: string; fields: JsonObject };
 
 function withBrought(config: Config, brought: Brought | undefined): Config | undefined {
@@ -31,7 +31,7 @@ export function ConfigurationTab() {
   const { slug } = detail.server;
   const { state, hash } = useLocation();
   const brought = (state as { change?: Brought } | null)?.change;
-  // A link to a field ends with its path.
+  // The hash of a link to a field is the field's path.
   useEffect(() => {
     if (hash !== '') goToField(decodeURIComponent(hash.slice(1)));
   }, [hash]);
@@ -53,7 +53,7 @@ export function ConfigurationTab() {
   });
   return (
     <Stack gap="sm">
-      <ViewerNote>Only editors and owners change a configuration.</ViewerNote>
+      <ViewerNote>Only editors and owners can change the configuration.</ViewerNote>
       <Editor
         store={base.store}
         saving={save}
@@ -63,8 +63,8 @@ export function ConfigurationTab() {
         message={
           <TextInput
             size="sm"
-            aria-label="What the change is for"
-            placeholder="What the change is for (optional)"
+            aria-label="Version message"
+            placeholder="Version message (optional)"
             value={message}
             onChange={(event) => setMessage(event.currentTarget.value)}
             maxLength={200}

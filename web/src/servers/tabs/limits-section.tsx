@@ -14,29 +14,29 @@ import { useAnswer } from '../../use-answer.ts';
 import { useShownServer } from '../server-page.tsx';
 
 const labels = {
-  calls_per_second: 'Calls a second',
-  concurrent_calls: 'Calls at once',
-  calls_per_minute: 'Calls a minute',
-  calls_per_day: 'Calls a day',
+  calls_per_second: 'Calls per second',
+  concurrent_calls: 'Concurrent calls',
+  calls_per_minute: 'Calls per minute',
+  calls_per_day: 'Calls per day',
 };
 type Field = keyof typeof labels;
 const fields = Object.keys(labels) as Field[];
 
-/** An empty text is the default. */
+/** An empty string means the default. */
 type Values = Record<Field, number | string>;
 const valuesOf = (make: (field: Field) => number | string) =>
   Object.fromEntries(fields.map((field) => [field, make(field)])) as Values;
 
 const count = new Intl.NumberFormat('en');
 
-/** The limits of a server and their current use. */
+/** Limits of a server and their current use. */
 export function LimitsSection() {
   const { slug } = useShownServer().server;
   const query = useAnswer(queryKeys.limits(slug), 'getServerLimits', { slug }, { refetchInterval: 5000 });
   return (
     <Section
       title="Limits"
-      text="Too many at once wait for up to two seconds. What is refused never reaches the API and says when to try again. Minutes and days are those of UTC."
+      text="Concurrent calls over the limit are queued for up to 2 seconds. Rejected calls never reach the API, and the error says when to retry. Minutes and days are in UTC."
     >
       <Loaded query={query}>
         {(limits) => (
@@ -60,7 +60,8 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
       const set = fields.map((field) => [field, sent[field] === '' ? null : sent[field]]);
       return api('setServerLimits', { slug: limits.slug, ...Object.fromEntries(set) });
     },
-    done: (_, sent) => (fields.every((field) => sent[field] === '') ? 'The default limits count' : 'Saved the limits'),
+    done: (_, sent) =>
+      fields.every((field) => sent[field] === '') ? 'Restored the default limits' : 'Saved the limits',
     refresh: [queryKeys.limits(limits.slug)],
   });
   const { problems, failure } = refusalOf(save, values);
@@ -106,7 +107,7 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
           </Button>
           {fields.some((field) => stored[field] !== '') && (
             <Button variant="subtle" disabled={save.isPending} onClick={clear}>
-              Use the defaults
+              Use defaults
             </Button>
           )}
         </Group>
@@ -115,7 +116,7 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
   );
 }
 
-/** An absent quota means no quota. */
+/** Returns the placeholder of a limit. An absent limit means no quota. */
 function placeholderOf(limit: Limit | undefined): string {
   if (!limit) return 'no limit';
   return limit.from === 'default' ? shown(limit) : 'Default';
@@ -124,19 +125,19 @@ function placeholderOf(limit: Limit | undefined): string {
 const shown = ({ limit }: Limit) => (limit === undefined ? 'no limit' : count.format(limit));
 
 function describe(own: Limit | undefined, workspace: Limit | undefined): string {
-  if (!own) return 'No quota is set.';
-  if (own.from === 'workspace') return `${shown(own)} counts, the limit of the whole workspace.`;
-  const source = own.from === 'default' ? 'The default' : 'Set here';
-  return workspace?.limit === undefined ? `${source}.` : `${source}; ${shown(workspace)} for the whole workspace.`;
+  if (!own) return 'No quota.';
+  if (own.from === 'workspace') return `The workspace limit of ${shown(own)} applies.`;
+  const source = own.from === 'default' ? 'Default' : 'Set here';
+  return workspace?.limit === undefined ? `${source}.` : `${source}. Workspace limit: ${shown(workspace)}.`;
 }
 
 function PresentUse({ limits: { use, workspace, upstreams } }: { limits: ServerLimits }) {
   return (
     <Stack gap={6}>
-      {use && <Text size="sm">Now: {inWords(use)}</Text>}
+      {use && <Text size="sm">Current use: {inWords(use)}</Text>}
       {workspace.use && (
         <Text size="sm" c="dimmed">
-          All servers of the workspace: {inWords(workspace.use)}
+          All servers in the workspace: {inWords(workspace.use)}
         </Text>
       )}
       {upstreams.map((upstream) => (
@@ -147,18 +148,18 @@ function PresentUse({ limits: { use, workspace, upstreams } }: { limits: ServerL
 }
 
 const inWords = ({ running, waiting, refused }: LimitUse) =>
-  `${count.format(running)} running, ${count.format(waiting)} waiting, ${count.format(refused)} refused in the last minute.`;
+  `${count.format(running)} running, ${count.format(waiting)} queued, ${count.format(refused)} rejected in the last minute.`;
 
 const states = {
-  closed: { color: 'green', children: 'Called normally' },
-  open: { color: 'red', children: 'Fails, not called' },
-  half_open: { color: 'yellow', children: 'About to be tried' },
+  closed: { color: 'green', children: 'Healthy' },
+  open: { color: 'red', children: 'Circuit breaker open' },
+  half_open: { color: 'yellow', children: 'Recovering' },
 } as const;
 
 function Upstream({ upstream: { origin, state, calls, failures, next_attempt_at } }: { upstream: UpstreamState }) {
   const waitS = next_attempt_at ? Math.max(1, Math.ceil((Date.parse(next_attempt_at) - Date.now()) / 1000)) : 0;
   const remarks = [
-    ...(failures > 0 ? [`${failures} of ${calls} calls failed in the last half minute`] : []),
+    ...(failures > 0 ? [`${failures} of ${calls} calls failed in the last 30 seconds`] : []),
     ...(state === 'open' && waitS > 0 ? [`next attempt in ${waitS} s`] : []),
   ];
   return (

@@ -26,23 +26,23 @@ const columns: Column<Grant>[] = [
   { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : 'never') },
 ];
 
-/** The logins of people at this server, and ending one. */
+/** Logins of people at this server, with an action to revoke one. */
 export function LoginsTab() {
   const { slug } = useShownServer().server;
   const canEdit = useCanEdit();
   const query = useAnswer(queryKeys.grants(slug), 'listGrants', { slug, limit: 200 });
   const end = useQuestion({
-    title: () => 'End this login?',
-    text: ({ client }) => `The client ${visible(client)} has to ask the person to log in again.`,
-    action: 'End login',
+    title: () => 'Revoke this login?',
+    text: ({ client }) => `The client ${visible(client)} must ask the person to log in again.`,
+    action: 'Revoke login',
     run: ({ id }: Grant) => api('revokeGrant', { id }),
-    done: () => 'The login has ended',
+    done: () => 'Revoked the login',
     refresh: [queryKeys.grants(slug)],
   });
   return (
     <Section
       title="Logins"
-      text="Each is one person in one client. A broken one no longer works at the provider: the person has to log in again."
+      text="Each login is one person in one client. A broken login no longer works at the provider, and the person must log in again."
       flush
     >
       <Loaded query={query}>
@@ -51,7 +51,7 @@ export function LoginsTab() {
             <Empty
               icon={<IconLogin2 size={24} />}
               title="No logins yet"
-              text="They appear when somebody connects a client and logs in."
+              text="They appear when people connect a client and log in."
             />
           ) : (
             <Rows
@@ -63,7 +63,7 @@ export function LoginsTab() {
                 canEdit &&
                 ((grant) =>
                   grant.status !== 'revoked' && (
-                    <RowButton label="End login" of={`of ${visible(grant.client)}`} onClick={() => end.ask(grant)} />
+                    <RowButton label="Revoke login" of={`of ${visible(grant.client)}`} onClick={() => end.ask(grant)} />
                   ))
               }
             />

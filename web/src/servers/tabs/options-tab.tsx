@@ -29,33 +29,33 @@ export function OptionsTab() {
 }
 
 const spans = [
-  { value: '1', label: 'one hour' },
-  { value: '4', label: 'four hours' },
-  { value: '24', label: 'a day' },
+  { value: '1', label: '1 hour' },
+  { value: '4', label: '4 hours' },
+  { value: '24', label: '1 day' },
 ];
 
-/** Capturing of requests and answers of calls, for a limited time. */
+/** Section to capture requests and responses of calls for a limited time. */
 function CaptureSection() {
   const { server, capture_until } = useShownServer();
   const canEdit = useCanEdit();
   const [hours, setHours] = useState('1');
   const capture = useAction({
     run: (span: number) => api('captureCalls', { slug: server.slug, hours: span }),
-    done: (_, span) => (span > 0 ? 'Calls are captured from now on' : 'Calls are no longer captured'),
+    done: (_, span) => (span > 0 ? 'Capture started' : 'Capture stopped'),
     refresh: [queryKeys.servers],
   });
   const failure = capture.variables === 0 ? capture.error : refusalOf(capture, Number(hours)).failure;
   return (
     <Section
       title="Capture"
-      text="Keeps arguments, requests and the beginning of answers, without credentials, for a day at most. They show in the details of a call."
+      text="Stores arguments, requests, and the beginning of responses, without credentials, for up to 1 day. They are shown in the call details."
       actions={<Badge color={capture_until ? 'yellow' : 'gray'}>{capture_until ? 'On' : 'Off'}</Badge>}
     >
       <Stack gap="sm">
-        <ViewerNote>Only editors and owners turn capture on.</ViewerNote>
+        <ViewerNote>Only editors and owners can turn on capture.</ViewerNote>
         {capture_until && (
           <Text size="sm">
-            It ends <Time at={capture_until} />. See its{' '}
+            Ends <Time at={capture_until} />. See the{' '}
             <Anchor component={Link} to={`/calls?server=${server.slug}`} size="sm" underline="always">
               calls
             </Anchor>
@@ -79,7 +79,7 @@ function CaptureSection() {
             variant="default"
             className="th-beside"
           >
-            {capture_until ? 'Start anew' : 'Start capturing'}
+            {capture_until ? 'Restart capture' : 'Start capture'}
           </Button>
           {capture_until && (
             <Button onClick={() => capture.mutate(0)} disabled={!canEdit} variant="default" className="th-beside">
@@ -98,7 +98,7 @@ function DeleteSection() {
   const client = useQueryClient();
   const remove = useQuestion({
     title: ({ name }: typeof server) => `Delete ${visible(name)}?`,
-    text: () => 'Every connected client stops working at once. For 30 days you can restore the server.',
+    text: () => 'All connected clients stop working immediately. You can restore the server for 30 days.',
     action: 'Delete server',
     word: server.slug,
     run: ({ slug }) => api('deleteMcpServer', { slug }),
@@ -111,8 +111,8 @@ function DeleteSection() {
   });
   return (
     <Section
-      title="Delete this server"
-      text="For 30 days it can be restored, with its secrets and logins, below the list of servers. The slug is never given to another server, so that nobody can take over an address that agents trust."
+      title="Delete server"
+      text="You can restore it for 30 days, with its secrets and logins, below the list of servers. Its slug is never reused, so that no one can take over a URL that agents trust."
     >
       <Button color="red.8" variant="outline" onClick={() => remove.ask(server)} c="var(--th-bad)">
         Delete server…

@@ -24,7 +24,7 @@ import { useAnswer } from '../../use-answer.ts';
 import { isObject } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
 
-/** A change of a secret also changes what a tool would send, and what is said of a configuration. */
+/** Changing a secret also affects request previews and configuration verdicts. */
 const refresh = [queryKeys.servers, ['preview'], ['verdict']];
 
 const columns: Column<Secret>[] = [
@@ -32,10 +32,10 @@ const columns: Column<Secret>[] = [
   {
     label: 'Used by',
     cell: ({ used_by }) =>
-      used_by.length > 0 ? <Text size="sm">{used_by.join(', ')}</Text> : <Badge color="gray">nothing</Badge>,
+      used_by.length > 0 ? <Text size="sm">{used_by.join(', ')}</Text> : <Badge color="gray">unused</Badge>,
   },
   {
-    label: 'Goes only to',
+    label: 'Sent only to',
     cell: ({ origins }) =>
       origins.length === 0
         ? 'no host yet'
@@ -45,21 +45,21 @@ const columns: Column<Secret>[] = [
             </Text>
           )),
   },
-  { label: 'Set', cell: ({ updated_at }) => <Time at={updated_at} /> },
+  { label: 'Updated', cell: ({ updated_at }) => <Time at={updated_at} /> },
 ];
 
-/** The secrets of a server. Values are never shown. */
+/** Secrets of a server. Values are never shown. */
 export function SecretsTab() {
   const { slug } = useShownServer().server;
   const canEdit = useCanEdit();
   const [name, setName] = useState(useSearchParams()[0].get('name') ?? '');
   const query = useAnswer(queryKeys.secrets(slug), 'listSecrets', { slug });
   const remove = useQuestion({
-    title: (secret) => `Delete the secret ${secret.name}?`,
+    title: (secret) => `Delete secret ${secret.name}?`,
     text: () => 'Tools that use it fail until it is set again.',
     action: 'Delete secret',
     run: (secret: Secret) => api('deleteSecret', { slug, name: secret.name }),
-    done: (_, secret) => `Deleted the secret ${secret.name}`,
+    done: (_, secret) => `Deleted secret ${secret.name}`,
     refresh,
   });
   const actions = (secret: Secret) => (
@@ -70,16 +70,16 @@ export function SecretsTab() {
   );
   return (
     <Stack gap="md">
-      <ViewerNote>Only editors and owners set secrets.</ViewerNote>
+      <ViewerNote>Only editors and owners can set secrets.</ViewerNote>
       {canEdit && <SecretForm name={name} onName={setName} />}
-      <Section title="Stored secrets" text="Values are sealed; only their names are ever shown." flush>
+      <Section title="Stored secrets" text="Values are encrypted. Only their names are ever shown." flush>
         <Loaded query={query}>
           {({ secrets }) =>
             secrets.length === 0 ? (
               <Empty
                 icon={<IconLock size={24} />}
                 title="No secrets"
-                text="Write {{NAME}} in a header or as the credential, and set its value here."
+                text="Use {{NAME}} in a header or credential, and set its value here."
               />
             ) : (
               <Rows
@@ -107,7 +107,7 @@ function SecretForm({ name, onName }: NameProps) {
   const typed = { name, value };
   const store = useAction({
     run: (sent: typeof typed) => api('setSecret', { slug: server.slug, ...sent }),
-    done: (_, sent) => `Stored the secret ${sent.name}`,
+    done: (_, sent) => `Saved secret ${sent.name}`,
     refresh,
     onDone: (_, sent) => {
       if (!isSame(sent, typed)) return;
@@ -126,17 +126,17 @@ function SecretForm({ name, onName }: NameProps) {
   };
   const variables = isObject(config.variables) ? config.variables : {};
   const missing = placeholderNames(config).filter((of) => !Object.hasOwn(variables, of) && !secrets.includes(of));
-  // A credential that is written in the configuration is changed there.
+  // Credentials in the configuration are changed there.
   const moved = warnings.flatMap(({ message }) => movedSecretIn(message) ?? []).filter((of) => /^\w+$/.test(of));
   return (
     <Section
-      title="Set a secret"
-      text="The value fills {{NAME}} in headers and credentials, and goes only to the hosts that the tools call now."
+      title="Set secret"
+      text="The value replaces {{NAME}} in headers and credentials. It is sent only to the hosts that the tools currently call."
     >
       <form onSubmit={submit} noValidate>
         <Stack gap="sm">
           <ToSet title="Not set yet" names={missing} onName={onName} />
-          <ToSet title="Set these again: the tools call other hosts by now" names={moved} onName={onName} />
+          <ToSet title="Set these again, because the tools now call other hosts" names={moved} onName={onName} />
           {failure && <ProblemAlert error={failure} />}
           <Group gap="sm" align="flex-start">
             <TextInput
@@ -158,7 +158,7 @@ function SecretForm({ name, onName }: NameProps) {
               autoComplete="new-password"
             />
             <Button type="submit" loading={store.isPending} disabled={!name || !value} className="th-beside">
-              Store secret
+              Save secret
             </Button>
           </Group>
         </Stack>

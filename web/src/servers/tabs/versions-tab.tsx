@@ -29,7 +29,7 @@ const columnsFor = (current: number): Column<Version>[] => [
     ),
   },
   {
-    label: 'Stored',
+    label: 'Saved',
     cell: ({ created_at, created_by, created_by_name }) => (
       <span>
         <Time at={created_at} /> by <PersonName id={created_by} name={created_by_name} />
@@ -39,7 +39,7 @@ const columnsFor = (current: number): Column<Version>[] => [
   { label: 'Message', cell: ({ message }) => (message === undefined ? '–' : visible(message)) },
 ];
 
-/** The stored versions: any two compared, and an older one restored. */
+/** Versions of a server, with compare and restore. */
 export function VersionsTab() {
   const { slug, version: current } = useShownServer().server;
   const canEdit = useCanEdit();
@@ -51,14 +51,14 @@ export function VersionsTab() {
     title: (old: number) => `Restore version ${old}?`,
     text: (old) => (
       <Stack>
-        This is what changes. Secrets stay as they are, and nothing is lost.
+        Restoring makes these changes. Secrets are not affected, and no version is lost.
         <VersionChanges slug={slug} from={current} to={old} />
       </Stack>
     ),
     action: 'Restore',
     isHarmless: true,
     run: (old) => api('restoreVersion', { slug, version: old }, { version: current }),
-    done: ({ server }, old) => `Version ${old} is restored as version ${server.version}`,
+    done: ({ server }, old) => `Restored version ${old} as version ${server.version}`,
     refresh: [queryKeys.servers],
   });
   const actions = (row: Version) => {
@@ -85,7 +85,7 @@ export function VersionsTab() {
             {versions.length > 1 && <Comparison versions={versions} from={from} to={to} onChange={compare} />}
             <Section
               title="Versions"
-              text="Saving never overwrites: each change is a new version, and so is a restored one. The newest are kept."
+              text="Every save and every restore creates a new version. The latest versions are kept."
               flush
             >
               <Rows
@@ -115,7 +115,7 @@ type ComparisonProps = {
   onChange: (from: string, to: string) => void;
 };
 
-/** Two versions, and what has changed from one to the other. */
+/** Comparison of two versions. */
 function Comparison({ versions, from, to, onChange }: ComparisonProps) {
   const { slug } = useShownServer().server;
   const data = versions.map(({ version, message }) => ({
@@ -145,11 +145,11 @@ function Comparison({ versions, from, to, onChange }: ComparisonProps) {
   );
 }
 
-/** Asks what a version is for, in words. */
+/** Dialog to edit the message of a version. */
 function useNote(slug: string) {
   const [message, setMessage] = useState('');
   const { ask, dialog } = useQuestion({
-    title: ({ version }) => `What is version ${version} for?`,
+    title: ({ version }) => `Message for version ${version}`,
     text: () => (
       <TextInput
         label="Message"
@@ -159,7 +159,7 @@ function useNote(slug: string) {
         data-autofocus
       />
     ),
-    action: 'Keep the message',
+    action: 'Save message',
     isHarmless: true,
     run: ({ version }: Version) => api('noteVersion', { slug, version, message: message.trim() || undefined }),
     refresh: [queryKeys.versions(slug)],

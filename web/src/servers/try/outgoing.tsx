@@ -22,7 +22,7 @@ type Wanted = {
   isMissing: boolean;
 };
 
-/** The request that some arguments make, or why they make none. */
+/** Request for the arguments, or the reason why there is none. */
 type Outcome = { preview: Preview } | { refusal: ApiProblem };
 
 async function outcomeOf(asked: Promise<Preview>): Promise<Outcome> {
@@ -34,7 +34,10 @@ async function outcomeOf(asked: Promise<Preview>): Promise<Outcome> {
   }
 }
 
-/** The exact request that the arguments make, before anything is sent. `isBehind` while it is for older arguments. */
+/**
+ * Previews the exact request for the arguments without sending it. `isBehind` is true while the preview is for older
+ * arguments.
+ */
 export function usePreview({ slug, version, view, tool, values, isMissing }: Wanted) {
   const current = JSON.stringify(values);
   const [settled] = useDebouncedValue(current, 250);
@@ -44,9 +47,9 @@ export function usePreview({ slug, version, view, tool, values, isMissing }: Wan
       const body = { arguments: parseJson(settled) as JsonObject, view };
       return outcomeOf(api('previewToolCall', { slug, tool, ...body }, { signal }));
     },
-    // An older outcome only keeps space for the next one.
+    // The previous outcome only reserves space for the next one.
     placeholderData: keepPreviousData,
-    // Arguments that are no longer on screen make no request, least of all one that is refused.
+    // Outdated arguments are not requested. They could even be rejected.
     enabled: !isMissing && settled === current,
     gcTime: 10_000,
   });
@@ -78,11 +81,11 @@ export function Outgoing({ preview, slug, view, tool, args }: Props) {
   return (
     <Section
       title="Outgoing request"
-      text="What the API would receive; credentials are masked and nothing is sent yet."
+      text="The request the API would receive. Credentials are masked, and nothing is sent yet."
     >
       {isMissing ? (
         <Text size="sm" c="dimmed">
-          Fill in the required arguments to see the request.
+          Enter the required arguments to see the request.
         </Text>
       ) : (
         <Stack gap="xs">
@@ -105,7 +108,7 @@ function WouldBeSent({ preview: { refused, request, curl }, slug }: { preview: P
   return (
     <>
       {refused !== undefined && (
-        <Alert color="red" icon={<IconAlertTriangle size={18} />} title="It would not be sent" mb="sm">
+        <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Request would not be sent" mb="sm">
           <Text size="sm">
             {sentence(refused)}{' '}
             <Anchor component={Link} to={`/servers/${slug}/secrets`} size="sm" underline="always">

@@ -8,10 +8,10 @@ import { messageOf } from '../../ui/states/problem-alert.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { visible } from '../../ui/text/visible.ts';
 
-/** A recorded call that is to be tried again. */
+/** Recorded call to replay. */
 export type Replayed = { id: string; tool: string; at: string; view: string | undefined; args: JsonObject };
 
-/** The recorded call that the address of the page names, or why it cannot be replayed. */
+/** Recorded call named in the page URL, or the reason why it cannot be replayed. */
 type Replay = { isLoading: true } | { isLoading: false; replayed?: Replayed; refusal?: string };
 
 export function useReplay(slug: string, id: string | null): Replay {
@@ -25,41 +25,39 @@ export function useReplay(slug: string, id: string | null): Replay {
   if (query.data) return replayOf(slug, query.data);
   if (!query.error) return { isLoading: true };
   const isGone = query.error instanceof ApiProblem && query.error.status === 404;
-  return { isLoading: false, refusal: isGone ? 'There is no such call any more.' : messageOf(query.error) };
+  return { isLoading: false, refusal: isGone ? 'The call no longer exists.' : messageOf(query.error) };
 }
 
 function replayOf(slug: string, { call, capture }: CallDetail): Replay {
-  if (call.server !== slug) return { isLoading: false, refusal: 'The call was of another server.' };
-  if (!capture) return { isLoading: false, refusal: 'What the call sent is not kept any more, or was never captured.' };
-  if (!capture.arguments) return { isLoading: false, refusal: 'The arguments were too long to be kept.' };
+  if (call.server !== slug) return { isLoading: false, refusal: 'The call belongs to another server.' };
+  if (!capture) return { isLoading: false, refusal: 'The call was not captured, or its capture has expired.' };
+  if (!capture.arguments) return { isLoading: false, refusal: 'The arguments were too large to store.' };
   const { id, tool, at, view } = call;
   return { isLoading: false, replayed: { id, tool, at, view, args: capture.arguments } };
 }
 
 type NoteProps = {
   replayed: Replayed;
-  /** Names of arguments that are sent and have no field. */
+  /** Names of arguments that are sent but have no field. */
   hidden: readonly string[];
   onLeaveOut: () => void;
 };
 
-/** What stands in the form after a recorded call was taken over. */
+/** Note about the recorded call whose arguments are in the form. */
 export function ReplayNote({ replayed, hidden, onLeaveOut }: NoteProps) {
   const isRedacted = JSON.stringify(replayed.args).includes('[redacted]');
   return (
     <Alert color="blue" icon={<IconRepeat size={18} />} title="Arguments of a recorded call">
       <Stack gap="xs">
         <Text size="sm">
-          They are those of a call <Time at={replayed.at} />. Nothing is sent until you call the tool.
+          From a call made <Time at={replayed.at} />. Nothing is sent until you call the tool.
         </Text>
-        {isRedacted && (
-          <Text size="sm">A credential in them was not kept: where they say [redacted], type it again.</Text>
-        )}
+        {isRedacted && <Text size="sm">Credentials were not stored. Enter them again where it says [redacted].</Text>}
         {hidden.length > 0 && (
           <Group gap="sm">
-            <Text size="sm">Also sent, without a field: {visible(hidden.join(', '))}.</Text>
+            <Text size="sm">Also sent, but not in the form: {visible(hidden.join(', '))}.</Text>
             <Button size="compact-sm" variant="default" onClick={onLeaveOut}>
-              {hidden.length === 1 ? 'Leave it out' : 'Leave them out'}
+              {hidden.length === 1 ? 'Remove it' : 'Remove them'}
             </Button>
           </Group>
         )}

@@ -9,7 +9,7 @@ import { useShownServer } from '../server-page.tsx';
 import { useReplay } from './replay.tsx';
 import { TryTool } from './try-tool.tsx';
 
-/** Calls a tool for real and shows everything about it: the tool that the address names, as it was called where a call is named. */
+/** Tab to call a tool. The URL names the tool, or a recorded call to replay. */
 export function TryTab() {
   const { server, config } = useShownServer();
   const all = toolsOf(config);
@@ -18,10 +18,10 @@ export function TryTab() {
   const replay = useReplay(server.slug, search.get('replay'));
   const [first] = tools;
   if (!first) {
-    const text = all.length === 0 ? 'Add a tool' : 'Every tool is disabled. Enable one';
+    const text = all.length === 0 ? 'Add a tool' : 'All tools are disabled. Enable one';
     return (
       <div className="th-card">
-        <Empty icon={<IconTool size={24} />} title="Nothing to try yet" text={`${text} under Tools first.`} />
+        <Empty icon={<IconTool size={24} />} title="No tools to try" text={`${text} under Tools first.`} />
       </div>
     );
   }
@@ -30,7 +30,7 @@ export function TryTab() {
   const wanted = replayed?.tool ?? search.get('tool');
   const tool = tools.find(({ name }) => name === wanted);
   const isGone = replayed !== undefined && tool === undefined;
-  const refusal = isGone ? `Its tool ${visible(replayed.tool)} is disabled or gone.` : replay.refusal;
+  const refusal = isGone ? `Its tool ${visible(replayed.tool)} is disabled or no longer exists.` : replay.refusal;
   const chosen = tool ?? first;
   return (
     <Stack gap="md">

@@ -17,7 +17,7 @@ import { type Replayed, ReplayNote } from './replay.tsx';
 import { TriedResult } from './result/tried-result.tsx';
 import { SaveTokens } from './save-tokens/save-tokens.tsx';
 
-/** A tool as it was when it was tried, and the arguments that were sent. */
+/** Tool and request body at the time of a call. */
 type Asked = { tool: JsonObject; body: JsonObject };
 
 type Props = {
@@ -27,7 +27,7 @@ type Props = {
   onChoose: (name: string) => void;
 };
 
-/** One tool: its arguments, the request that they make, and the answer. */
+/** One tool: its arguments, the resulting request, and the result. */
 export function TryTool({ tool, names, replayed, onChoose }: Props) {
   const { server, config } = useShownServer();
   const [token, setToken] = useState('');
@@ -108,10 +108,10 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
   );
 }
 
-/** A view that has a tool, and the names of the arguments that it fixes. */
+/** View that contains a tool, and the names of the arguments it fixes. */
 type ViewOfTool = { name: string; fixed: string[] };
 
-/** The views of a stored configuration that have this tool, as the service decides it. */
+/** Returns the views of a stored configuration that contain this tool, by the service's rules. */
 function viewsOfTool(config: Config, tool: JsonObject): ViewOfTool[] {
   return Object.entries(viewsOf(config)).flatMap(([name, view]) => {
     if (!isObject(view) || (view.read_only === true && !isReadOnly(tool))) return [];
@@ -130,9 +130,9 @@ type ChoicesProps = Pick<Props, 'names' | 'onChoose'> & {
   onView: (view: string | undefined) => void;
 };
 
-/** The tool, and where agents get it. Outside of the form, so that Enter in the search chooses and never calls. */
+/** Choice of the tool and its endpoint. It is outside the form, so that Enter in the search selects and never calls. */
 function Choices({ names, name, onChoose, views, view, onView }: ChoicesProps) {
-  const places = views.map((one) => ({ value: one.name, label: `The view ${visible(one.name)}` }));
+  const places = views.map((one) => ({ value: one.name, label: `View ${visible(one.name)}` }));
   return (
     <>
       <Select
@@ -147,8 +147,8 @@ function Choices({ names, name, onChoose, views, view, onView }: ChoicesProps) {
       />
       {views.length > 0 && (
         <Select
-          label="As agents get it at"
-          data={[{ value: '', label: 'The server' }, ...places]}
+          label="Endpoint"
+          data={[{ value: '', label: 'Server' }, ...places]}
           value={view ?? ''}
           onChange={(next) => onView(next || undefined)}
           allowDeselect={false}
@@ -167,16 +167,16 @@ type ConfirmWriteProps = {
   onConfirm: () => void;
 };
 
-/** The question before a tool that may write is called. */
+/** Confirmation before calling a tool that is not read-only. */
 function ConfirmWrite({ tool, preview, isAgain, isAsked, onClose, onConfirm }: ConfirmWriteProps) {
   const known = preview.isBehind ? undefined : preview.request?.request;
-  // The URL as it is configured, until the filled one is known.
+  // The configured URL, until the rendered one is known.
   const shown = known ?? { method: textOf(tool.method), url: textOf(tool.url) };
   return (
     <Confirm
       opened={isAsked}
       title={isAgain ? 'Send this call again?' : 'Send this call?'}
-      action={isAgain ? 'Send it again' : 'Send it'}
+      action={isAgain ? 'Send again' : 'Send'}
       isPending={false}
       error={undefined}
       onClose={onClose}
@@ -186,12 +186,12 @@ function ConfirmWrite({ tool, preview, isAgain, isAsked, onClose, onConfirm }: C
       }}
     >
       <Text size="sm">
-        {visible(textOf(tool.name))} does not only read:{' '}
+        {visible(textOf(tool.name))} is not read-only.{' '}
         {isAgain
-          ? 'what the call changed at the API may be changed once more.'
-          : 'the call may change something at the API.'}
+          ? 'The changes that the call made at the API may be repeated.'
+          : 'The call may change data at the API.'}
       </Text>
-      <CodeBlock code={`${shown.method} ${shown.url}`} label="what is sent" />
+      <CodeBlock code={`${shown.method} ${shown.url}`} label="request to send" />
     </Confirm>
   );
 }

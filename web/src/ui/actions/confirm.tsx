@@ -4,9 +4,9 @@ import { ProblemAlert } from '../states/problem-alert.tsx';
 
 type Question = {
   action: string;
-  /** Text that has to be typed before the action can run. */
+  /** Text to type before the action can run. */
   word?: string;
-  /** Whether it can be undone. */
+  /** True if the action can be undone. */
   isHarmless?: boolean;
   isPending: boolean;
   error: unknown;
@@ -17,7 +17,9 @@ type Question = {
 
 type Props = Question & { opened: boolean; title: string };
 
-/** Asks before an action with consequences. A question stays until it is answered, so an answer never belongs to another one. */
+/**
+ * Dialog that confirms an action. It stays open while the action is pending, so that the result always belongs to it.
+ */
 export function Confirm({ opened, title, ...question }: Props) {
   const close = () => {
     if (!question.isPending) question.onClose();
@@ -31,7 +33,7 @@ export function Confirm({ opened, title, ...question }: Props) {
 
 function Asked({ word, error, onConfirm, children, ...rest }: Question) {
   const [typed, setTyped] = useState('');
-  // The failure of an earlier attempt is not shown again.
+  // An error from an earlier attempt is not shown again.
   const [before] = useState(error);
   const isReady = word === undefined || typed === word;
   const isOff = word !== undefined && !word.startsWith(typed);
@@ -53,7 +55,7 @@ function Asked({ word, error, onConfirm, children, ...rest }: Question) {
           label={`Type ${word} to confirm`}
           value={typed}
           onChange={(event) => setTyped(event.currentTarget.value)}
-          error={isOff && `This is something else; it has to be ${word}.`}
+          error={isOff && `Does not match. Enter ${word}.`}
           autoComplete="off"
           data-autofocus
         />
@@ -69,7 +71,7 @@ type FormProps = Pick<Question, 'action' | 'isPending' | 'onClose' | 'children'>
   onSubmit: (event: FormEvent<HTMLFormElement>) => void;
 };
 
-/** The content of a dialog that ends with an action or nothing. */
+/** Form of a dialog, with Cancel and one action. */
 export function DialogForm(props: FormProps) {
   const { action, isPending, error, onClose, isReady = true, isDangerous = false, onSubmit, children } = props;
   return (

@@ -1,17 +1,17 @@
 import { createContext, useContext } from 'react';
 
 /**
- * Keeps the page still while the pointer is pressed: a button that moves between press and release is never clicked.
- * Every change of the page that is not the direct effect of a click goes through one of the two.
+ * Keeps the layout still while the pointer is pressed, because a button that moves between press and release is not
+ * clicked. Every page change that is not the direct effect of a click goes through one of the two functions.
  */
 export type Press = {
-  /** For the effects of leaving a field: run when the pointer is released, before the click event. */
+  /** For effects of leaving a field. Runs when the pointer is released, before the click event. */
   beforeClick: (run: () => void) => void;
-  /** For answers of the service: run after the click event. */
+  /** For responses of the service. Runs after the click event. */
   afterClick: (run: () => void) => void;
 };
 
-/** Longest wait in ms, because a finger that scrolls or stays too long causes no mouse events. */
+/** Maximum wait in ms, because a finger that scrolls or stays too long causes no mouse events. */
 const patienceMs = 400;
 
 export function watchPress(page: Window): Press {
@@ -31,7 +31,7 @@ export function watchPress(page: Window): Press {
     if (!isPressed) return;
     isPressed = false;
     runAll(before);
-    // The click comes in the same task as the release of the mouse's button.
+    // The click event is dispatched in the same task as the release.
     page.setTimeout(() => !isPressed && runAll(after));
   };
   const releaseLater = () => {
@@ -44,7 +44,7 @@ export function watchPress(page: Window): Press {
   const listen = <Name extends keyof WindowEventMap>(name: Name, listener: (event: WindowEventMap[Name]) => void) =>
     page.addEventListener(name, listener, { capture: true, passive: true });
   listen('pointerdown', press);
-  // For a finger, mousedown comes only after it has been lifted.
+  // For touch, mousedown is dispatched only after the finger has been lifted.
   listen('mousedown', press);
   listen('mouseup', release);
   listen('pointerup', releaseLater);
@@ -64,6 +64,6 @@ export const PressProvider = Context.Provider;
 
 export function usePress(): Press {
   const press = useContext(Context);
-  if (!press) throw new Error('nobody watches the pointer');
+  if (!press) throw new Error('usePress was called outside PressProvider');
   return press;
 }

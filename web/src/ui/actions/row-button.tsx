@@ -3,7 +3,7 @@ import { Link } from 'react-router';
 
 type Props = { label: string; of?: string; onClick?: () => void; to?: string; isPending?: boolean };
 
-/** A button or link in a row of a list; its name for screen readers says of which row. */
+/** Button or link in a table row. Its accessible name includes the row. */
 export function RowButton({ label, of = '', onClick, to, isPending = false }: Props) {
   const link = to !== undefined && { renderRoot: (props: object) => <Link {...props} to={to} /> };
   const name = `${label} ${of}`.trim();

@@ -10,14 +10,14 @@ export type Action<Input, Output> = {
   run: (input: Input) => Promise<Output>;
   /** Text of the toast after success. */
   done?: (output: Output, input: Input) => string;
-  /** Query keys to read again after success. */
+  /** Query keys to refetch after success. */
   refresh?: readonly QueryKey[];
   onDone?: (output: Output, input: Input) => void;
-  /** Whether failures are shown as a toast; a form shows them itself. */
+  /** True to show failures as a toast. Forms show them inline. */
   toastFailure?: boolean;
 };
 
-/** An action of a person: runs it, confirms it, and reads changed data again. */
+/** User action: runs it, shows a toast, and refetches changed data. */
 export function useAction<Input = void, Output = unknown>(
   action: Action<Input, Output>,
 ): UseMutationResult<Output, Error, Input> {
@@ -33,12 +33,12 @@ export function useAction<Input = void, Output = unknown>(
       }),
     onError: (error) =>
       afterClick(() => {
-        // Another person was first: the data on this page is old, and a second try must not fail for that.
+        // Someone else made a change first. The data is outdated, and a retry must not fail because of that.
         if (error instanceof ApiProblem && error.status === 409)
           for (const queryKey of action.refresh ?? []) void readAgain(client, { queryKey });
         if (action.toastFailure)
           notifications.show({
-            title: 'This did not work',
+            title: 'Something went wrong',
             message: messageOf(error),
             color: 'red',
             autoClose: 10_000,

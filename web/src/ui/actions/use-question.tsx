@@ -8,11 +8,11 @@ type Question<Subject, Output> = Omit<Action<Subject, Output>, 'toastFailure'> &
   text: (subject: Subject) => ReactNode;
   action: string;
   isHarmless?: boolean;
-  /** Text that has to be typed before the action can run. */
+  /** Text to type before the action can run. */
   word?: string;
 };
 
-/** A question before something is done with a row of a list: `ask` opens it, and `dialog` stands beside the list. */
+/** Confirmation before an action on a row. `ask` opens it, and `dialog` is rendered next to the list. */
 export function useQuestion<Subject, Output>({
   title,
   text,

@@ -5,7 +5,7 @@ import { ProblemAlert } from './problem-alert.tsx';
 
 type Props<Data> = { query: UseQueryResult<Data>; loading?: ReactNode; children: (data: Data) => ReactNode };
 
-/** The answer of a query, its loading state, or its error. */
+/** Renders a query's data, loading state, or error. */
 export function Loaded<Data>({ query, loading, children }: Props<Data>) {
   if (query.data !== undefined) return children(query.data);
   if (query.isError) return <ProblemAlert error={query.error} onRetry={() => query.refetch()} />;

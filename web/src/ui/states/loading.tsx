@@ -1,6 +1,6 @@
 import { Skeleton, Stack } from '@mantine/core';
 
-/** Grey bars in about the shape of the content that is loading. */
+/** Skeleton with roughly the shape of the content. */
 export function Loading({ rows = 4, height = 44 }: { rows?: number; height?: number }) {
   return (
     <Stack gap="sm" role="status" aria-label="Loading">

@@ -14,11 +14,11 @@ export function messageOf(error: unknown): string {
   return sentence(error instanceof Error ? error.message : String(error));
 }
 
-/** An error, with a button to try again. */
+/** Error with a retry button. */
 export function ProblemAlert({ error, onRetry, title }: { error: unknown; onRetry?: () => void; title?: string }) {
   const requestId = error instanceof ApiProblem ? error.requestId : undefined;
   return (
-    <Alert color="red" icon={<IconAlertTriangle size={18} />} title={title ?? 'This did not work'} role="alert">
+    <Alert color="red" icon={<IconAlertTriangle size={18} />} title={title ?? 'Something went wrong'} role="alert">
       <Text size="sm">{messageOf(error)}</Text>
       {(onRetry || requestId) && (
         <Group mt="xs" gap="sm">

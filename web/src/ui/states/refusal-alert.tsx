@@ -2,7 +2,7 @@ import { Alert } from '@mantine/core';
 import type { Refusal } from '../actions/refusal.ts';
 import { ProblemAlert, sentence } from './problem-alert.tsx';
 
-/** Why something was refused, with the fields by their paths, where no form shows them. */
+/** Errors of a rejected request, with field paths, for use where no form shows them. */
 export function RefusalAlert({ refusal: { problems, failure }, title }: { refusal: Refusal; title: string }) {
   if (failure) return <ProblemAlert error={failure} title={title} />;
   if (problems.length === 0) return null;

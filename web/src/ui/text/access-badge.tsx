@@ -2,25 +2,25 @@ import { Badge, Tooltip } from '@mantine/core';
 import type { Access, ServerRecord } from '../../answers.ts';
 
 const kinds: Record<Access | 'open', { name: string; text: string; color: string }> = {
-  oauth: { name: 'Login', text: 'People log in at the provider; agents hold a token of Toolhost.', color: 'accent' },
+  oauth: { name: 'Login', text: 'People log in at the provider. Agents hold a Toolhost token.', color: 'accent' },
   passthrough: {
-    name: 'Login, passed through',
-    text: "People log in at the provider; agents hold the provider's own token.",
+    name: 'Login (passthrough)',
+    text: "People log in at the provider. Agents hold the provider's token.",
     color: 'accent',
   },
   api_key: {
     name: 'API key',
-    text: 'Callers send an API key of this workspace; the API receives the stored credential.',
+    text: 'Callers send a workspace API key. The API receives the stored credential.',
     color: 'green',
   },
   caller_token: {
     name: "Caller's token",
-    text: 'Callers send their own token of the API, which is passed on.',
+    text: 'Callers send their own API token, which is forwarded.',
     color: 'gray',
   },
   open: {
     name: 'Open',
-    text: 'No credential is sent to the API. Callers send an API key of this workspace, or any other token.',
+    text: 'No credential is sent to the API. Callers send a workspace API key or any other token.',
     color: 'gray',
   },
 };

@@ -1,6 +1,6 @@
 /**
- * JSON with line breaks; every digit of every number stays. Other text stays as it is. `isCut`: only the beginning is
- * there, so it is not known to be JSON.
+ * Indents JSON without changing any digit of its numbers. Other text is returned unchanged. `isCut` means that the text
+ * is truncated, so that it cannot be verified to be JSON.
  */
 export function indented(text: string, isCut = false): string {
   if (text.length > 100_000 || !/^\s*[[{]/.test(text)) return text;

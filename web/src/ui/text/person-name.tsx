@@ -6,10 +6,10 @@ export function usePeople() {
   return useAnswer(queryKeys.members, 'listMembers', {}, { staleTime: 60_000 });
 }
 
-/** A person: by the name that came with the data, else by the name of the member, else by id. */
+/** Display name of a person: the given name, else the member's name or email, else the ID. */
 export function PersonName({ id, name }: { id: string; name?: string | undefined }) {
   const { data } = usePeople();
   const member = data?.members.find((candidate) => candidate.id === id);
-  if (id === 'operator') return <span title="at the machine itself">the operator</span>;
+  if (id === 'operator') return <span title="on the machine itself">the operator</span>;
   return <span title={visible(id)}>{visible(name ?? member?.name ?? member?.email ?? id)}</span>;
 }

@@ -1,4 +1,4 @@
-/** A number of bytes for people. */
+/** Formats a number of bytes. */
 export function sizeText(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`;
   if (bytes < 1024 * 1024) return `${(bytes / 1024).toFixed(1)} KiB`;

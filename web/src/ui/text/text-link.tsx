@@ -2,7 +2,7 @@ import { Anchor, type AnchorProps } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 
-/** A link to a page of the dashboard. */
+/** Link to a dashboard page. */
 export function TextLink({ to, ...rest }: AnchorProps & { to: string; children: ReactNode }) {
   return <Anchor component={Link} to={to} size="sm" {...rest} />;
 }

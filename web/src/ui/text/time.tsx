@@ -3,7 +3,7 @@ import { useReducer } from 'react';
 
 const dayS = 86_400;
 
-/** Units with their length, and the time from which on they are used, in seconds. */
+/** Units with their length and the duration from which they are used, in seconds. */
 const steps: [unit: Intl.RelativeTimeFormatUnit, size: number, from: number][] = [
   ['year', 365 * dayS, 365 * dayS],
   ['month', 30 * dayS, 60 * dayS],
@@ -16,21 +16,21 @@ function relative(at: number, now: number): string {
   const seconds = Math.round((at - now) / 1000);
   const format = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
   for (const [unit, size, from] of steps) {
-    // A key that was just made for 30 days must not be shown with 29.
+    // A key that was just created for 30 days must not be shown with 29.
     if (seconds >= from * 0.99) return format.format(Math.round(seconds / size), unit);
     if (seconds <= -from) return format.format(Math.trunc(seconds / size), unit);
   }
   return Math.abs(seconds) < 10 ? 'just now' : format.format(seconds, 'second');
 }
 
-/** The time in the reader's zone, to the second. */
+/** Formats the time in the user's time zone, to the second. */
 export function exactTime(at: string): string {
   return new Date(at).toLocaleString('en', { dateStyle: 'medium', timeStyle: 'long' });
 }
 
 const tickMs = 30_000;
 
-/** How long ago, with the exact time on hover. */
+/** Relative time, with the exact time on hover. */
 export function Time({ at }: { at: string }) {
   const [, tick] = useReducer((count: number) => count + 1, 0);
   useInterval(tick, tickMs, { autoInvoke: true });
@@ -41,7 +41,7 @@ export function Time({ at }: { at: string }) {
   );
 }
 
-/** The time of the day, with the date when it was not today. */
+/** Time of day, with the date if it was not today. */
 export function ClockTime({ at }: { at: string }) {
   const date = new Date(at);
   const isToday = date.toDateString() === new Date().toDateString();

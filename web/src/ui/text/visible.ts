@@ -1,11 +1,11 @@
 import { unseenCharacters } from '../../../../src/domain/unseen-characters.ts';
 
-/** A name or text from outside, with its invisible characters made visible. */
+/** Makes invisible characters in external text visible. */
 export function visible(text: string): string {
   return text.replaceAll(unseenCharacters, '\ufffd');
 }
 
-/** JSON whose invisible characters are written as escapes, so that it reads back as the same value. */
+/** Serializes JSON with invisible characters escaped, so that it parses back to the same value. */
 export function visibleJson(value: unknown): string {
   const text = JSON.stringify(value, null, 2) ?? '';
   return text.replaceAll(unseenCharacters, (character) =>

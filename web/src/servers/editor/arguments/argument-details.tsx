@@ -10,12 +10,12 @@ import type { Row } from '../named-rows.tsx';
 
 export type ArgumentRow = Row<JsonObject>;
 
-/** How a keyword is shown in its input, and what is stored of it. */
+/** Conversion between a stored keyword and the value in its input. */
 type Conversion = { shown: (stored: unknown) => unknown; stored: (input: unknown, type: unknown) => unknown };
 
 const asItIs: Conversion = { shown: (stored) => stored, stored: (input) => input };
 
-/** A value of the type of the argument, as a text. */
+/** Converts a value of the argument's type to text and back. */
 const typed: Conversion = {
   shown: (stored) => (typeof stored === 'string' || stored === undefined ? stored : JSON.stringify(stored)),
   stored: (input, type) => {
@@ -33,7 +33,7 @@ const typedList: Conversion = {
   stored: (input, type) => input && listOf(input).map((one) => typed.stored(one, type)),
 };
 
-/** A constant as it is; the argument that holds the text as `:name`. */
+/** Converts between a reference to an argument and `:name`. Constants stay as they are. */
 const constant: Conversion = {
   shown: (stored) => (isObject(stored) ? `:${textOf(stored.argument)}` : stored),
   stored: (input) => (/^:/.test(textOf(input)) ? { argument: textOf(input).slice(1) } : input),
@@ -58,40 +58,40 @@ const styles = [
   { value: 'pipe', label: 'a=1|2' },
   { value: 'space', label: 'a=1 2' },
   { value: 'json', label: 'JSON text' },
-  { value: 'querystring', label: 'All of the query' },
+  { value: 'querystring', label: 'Entire query' },
 ];
 
 type ArgumentField = Declared & { as?: Conversion };
 
 const { text, list, choice, check } = declared;
-const api = 'Where it differs, such as filter[name].';
-const part = 'Of a part of multipart; :name takes it from an argument.';
+const api = 'If it differs, such as filter[name].';
+const part = 'For a multipart part. :name takes it from an argument.';
 
 const general: readonly ArgumentField[] = [
-  { ...text('default', 'Default', 'Sent when the agent leaves it out.'), as: typed },
-  { ...list('enum', 'Allowed values', 'Press Enter after each; none allows all.'), as: typedList },
-  choice('in', 'Goes to', 'Where the location by the method is not right.', locations, {
-    placeholder: 'By the method',
+  { ...text('default', 'Default', 'Sent if the agent omits it.'), as: typed },
+  { ...list('enum', 'Allowed values', 'Press Enter after each. Leave empty to allow all.'), as: typedList },
+  choice('in', 'Location', 'Overrides the default for the method.', locations, {
+    placeholder: 'Method default',
   }),
-  text('format', 'Format', 'A hint such as date, uuid or email.'),
-  check('nullable', 'May be null'),
-  text('pattern', 'Pattern', 'Regular expression; ^ and $ make it the whole text.', { isMono: true }),
+  text('format', 'Format', 'A hint such as date, uuid, or email.'),
+  check('nullable', 'Nullable'),
+  text('pattern', 'Pattern', 'Regular expression. Use ^ and $ to match the whole text.', { isMono: true }),
 ];
 
 const sending: readonly ArgumentField[] = [
-  text('wire_name', 'Name for the API', api, { isMono: true }),
-  choice('style', 'Lists and objects', 'How they are written.', styles, { placeholder: 'As the tool says' }),
-  { ...text('value', 'Constant', 'Sent in every call; agents neither see nor give it.'), as: typed },
-  check('allow_slashes', 'Keeps its slashes in the path'),
-  check('allow_reserved', 'Keeps : / ? @ and others in the query'),
+  text('wire_name', 'API name', api, { isMono: true }),
+  choice('style', 'Serialization', 'Format of lists and objects.', styles, { placeholder: 'Tool default' }),
+  { ...text('value', 'Constant', 'Sent in every call. Hidden from agents.'), as: typed },
+  check('allow_slashes', 'Allow slashes in path'),
+  check('allow_reserved', 'Allow : / ? @ and others in query'),
   { ...text('file_name', 'File name', part), as: constant },
   { ...text('media_type', 'Media type', 'Of a part or of the body, such as image/png.'), as: constant },
-  { ...check('content', 'Is Base64 of a file'), as: base64 },
+  { ...check('content', 'Base64-encoded file'), as: base64 },
 ];
 
 const own = new Set(['type', 'description', 'optional', ...[...general, ...sending].map(({ at }) => String(at))]);
 
-/** What an argument may be, and how it is sent. */
+/** Constraints of an argument, and its encoding in the request. */
 export function ArgumentDetails({ row }: { row: ArgumentRow }) {
   const fields = (some: readonly ArgumentField[]) =>
     some.map(({ as = asItIs, at, ...what }) => {
@@ -107,19 +107,19 @@ export function ArgumentDetails({ row }: { row: ArgumentRow }) {
         {fields(general)}
         <Others row={row} />
       </TwoColumns>
-      <Folded label="How it is sent">
+      <Folded label="Request encoding">
         <TwoColumns>{fields(sending)}</TwoColumns>
       </Folded>
     </Stack>
   );
 }
 
-/** The keywords without a field of their own, such as minimum or items, as JSON. */
+/** JSON input for the keywords without their own field, such as minimum or items. */
 function Others({ row }: { row: ArgumentRow }) {
   const entries = Object.entries(row.value);
   const others = entries.filter(([name]) => !own.has(name));
   const set = (next: unknown = {}) => {
-    if (!isObject(next)) throw new Error('it has to be an object');
+    if (!isObject(next)) throw new Error('must be a JSON object');
     row.change({ ...Object.fromEntries(entries.filter(([name]) => own.has(name))), ...next });
   };
   return (
@@ -134,12 +134,12 @@ function Others({ row }: { row: ArgumentRow }) {
   );
 }
 
-/** Several arguments may be open, so screen readers are told which one a field is of. */
+/** Adds the argument's name for screen readers, because several arguments may be open. */
 function nameIn({ label }: ArgumentRow, field: string): string {
   return `${field} (${label})`;
 }
 
-/** A part of an argument. Its problems are shown at the name of the argument. */
+/** Field state for one keyword of an argument. Its problems are shown at the argument's name. */
 function editedIn({ field, name }: ArgumentRow, value: unknown, set: (next: unknown) => void): Edited {
   return { ...field, path: `${field.path}.${name}`, id: undefined, errors: [], warnings: [], value, set };
 }

@@ -11,19 +11,19 @@ import { useValue } from '../model/editor-context.ts';
 import { NamedRows, type Row } from '../named-rows.tsx';
 import { ArgumentDetails, type ArgumentRow } from './argument-details.tsx';
 
-/** The arguments that an agent gives: a row each, or as JSON where they are a whole JSON Schema. */
+/** Arguments of a tool: one row each, or JSON if they are a complete JSON Schema. */
 export function ArgumentsEditor({ path }: { path: readonly PathPart[] }) {
   const schema = useValue(path);
   const open = useSet<number>();
   if (isObject(schema) && isJsonSchema(schema)) {
-    const text = 'A JSON Schema object; edited as JSON.';
+    const text = 'JSON Schema object, edited as JSON.';
     return <Field kind="json" path={path} label="Arguments" text={text} minRows={6} />;
   }
   return (
     <NamedRows<unknown>
       path={path}
       label="Arguments"
-      text="A :name in the URL is replaced by the argument of that name; the others go to the query or the body."
+      text="Arguments replace :name in the URL. The others are sent in the query or body."
       noun="argument"
       placeholder="name"
       empty={{ type: 'string' }}
@@ -38,7 +38,7 @@ export function ArgumentsEditor({ path }: { path: readonly PathPart[] }) {
         <>
           <TypeAndRequired row={asObject(row)} />
           <IconButton
-            label={`More about ${row.label}`}
+            label={`Details of ${row.label}`}
             icon={IconDots}
             size={36}
             ml="auto"
@@ -51,7 +51,7 @@ export function ArgumentsEditor({ path }: { path: readonly PathPart[] }) {
   );
 }
 
-/** A row whose value may be anything while the JSON is written. */
+/** Treats a row's value as an object. It may be anything while the JSON is being edited. */
 function asObject(row: Row<unknown>): ArgumentRow {
   return { ...row, value: isObject(row.value) ? row.value : {} };
 }
@@ -86,7 +86,7 @@ function Description({ row: { label, value, change, field } }: { row: ArgumentRo
   return (
     <Textarea
       aria-label={`Description of ${label}`}
-      placeholder="What it means, for the model"
+      placeholder="Description for the model"
       mt={6}
       autosize
       minRows={1}

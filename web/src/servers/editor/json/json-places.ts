@@ -2,17 +2,17 @@ import type { CompletionResult } from '@codemirror/autocomplete';
 import { pathText } from '../../config.ts';
 import { names, values } from '../../declared.ts';
 
-/** An object or a list around a place in the text, and where in it the place is. */
+/** Enclosing object or list of a position in the text, with the position's index or key. */
 type Level = { isArray: boolean; index: number; key: string; isKey: boolean };
 
-/** A string, which may be unfinished, or a mark. */
+/** A string, which may be unterminated, or a punctuator. */
 const tokens = /"(?:[^"\\]|\\.)*("|\\?$)|[{}[\]:,]/g;
 
 type Visit = (around: readonly Level[], start: number, end: number) => void;
 
 /**
- * Reads a JSON text, and says at each name and each entry of a list what is around it. Gives what is around the end, and
- * where the string begins in which the text ends.
+ * Tokenizes JSON text and calls `visit` for each name and each list entry with its enclosing levels. Returns the levels
+ * around the end of the text, and the start of an unterminated string.
  */
 function walk(text: string, visit: Visit = () => {}): { around: Level[]; open?: number } {
   const around: Level[] = [];
@@ -36,7 +36,7 @@ function walk(text: string, visit: Visit = () => {}): { around: Level[]; open?: 
   return { around };
 }
 
-/** The characters of a JSON text that a path such as `tools[1].url` names, or the nearest value around them. */
+/** Returns the range of a path such as `tools[1].url` in JSON text, or of its nearest enclosing value. */
 export function locationInJson(text: string, path: string): { start: number; end: number } | undefined {
   let best: { start: number; end: number } | undefined;
   let length = 0;
@@ -50,7 +50,7 @@ export function locationInJson(text: string, path: string): { start: number; end
   return best;
 }
 
-/** The path of an object as a key of `names`: declared names, and * for the entries of lists and maps. */
+/** Returns the path of an object as a key of `names`, with * for entries of lists and maps. */
 function patternOf(around: readonly Level[]): string {
   return around.reduce((above, { isArray, key }) => {
     const own = !isArray && names[above]?.includes(key) ? key : '*';
@@ -58,7 +58,7 @@ function patternOf(around: readonly Level[]): string {
   }, '');
 }
 
-/** Allowed names or values for the string before the caret. */
+/** Returns the allowed names or values for the string before the caret. */
 export function completionsAt(text: string, caret: number): CompletionResult | null {
   const { around, open } = walk(text.slice(0, caret));
   const top = around.at(-1);

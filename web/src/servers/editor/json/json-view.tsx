@@ -24,7 +24,7 @@ import { completionsAt, locationInJson } from './json-places.ts';
 
 type Props = {
   text: string;
-  /** Why the text cannot be read. */
+  /** Parse error of the text. */
   unreadable: string | undefined;
   problems: readonly FieldProblem[];
   warnings: readonly FieldProblem[];
@@ -62,7 +62,7 @@ const known = StateField.define<Known>({
 
 const mostMarks = 50;
 
-/** What is wrong, where it stands in the text. */
+/** Returns problems and warnings as diagnostics at their location in the text. */
 function marks(state: EditorState): Diagnostic[] {
   const { unreadable, problems, warnings } = state.field(known);
   if (unreadable !== undefined) {
@@ -110,14 +110,14 @@ const always = [
   history(),
   autocompletion({ override: [({ state, pos }) => completionsAt(state.doc.toString(), pos)], icons: false }),
   known,
-  // The browser finds only the lines that are drawn.
+  // The browser's search finds only lines that are rendered.
   search({ top: true, scrollToMatch: (match) => EditorView.scrollIntoView(match, { y: 'center' }) }),
   lintGutter(),
   linter(({ state }) => marks(state), {
     delay: 200,
     needsRefresh: ({ startState, state }) => startState.field(known) !== state.field(known),
   }),
-  // Tab is the browser's: it leaves the editor, as Escape does.
+  // Tab is left to the browser: it leaves the editor, as Escape does.
   keymap.of([
     ...closeBracketsKeymap,
     ...completionKeymap,
@@ -130,7 +130,7 @@ const always = [
   ]),
 ];
 
-/** The configuration as JSON, with its problems and the names and values that are allowed where they stand. */
+/** JSON view of the configuration, with inline problems and completion of allowed names and values. */
 export function JsonView({ text, unreadable, problems, warnings, onChange, onBlur, isReadOnly }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const shown = useRef<EditorView>(undefined);
@@ -177,7 +177,7 @@ export function JsonView({ text, unreadable, problems, warnings, onChange, onBlu
     <Box className="th-json-column">
       <Section
         title="JSON"
-        text="The same configuration; what you change here shows in the form at once."
+        text="Edits here update the form immediately."
         actions={<IconBraces size={18} aria-hidden />}
       >
         <div ref={place} className="th-json-text" />
@@ -187,7 +187,7 @@ export function JsonView({ text, unreadable, problems, warnings, onChange, onBlu
   );
 }
 
-/** Writes what differs, so that the caret, what is folded and the place on the page stay. */
+/** Replaces only the changed range, so that caret, folds, and scroll position are kept. */
 function show(view: EditorView, text: string) {
   const before = view.state.doc.toString();
   if (before === text) return;

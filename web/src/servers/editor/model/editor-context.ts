@@ -4,7 +4,7 @@ import { usePress } from '../../../ui/actions/press.ts';
 import { type PathPart, pathText, sameJson, valueAt } from '../../config.ts';
 import type { EditorState, EditorStore } from './editor-store.ts';
 
-/** What stays the same while somebody types. */
+/** Properties of an editor that do not change while the user types. */
 type Model = { store: EditorStore; isNew: boolean; isReadOnly: boolean; callbackUrl: string | undefined };
 
 const Context = createContext<Model | undefined>(undefined);
@@ -13,11 +13,11 @@ export const EditorProvider = Context.Provider;
 
 export function useEditor() {
   const model = useContext(Context);
-  if (!model) throw new Error('there is no editor around this field');
+  if (!model) throw new Error('useEditor was called outside an editor');
   return { ...model, set: model.store.set };
 }
 
-/** A part of what is edited. The component renders again only when this part says something else. */
+/** Selects a part of the editor state. The component rerenders only if its content changes. */
 export function useEdited<Part>(part: (state: EditorState) => Part): Part {
   const { store } = useEditor();
   const last = useRef<Part>(undefined);
@@ -32,17 +32,17 @@ export function useValue(path: readonly PathPart[]): unknown {
   return useEdited(({ config }) => valueAt(config, path));
 }
 
-/** Whether there are changes that are not stored yet. */
+/** Returns true if there are unsaved changes. */
 export function useIsChanged(): boolean {
   return useEdited(({ config, initial, draftProblem }) => draftProblem !== undefined || !sameJson(config, initial));
 }
 
-/** The id of a field, by which the list of problems leads to it. */
+/** Returns the element ID of a field, which the problem list links to. */
 export function fieldId(path: string): string {
   return `field-${path}`;
 }
 
-/** The messages at a path, or also below it, with the inner path where they are about a part of the field. */
+/** Returns the messages at a path. If `isDeep`, includes messages below it, prefixed with the inner path. */
 export function messagesAt(list: readonly FieldProblem[], at: string, isDeep: boolean): string[] {
   return list.flatMap(({ path, message }) => {
     if (path === at) return [message];
@@ -51,7 +51,7 @@ export function messagesAt(list: readonly FieldProblem[], at: string, isDeep: bo
   });
 }
 
-/** The problems and warnings at a path of the configuration. */
+/** Returns the problems and warnings at a path of the configuration. */
 export function useMessages(path: readonly PathPart[], isDeep = false) {
   const at = pathText(path);
   return useEdited(({ problems, warnings, isRevealed, touched }) => ({
@@ -60,7 +60,7 @@ export function useMessages(path: readonly PathPart[], isDeep = false) {
   }));
 }
 
-/** What an input edits: a value, and what is known of it. */
+/** State of an edited value: the value, its messages, and how to change it. */
 export type Edited = {
   path: string;
   id: string | undefined;
@@ -72,7 +72,7 @@ export type Edited = {
   isReadOnly: boolean;
 };
 
-/** The value at a path of the configuration, with its problems and warnings. */
+/** Returns the edited value at a path of the configuration. */
 export function useField(path: readonly PathPart[], isDeep = false): Edited {
   const { store, isReadOnly } = useEditor();
   const { beforeClick } = usePress();
@@ -88,7 +88,7 @@ export function useField(path: readonly PathPart[], isDeep = false): Edited {
   };
 }
 
-/** What a field holds that the configuration does not, until the edit begins again. */
+/** State for input that the configuration cannot hold yet. It is dropped when the edit restarts. */
 export function useDraft<Draft>() {
   const restarts = useEdited((state) => state.restarts);
   const [kept, keep] = useState<{ draft: Draft | undefined; of: number }>();
@@ -96,7 +96,7 @@ export function useDraft<Draft>() {
   return [kept?.of === restarts ? kept.draft : undefined, setDraft] as const;
 }
 
-/** Keeps the configuration from being stored while a field holds something that it cannot hold. */
+/** Prevents saving while a field has input that the configuration cannot hold. */
 export function useBlock(path: string, message: string | undefined): void {
   const { store } = useEditor();
   useEffect(() => {

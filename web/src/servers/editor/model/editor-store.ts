@@ -5,34 +5,34 @@ import { type Config, isObject, type PathPart, sameJson, toolsOf, withValue } fr
 import { findingsOf, type Known, type Sources } from './findings.ts';
 
 export type EditorState = Sources & {
-  /** What is stored, or what a new server begins with. */
+  /** Stored configuration, or the initial one of a new server. */
   initial: Config;
-  /** The JSON view while it is being written; undefined when it shows the configuration as it is. */
+  /** Text of the JSON view while it is being edited; undefined if it shows the current configuration. */
   draft: string | undefined;
   draftProblem: string | undefined;
-  /** Grows with every change of the configuration. */
+  /** Incremented with every configuration change. */
   changes: number;
-  /** Grows when tools may have come, gone or moved; a change inside of a tool leaves it. */
+  /** Incremented when tools may have been added, removed, or moved, but not for a change within a tool. */
   listed: number;
-  /** Grows when the edit begins again, and what was left unfinished in a field is given up. */
+  /** Incremented when the edit restarts, which drops unfinished input in fields. */
   restarts: number;
-  /** Whether what is on screen is not checked yet. */
+  /** True while the current configuration has not been validated yet. */
   isBehind: boolean;
   problems: readonly Known[];
   warnings: readonly Known[];
-  /** Whether it cannot even be sent. */
+  /** True if the configuration cannot be sent. */
   isBlocked: boolean;
-  /** The fields that were left, whose problems are shown; those of all fields once they are revealed. */
+  /** Fields that have lost focus. Their problems are shown; `isRevealed` shows those of all fields. */
   touched: ReadonlySet<string>;
   isRevealed: boolean;
 };
 
-/** The one model behind the form and the JSON view. Each part of the page reads only what it shows of it. */
+/** Store shared by the form and the JSON view. Each component subscribes only to what it shows. */
 export type EditorStore = ReturnType<typeof createEditorStore>;
 
 type Begin = { initial: Config; changed?: Config | undefined; isNew?: boolean; startsEmpty?: boolean };
 
-/** An edit that begins: of a stored server, or a new one. */
+/** Returns the initial state of an edit of a stored or new server. */
 function begun({ initial, changed = initial, isNew = false, startsEmpty = false }: Begin): EditorState {
   return {
     initial,
@@ -64,7 +64,7 @@ export function createEditorStore(begin: Begin) {
     const { problems, warnings } = state;
     state = { ...state, ...next, changes };
     const found = findingsOf(state);
-    // Lists that say the same stay the same objects.
+    // Equal lists keep their identity, so that components do not rerender.
     if (sameJson(found.problems, problems)) found.problems = problems;
     if (sameJson(found.warnings, warnings)) found.warnings = warnings;
     state = { ...state, ...found };
@@ -90,25 +90,25 @@ export function createEditorStore(begin: Begin) {
     settleText: () => {
       if (!state.draftProblem && state.draft?.trim() !== '') become({ draft: undefined });
     },
-    /** Gives up the edit, or goes on with another one of what is stored now. */
+    /** Restarts the edit, by default from the stored configuration. */
     restart: (config: Config = state.initial, stored: Config = state.initial) =>
       become({ ...whole(config), initial: stored, restarts: state.restarts + 1 }),
-    /** What was sent is stored; it may have been edited since. */
+    /** Records that `sent` was stored. The configuration may have been edited since. */
     saved: (sent: Config, stored: Config) =>
       become({
         initial: stored,
         ...(!state.draftProblem && sameJson(state.config, sent) && whole(stored)),
       }),
-    /** Takes over what the service says of it. */
+    /** Applies the service's verdict. */
     learn: (known: Pick<EditorState, 'checked' | 'refused' | 'mayBeTaken' | 'isBehind'>) => become(known),
-    /** Says that a field holds a value that cannot be stored, such as unfinished JSON; undefined when it can again. */
+    /** Marks a field as holding a value that cannot be stored, such as unfinished JSON. Undefined clears the mark. */
     block: (path: string, message: string | undefined) => {
       const blocks = new Map(state.blocks);
       if (message === undefined) blocks.delete(path);
       else blocks.set(path, message);
       become({ blocks });
     },
-    /** From now on the problems at this path are shown. */
+    /** Shows the problems at this path from now on. */
     touch: (path: string) => {
       if (!state.isRevealed && !state.touched.has(path)) become({ touched: new Set([...state.touched, path]) });
     },
@@ -116,7 +116,7 @@ export function createEditorStore(begin: Begin) {
   };
 }
 
-/** Whether the same tools are in the same places, whatever has changed inside of them. */
+/** Returns true if both have the same tool names in the same order. */
 function hasSameTools(a: Config, b: Config): boolean {
   return sameJson(
     toolsOf(a).map(({ name }) => name),
@@ -128,10 +128,10 @@ function parsed(text: string): { config: Config } | { problem: string } {
   try {
     const value: unknown = parseJson(text.trim() === '' ? '{}' : text);
     if (isObject(value)) return { config: value };
-    return { problem: 'a configuration is an object: { … }' };
+    return { problem: 'the configuration must be a JSON object: { … }' };
   } catch (error) {
     const foreign = foreignText(text);
     if (foreign !== undefined) return { problem: foreign };
-    return { problem: error instanceof Error ? visible(error.message) : 'this is not JSON' };
+    return { problem: error instanceof Error ? visible(error.message) : 'not valid JSON' };
   }
 }

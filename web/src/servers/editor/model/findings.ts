@@ -1,32 +1,32 @@
 import type { FieldProblem, Verdict } from '../../../answers.ts';
 import { type Config, sameJson } from '../../config.ts';
 
-/** Problems or warnings of a configuration, which may be older than the one on screen. */
+/** Problems or warnings of a configuration, which may be older than the current one. */
 type Findings = { config: Config; list: readonly FieldProblem[] };
 
-/** A problem or a warning; pending while it is not known whether it still holds. */
+/** Problem or warning. It is pending while it is unknown whether it still applies. */
 export type Known = { path: string; message: string; isPending?: true };
 
-/** What problems and warnings come from. */
+/** Sources of problems and warnings. */
 export type Sources = {
   config: Config;
-  /** The slug of a stored server. */
+  /** Slug of a stored server. */
   fixedSlug: unknown;
-  /** The last verdict of the service, with the configuration that it is about. */
+  /** Last verdict of the service, with the configuration that was checked. */
   checked: { config: Config; verdict: Verdict } | undefined;
-  /** Why the last attempt to save was refused. */
+  /** Problems for which the last save was rejected. */
   refused: Findings | undefined;
-  /** False while a server is being stored: it takes its slug itself. */
+  /** False while a new server is being saved, because it takes the slug itself. */
   mayBeTaken: boolean;
-  /** Messages about fields whose values the configuration cannot hold yet, by path. */
+  /** Messages by path for fields whose input the configuration cannot hold yet. */
   blocks: ReadonlyMap<string, string>;
 };
 
-/** What is known of the configuration on screen. `isBlocked` while it cannot even be sent. */
+/** Returns the problems and warnings of the current configuration. `isBlocked` is true if it cannot be sent. */
 export function findingsOf({ config, fixedSlug, checked, refused, mayBeTaken, blocks }: Sources) {
   const own: Known[] = [...blocks].map(([path, message]) => ({ path, message }));
   const isMoved = fixedSlug !== undefined && config.slug !== fixedSlug;
-  // The slug of a stored server cannot change, so this is the only problem of another one.
+  // The slug of a stored server cannot change. Other problems of a changed slug are irrelevant.
   if (isMoved)
     own.push({ path: 'slug', message: `a slug cannot be changed; allowed: "${fixedSlug}", or create another server` });
   const said = (list: readonly FieldProblem[] = []) => (checked ? [{ config: checked.config, list }] : []);
@@ -46,13 +46,15 @@ export function findingsOf({ config, fixedSlug, checked, refused, mayBeTaken, bl
   };
 }
 
-/** The message of a pending finding. */
-export const checkedAgain = 'is being checked again';
+/** Message of a pending finding. */
+export const checkedAgain = 'is being rechecked';
 
 const independent = ['name', 'slug', 'description'] as const;
 type Part = (typeof independent)[number] | 'rest';
 
-/** The part of the configuration that a problem is about. Problems of a part depend only on that part. */
+/**
+ * Returns the section of the configuration that a problem is about. Problems of a section depend only on that section.
+ */
 function partOf(path: string): Part {
   return independent.find((field) => field === path) ?? 'rest';
 }
@@ -65,8 +67,8 @@ function isSamePart(part: Part, a: Config, b: Config): boolean {
 }
 
 /**
- * The findings that hold for the configuration on screen. Those of a part that has changed since do not; the findings of
- * the last list for that part are replaced by pending ones, which keep their space until the next answer.
+ * Returns the findings that apply to the current configuration. Findings of a section that has changed since are
+ * replaced by pending ones, which keep the layout stable until the next verdict.
  */
 function currentFindings(all: readonly Findings[], config: Config): Known[] {
   const parts: Part[] = [...independent, 'rest'];

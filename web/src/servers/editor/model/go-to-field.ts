@@ -2,24 +2,24 @@ import { fieldId } from './editor-context.ts';
 
 declare global {
   interface WindowEventMap {
-    /** Opens the tool at an index. */
+    /** Opens the tool at this index. */
     'toolhost:open-tool': CustomEvent<number>;
-    /** Shows the tab that has a field, by the path of the field. */
+    /** Shows the tab with the field at this path. */
     'toolhost:open-part': CustomEvent<string>;
-    /** Selects the location of a path in the JSON view. */
+    /** Selects this path in the JSON view. */
     'toolhost:select-json': CustomEvent<string>;
   }
 }
 
-/** The parts of the editor that are tabs of a stored server. */
+/** Sections of the editor that are tabs of a stored server. */
 export type Part = 'tools' | 'settings';
 
-/** The tab that has the field at a path. */
+/** Returns the tab with the field at a path. */
 export function partOf(path: string): Part {
   return /^(?:tools|views|tool_mode|max_answer_tokens)\b/.test(path) ? 'tools' : 'settings';
 }
 
-/** Opens the tab and the tool that a path is about and puts the focus into its field, or the nearest one around it. */
+/** Opens the tab and tool of a path and focuses its field, or the nearest enclosing one. */
 export function goToField(path: string): void {
   dispatchEvent(new CustomEvent('toolhost:open-part', { detail: path }));
   const index = /^tools\[(\d+)\]/.exec(path)?.[1];
@@ -29,7 +29,7 @@ export function goToField(path: string): void {
   });
 }
 
-/** Frames in which a tab may open. */
+/** Maximum frames to wait for a tab to open. */
 const mostFrames = 60;
 
 function focusSoon(path: string, frames: number): void {

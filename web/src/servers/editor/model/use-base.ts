@@ -7,7 +7,7 @@ import { isSame } from '../../../ui/actions/refusal.ts';
 import { type Config, isObject } from '../../config.ts';
 import { createEditorStore } from './editor-store.ts';
 
-/** The edit of a stored server, and the version that it began from, which changes only when the editor asks for it. */
+/** Edit of a stored server and its base version, which changes only when the editor requests it. */
 export type Base = ReturnType<typeof useBase>;
 
 export function useBase({ server, config: stored }: ServerDetail, changed: Config | undefined) {
@@ -24,9 +24,9 @@ export function useBase({ server, config: stored }: ServerDetail, changed: Confi
   return {
     store,
     version,
-    /** Goes on from what was stored. */
+    /** Continues from the stored version. */
     saved: async (sent: Config) => store.saved(sent, await newest()),
-    /** Starts from the newest version; what is on screen continues as an edit of it, or is given up. */
+    /** Restarts from the latest version. The current edit is merged into it or discarded. */
     rebase: async (isMineKept: boolean) => {
       const theirs = await newest();
       const { initial, config } = store.now();
@@ -36,8 +36,8 @@ export function useBase({ server, config: stored }: ServerDetail, changed: Confi
 }
 
 /**
- * Merges two changes of one value: a part that only one side changed is taken from that side, and where both changed
- * the same path, `mine` wins. Lists are compared entry by entry while they have the same length.
+ * Merges two changes of one value. A subtree that only one side changed is taken from that side. If both changed the
+ * same path, `mine` wins. Lists are merged entry by entry if they have the same length.
  */
 function merge(base: unknown, mine: unknown, theirs: unknown): unknown {
   if (isSame(mine, base)) return theirs;

@@ -8,12 +8,12 @@ import { useEdited, useEditor } from './editor-context.ts';
 
 export type Saving = UseMutationResult<StoredServer, Error, Config>;
 
-/** Asks the service about the configuration on screen when nothing was typed for a moment. */
+/** Validates the current configuration with the service after 300 ms without input. */
 export function useVerdict({ error, variables, isPending, isSuccess }: Saving): void {
   const { store, isNew } = useEditor();
   const now = useEdited(({ config, changes }) => ({ config, changes }));
   const [settled] = useDebouncedValue(now, 300);
-  // Its place in this editor names a configuration; the text of a long one would be read with every letter.
+  // The change counter identifies a configuration. Hashing a long configuration on every keystroke would be slow.
   const editor = useId();
   const { data: checked, isFetching } = useQuery({
     queryKey: ['verdict', editor, settled.changes],
@@ -22,7 +22,7 @@ export function useVerdict({ error, variables, isPending, isSuccess }: Saving): 
       verdict: await api('checkMcpServer', unchecked(settled.config), { signal }),
     }),
     placeholderData: keepPreviousData,
-    // Otherwise every answer is compared with the one before, tool by tool.
+    // Otherwise each response is compared with the previous one, tool by tool.
     structuralSharing: false,
     staleTime: 60_000,
     gcTime: 0,

@@ -11,20 +11,20 @@ type Kind = 'none' | 'stored' | 'forwarded' | 'login';
 const kinds: { value: Kind; label: string; text: string }[] = [
   {
     value: 'none',
-    label: "No credential, or one in the tools' headers",
-    text: 'Nothing is added to the requests. With {{NAME}} in a header, callers use an API key of this workspace.',
+    label: 'No credential, or in tool headers',
+    text: 'Nothing is added to requests. If a header contains {{NAME}}, callers use a workspace API key.',
   },
   {
     value: 'stored',
-    label: 'A stored credential',
-    text: 'Callers use an API key of this workspace; the API receives the credential that you store.',
+    label: 'Stored credential',
+    text: 'Callers use a workspace API key. The API receives the credential that you store.',
   },
   {
     value: 'forwarded',
-    label: "The caller's own token",
-    text: 'Callers send their own token of the API; it is passed on.',
+    label: "Caller's own token",
+    text: 'Callers send their own API token, which is forwarded.',
   },
-  { value: 'login', label: 'A login (OAuth)', text: 'People log in at the provider when their agent connects.' },
+  { value: 'login', label: 'Login (OAuth)', text: 'People log in at the provider when their agent connects.' },
 ];
 
 function kindOf({ oauth, authentication }: Config): Kind {
@@ -34,7 +34,7 @@ function kindOf({ oauth, authentication }: Config): Kind {
   return isStoredCredential(authentication) ? 'stored' : 'forwarded';
 }
 
-/** Who may call, explained by the credential that the API receives. */
+/** Choice of the API credential, which determines who can call the server. */
 export function AccessSection() {
   const { set, isReadOnly } = useEditor();
   const authentication = useValue(['authentication']);
@@ -51,12 +51,12 @@ export function AccessSection() {
       set(['authentication'], { ...before, token: textOf(before.token) || '{{SERVICE_KEY}}' });
   };
   return (
-    <Section title="Access" text="The credential that the API gets. It also decides who may call the server.">
+    <Section title="Access" text="The credential sent to the API. It also determines who can call the server.">
       <Stack gap="md">
         <Radio.Group
           value={kind}
           onChange={(next) => change(next as Kind)}
-          aria-label="What the API receives"
+          aria-label="API credential"
           readOnly={isReadOnly}
         >
           <Stack gap="xs">
@@ -76,7 +76,7 @@ export function AccessSection() {
         {namedCredentials({ credentials }).map((name) => (
           <Box key={name}>
             <Text size="sm" fw={600} mb={4}>
-              Credential {name}, of the tools that name it
+              Credential {name}, for tools that use it
             </Text>
             <CredentialList at={['credentials', name]} isStored />
           </Box>

@@ -7,25 +7,25 @@ import { type Declared, declared, Fields, Input } from '../fields.tsx';
 import { useEditor, useField, useValue } from '../model/editor-context.ts';
 
 const mostCredentials = 4;
-const secretText = '{{NAME}} of a secret. Its value is set under Secrets once the server exists.';
+const secretText = 'Secret as {{NAME}}. Set its value under Secrets after the server is created.';
 const required = { isRequired: true, isMono: true };
 const { text, list, choice, json } = declared;
 
 const header = text('header', 'Header', '', { placeholder: 'Authorization', isMono: true });
 const queryKey = text('query_key', 'Query parameter', '', { placeholder: 'api_key', isMono: true });
-const cookie = text('cookie', 'Name of the cookie', '', { placeholder: 'session', ...required });
+const cookie = text('cookie', 'Cookie name', '', { placeholder: 'session', ...required });
 const clientAuth = [
-  { value: 'basic', label: 'with HTTP Basic' },
-  { value: 'body', label: 'in the body' },
+  { value: 'basic', label: 'HTTP Basic' },
+  { value: 'body', label: 'Request body' },
 ];
 const client = [
   text('token_url', 'Token endpoint', '', required),
-  text('client_id', 'Id of the client', '', required),
-  text('client_secret', 'Secret of the client', secretText, required),
-  choice('client_auth', 'The client authenticates', 'As the provider asks for it.', clientAuth, {
-    placeholder: 'with HTTP Basic',
+  text('client_id', 'Client ID', '', required),
+  text('client_secret', 'Client secret', secretText, required),
+  choice('client_auth', 'Client authentication', 'As required by the provider.', clientAuth, {
+    placeholder: 'HTTP Basic',
   }),
-  list('scopes', 'Scopes of the token', 'Press Enter after each.'),
+  list('scopes', 'Token scopes', 'Press Enter after each.'),
   text('audience', 'Audience', '', { isMono: true }),
   text('resource', 'Resource', '', { isMono: true }),
   json('extra_params', 'Extra parameters', 'Added to the token request.'),
@@ -33,7 +33,7 @@ const client = [
 const signature = [
   text('region', 'Region', '', { placeholder: 'eu-central-1', ...required }),
   text('service', 'Service', '', { placeholder: 'execute-api', ...required }),
-  text('access_key_id', 'Access key id', '', required),
+  text('access_key_id', 'Access key ID', '', required),
   text('secret_access_key', 'Secret access key', secretText, required),
   text('session_token', 'Session token', 'Only for temporary keys.', { isMono: true }),
 ];
@@ -44,18 +44,18 @@ const newSignature = { region: '', service: '', ...newKeys };
 type Kind = {
   value: string;
   label: string;
-  /** The field of where it stands in a request. */
+  /** Field for the location in the request. */
   location?: Declared;
-  /** The fields of one that is not just a token. */
+  /** Fields of a credential that is more than a token. */
   own?: readonly Declared[];
-  /** What a new one begins with. */
+  /** Initial values of a new credential. */
   begin?: JsonObject;
 };
 
-/** The ways in which a credential reaches the API. */
+/** Credential types. */
 const kinds: readonly Kind[] = [
   { value: 'Bearer', label: 'Bearer – Authorization: Bearer TOKEN', location: header },
-  { value: 'ApiKey', label: 'API key – the token as it is, in a header', location: header },
+  { value: 'ApiKey', label: 'API key – plain token in a header', location: header },
   { value: 'Basic', label: 'Basic – Authorization: Basic TOKEN', location: header },
   { value: 'QueryParam', label: 'Query parameter', location: queryKey },
   { value: 'Cookie', label: 'Cookie', location: cookie, begin: { cookie: '' } },
@@ -68,20 +68,20 @@ const kinds: readonly Kind[] = [
 
 const ownOf = (type: unknown) => kinds.find(({ value }) => value === type)?.own;
 
-/** Whether a credential is stored; otherwise it is the token of the caller or of a login. */
+/** Returns true for a stored credential, false for the token of a caller or login. */
 export function isStoredCredential(one: unknown): boolean {
   if (!isObject(one)) return false;
   return ownOf(one.type) !== undefined || ['token', 'user', 'password'].some((name) => one[name] !== undefined);
 }
 
-/** How a token is sent, without the token; Bearer where the type has a credential of its own. */
+/** Returns how a token is sent, without the token. Falls back to Bearer for types with their own credential. */
 export function withoutCredential(one: JsonObject): JsonObject {
   if (ownOf(one.type) || one.type === undefined) return { type: 'Bearer' };
   const { token: _token, user: _user, password: _password, ...rest } = one;
   return rest;
 }
 
-/** The credentials at `at` that the API gets: one, or several in locations of their own. */
+/** Credentials at `at` that the API receives: one, or several in different locations. */
 export function CredentialList({ at, isStored }: { at: readonly PathPart[]; isStored: boolean }) {
   const { set } = useEditor();
   const authentication = useValue(at);
@@ -105,13 +105,13 @@ export function CredentialList({ at, isStored }: { at: readonly PathPart[]; isSt
         </Box>
       ))}
       {authentication !== undefined && all.length < mostCredentials && (
-        <AddButton onClick={() => set(at, [...all, second])}>Another credential</AddButton>
+        <AddButton onClick={() => set(at, [...all, second])}>Add credential</AddButton>
       )}
     </Stack>
   );
 }
 
-/** The settings by which one credential reaches the API. */
+/** Fields of one credential. */
 function CredentialFields({ path, isStored }: { path: readonly PathPart[]; isStored: boolean }) {
   const { set } = useEditor();
   const type = useField([...path, 'type']);
@@ -123,7 +123,7 @@ function CredentialFields({ path, isStored }: { path: readonly PathPart[]; isSto
     set(path, ofKind(kinds.find((each) => each.value === next) ?? kinds[0], one, isStored));
   return (
     <TwoColumns from="sm">
-      <Input kind="choice" edited={{ ...type, set: pick }} label="The token is sent as" choices={choices} isRequired />
+      <Input kind="choice" edited={{ ...type, set: pick }} label="Credential type" choices={choices} isRequired />
       <Fields
         path={path}
         of={[...(kind?.location ? [kind.location] : []), ...(isStored ? secretsOf(kind, one) : [])]}
@@ -132,21 +132,21 @@ function CredentialFields({ path, isStored }: { path: readonly PathPart[]; isSto
   );
 }
 
-/** The fields of what is stored. Basic takes a token, or a user and a password. */
+/** Returns the fields for stored values. Basic takes a token, or a user and password. */
 function secretsOf(kind: Kind | undefined, { token, user, password }: JsonObject): readonly Declared[] {
   if (kind?.own) return kind.own;
   const isBasic = kind?.value === 'Basic';
   const isPair = user !== undefined || password !== undefined;
   const isRequired = { isRequired: isPair, isMono: true };
   const pair = [
-    text('user', 'User', 'As it is, or {{NAME}} of a secret.', isRequired),
+    text('user', 'User', 'Plain text, or a secret as {{NAME}}.', isRequired),
     text('password', 'Password', secretText, isRequired),
   ];
   const single = [text('token', 'Credential', secretText, { isRequired: !isBasic, isMono: true })];
   return [...(isBasic && (isPair || !textOf(token)) ? pair : []), ...(isPair ? [] : single)];
 }
 
-/** A credential of another kind: with the fields that both have, and those that the new one needs. */
+/** Converts a credential to another type. Keeps shared fields and adds required ones. */
 function ofKind(kind: Kind | undefined, before: JsonObject, isStored: boolean): JsonObject {
   const type = kind?.value;
   if (kind?.own) return { type, ...kind.begin };

@@ -13,14 +13,14 @@ import { declared, Fields } from '../fields.tsx';
 import { useEditor, useField, useIsChanged, useValue } from '../model/editor-context.ts';
 
 const clientAuths = [
-  { value: 'body', label: 'In the form' },
+  { value: 'body', label: 'Request body' },
   { value: 'basic', label: 'HTTP Basic' },
-  { value: 'none', label: 'Public client, without a secret' },
+  { value: 'none', label: 'Public client (no secret)' },
 ];
 
 const modes = [
-  { value: 'issued', label: 'A token of Toolhost (recommended)' },
-  { value: 'passthrough', label: "The provider's own token" },
+  { value: 'issued', label: 'Toolhost token (recommended)' },
+  { value: 'passthrough', label: 'Provider token' },
 ];
 
 const required = { isRequired: true, isMono: true };
@@ -29,21 +29,21 @@ const { text, list, choice, json, check } = declared;
 const provider = [
   text('authorization_url', 'Authorization URL', '', required),
   text('token_url', 'Token URL', '', required),
-  text('client_id', 'Client id', '', required),
+  text('client_id', 'Client ID', '', required),
 ];
 const scopes = list('scopes', 'Scopes', 'Press Enter after each.');
 const added = 'Added to the authorization URL, for example {"access_type": "offline"}.';
-const holds = 'Where the answer of the token URL holds the token, if not at its top, for example authed_user.';
+const holds = 'Location of the token in the token response, if not at the top level, for example authed_user.';
 const more = [
-  choice('client_auth', 'Client id and secret are sent', '', clientAuths, { placeholder: 'In the form' }),
-  choice('token_mode', 'Agents hold', '', modes, { placeholder: 'A token of Toolhost' }),
+  choice('client_auth', 'Client authentication', '', clientAuths, { placeholder: 'Request body' }),
+  choice('token_mode', 'Token for agents', '', modes, { placeholder: 'Toolhost token' }),
   json('extra_params', 'Extra parameters', added),
-  json('token_params', 'Extra fields for the token URL', 'Added to the form that goes to the token URL.'),
-  text('token_path', 'Path of the token', holds, { isMono: true }),
-  check('pkce', 'Use PKCE towards the provider', 'Leave it on unless the provider cannot handle it.', true),
+  json('token_params', 'Extra token parameters', 'Added to the token request.'),
+  text('token_path', 'Token path', holds, { isMono: true }),
+  check('pkce', 'Use PKCE with the provider', 'Leave on unless the provider does not support it.', true),
 ];
 
-/** The provider at which people log in, and the callback to register there. */
+/** OAuth provider at which people log in, and the callback URL to register there. */
 export function OAuthFields() {
   const { callbackUrl, isNew } = useEditor();
   const { base_url } = useSession();
@@ -55,8 +55,8 @@ export function OAuthFields() {
     <Stack gap="sm">
       <Alert color="accent" icon={<IconInfoCircle size={18} />} title="Register this callback URL with the provider">
         <Text size="sm" mb="xs">
-          Exactly in this form; a provider compares it letter by letter.
-          {isNew && ' The login can be tried once the server is stored.'}
+          Register it exactly as shown. Providers compare it character by character.
+          {isNew && ' You can test the login after the server is created.'}
         </Text>
         <CodeBlock code={callback} label="callback URL" />
       </Alert>
@@ -65,7 +65,7 @@ export function OAuthFields() {
         <ClientSecret />
       </TwoColumns>
       <Fields path={['oauth']} of={[scopes]} />
-      <Folded label="More about the login">
+      <Folded label="Advanced login settings">
         <Fields path={['oauth']} of={more} />
       </Folded>
       {!isNew && <LoginCheck slug={slug} url={`${base_url}/mcp/${slug}`} isUnsaved={isChanged} />}
@@ -81,7 +81,7 @@ function ClientSecret() {
       id={field.id}
       label="Client secret"
       withAsterisk
-      description={isKept ? 'Stored. Type a new one to replace it.' : 'Stored sealed and never shown again.'}
+      description={isKept ? 'Stored. Enter a new value to replace it.' : 'Stored encrypted and never shown again.'}
       value={isKept ? '' : textOf(field.value)}
       placeholder={isKept ? mask : ''}
       onChange={({ currentTarget: { value } }) => field.set(value === '' ? undefined : value)}

@@ -5,29 +5,29 @@ import { Field } from '../fields.tsx';
 import { useEdited } from '../model/editor-context.ts';
 import { Cell, HeadersEditor, NamedRows } from '../named-rows.tsx';
 
-/** What is written once for all tools; folded while there is none of it. */
+/** Settings shared by all tools. Collapsed while none is set. */
 export function ServerWideSection() {
   const isUsed = useEdited(({ config }) =>
     ['base_url', 'headers', 'forward_headers', 'variables'].some((name) => name in config),
   );
   return (
-    <Section title="For all tools" text="An address, headers and values that every tool shares.">
-      <Folded label="Base address, headers and variables" isOpenAtFirst={isUsed}>
+    <Section title="For all tools" text="Base URL, headers, and variables that all tools share.">
+      <Folded label="Base URL, headers, and variables" isOpenAtFirst={isUsed}>
         <Field
           kind="text"
           path={['base_url']}
-          label="Base address"
+          label="Base URL"
           placeholder="https://api.example.com/v1"
-          text="Tools whose URL begins with / are called below it."
+          text="Prepended to tool URLs that start with /."
           isMono
         />
-        <HeadersEditor path={['headers']} noun="shared header" text="Sent by every tool, unless it has its own" />
+        <HeadersEditor path={['headers']} noun="shared header" text="Sent by every tool unless it overrides them" />
         <Field
           kind="list"
           path={['forward_headers']}
-          label="Headers passed on from the client"
+          label="Forwarded headers"
           placeholder="X-Request-Id"
-          text="Every tool sends them on as the MCP client sent them."
+          text="Forwarded from the MCP client to the API by every tool."
         />
         <VariablesEditor />
       </Folded>
@@ -35,13 +35,13 @@ export function ServerWideSection() {
   );
 }
 
-/** Values that fill {{name}}; they are not secret. */
+/** Editor for values that replace {{name}}. They are not secret. */
 function VariablesEditor() {
   return (
     <NamedRows<unknown>
       path={['variables']}
       label="Variables"
-      text="Fill {{name}} in addresses, headers and constants. Everybody who may read the server sees them."
+      text="Replace {{name}} in URLs, headers, and constants. Visible to everyone who can read the server."
       noun="variable"
       placeholder="subdomain"
       empty={{ value: '' }}
@@ -60,7 +60,7 @@ function VariablesEditor() {
           <Cell
             row={row}
             label={`Description of variable ${row.index + 1}`}
-            placeholder="What it is for"
+            placeholder="Purpose"
             value={valueAt(row.value, ['description'])}
             onChange={(text) => row.change(withValue(row.value, ['description'], text || undefined))}
           />

@@ -8,10 +8,10 @@ import { fieldId, useEditor, useValue } from '../model/editor-context.ts';
 import { ToolForm } from './tool-form.tsx';
 
 type Props = {
-  /** The tool; undefined while none is open. */
+  /** Index of the tool; undefined while none is open. */
   index: number | undefined;
   count: number;
-  /** Gets the place for the bar with Save. */
+  /** Receives the container for the save bar. */
   bar: Ref<HTMLDivElement>;
   move: (from: number, to: number) => void;
   duplicate: (index: number) => void;
@@ -19,19 +19,19 @@ type Props = {
   close: () => void;
 };
 
-/** The name of a tool as it is shown. */
+/** Returns the display name of a tool. */
 export function shownName(name: unknown, index: number): string {
   return visible(textOf(name)) || `Tool ${index + 1}`;
 }
 
-/** The tool that is edited: of a stored server beside the page, of a new one on it. */
+/** The tool being edited: in a drawer for a stored server, inline for a new one. */
 export function OpenTool({ index, count, bar, close, ...changes }: Props) {
   const { isNew } = useEditor();
   const isOpen = index !== undefined && index < count;
   if (isNew) {
     return (
       isOpen && (
-        <Box component="section" className="th-card" aria-label="The tool" p="md" key={index}>
+        <Box component="section" className="th-card" aria-label="Tool" p="md" key={index}>
           <Group gap="xs" mb="sm" justify="space-between">
             <Heading index={index} />
             <Changes index={index} count={count} {...changes} />

@@ -10,7 +10,7 @@ type Props = { indexes: ReadonlySet<number>; onLeave: () => void };
 
 const small = { size: 'compact-sm', variant: 'default' } as const;
 
-/** What can be done with the tools that are selected. Nothing is stored before Save. */
+/** Actions for the selected tools. Nothing is stored until Save. */
 export function SelectedTools({ indexes, onLeave }: Props) {
   const { store } = useEditor();
   const now = () => toolsOf(store.now().config);
@@ -49,7 +49,7 @@ export function SelectedTools({ indexes, onLeave }: Props) {
         onAnswer={(tag) => each('tags', (tool) => [...new Set([...listOf(tool.tags), tag])])}
       />
       <Ask
-        label="Add to a view"
+        label="Add to view"
         known={Object.keys(viewsOf(store.now().config))}
         placeholder="View, such as finance"
         onAnswer={addToView}
@@ -66,7 +66,7 @@ export function SelectedTools({ indexes, onLeave }: Props) {
 
 type AskProps = { label: string; known: readonly string[]; placeholder: string; onAnswer: (text: string) => void };
 
-/** A button that asks for a name, one that is known or a new one. */
+/** Button that prompts for an existing or new name. */
 function Ask({ label, known, placeholder, onAnswer }: AskProps) {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const [text, setText] = useState('');

@@ -19,7 +19,7 @@ const arrayFormats = [
   { value: 'comma', label: 'a=1,2' },
   { value: 'brackets', label: 'a[]=1&a[]=2' },
 ];
-const redirects = [{ value: 'follow', label: 'Are followed, up to 3' }];
+const redirects = [{ value: 'follow', label: 'Follow up to 3' }];
 const yesOrNo = [
   { value: true, label: 'Yes' },
   { value: false, label: 'No' },
@@ -33,52 +33,52 @@ const method = choice('method', 'Method', '', methods, { isRequired: true });
 const url = text('url', 'URL', '', { placeholder: 'https://api.example.com/tasks/:id', ...required });
 
 const answers = [
-  text('response_transform', 'Part of the answer', 'Dot path, such as data.results.', {
+  text('response_transform', 'Response path', 'Dot path, such as data.results.', {
     placeholder: '.',
     isMono: true,
   }),
-  list('response_fields', 'Fields to keep', 'Of the object or of each item; saves tokens.', byEnter),
+  list('response_fields', 'Response fields', 'Fields to keep of the object or each item. Saves tokens.', byEnter),
 ];
 
-const bodies = 'json, form, multipart, or the one argument that is the body.';
-const answerLimit = { placeholder: 'That of the server' };
-const noRedirects = { placeholder: 'Are errors that name the target' };
+const bodies = 'json, form, multipart, or the argument that is the body.';
+const answerLimit = { placeholder: 'Server default' };
+const noRedirects = { placeholder: 'Return an error with the target' };
 const hint = (at: string, label: string) =>
-  choice(['annotations', at], label, '', yesOrNo, { placeholder: 'Derived from the method' });
+  choice(['annotations', at], label, '', yesOrNo, { placeholder: 'Derived from method' });
 
 const advanced = [
   text('title', 'Title', 'Name shown to people.'),
   number(
     'timeout_ms',
-    'Timeout in ms',
+    'Timeout, ms',
     `Up to ${digits.format(bounds.timeoutMs.most)}.`,
     usually(bounds.timeoutMs.usual),
   ),
   text('body', 'Body', bodies, { placeholder: 'json', isMono: true }),
-  choice('array_format', 'Arrays in a query', 'How lists are written.', arrayFormats, { placeholder: 'a=1&a=2' }),
+  choice('array_format', 'Array format', 'Format of lists in the query.', arrayFormats, { placeholder: 'a=1&a=2' }),
   number(
     'response_limit_bytes',
-    'Largest answer in bytes',
-    'A larger one is an error.',
+    'Max response bytes',
+    'A larger response is an error.',
     usually(bounds.answerBytes.usual),
   ),
-  number('max_answer_tokens', 'Most tokens of an answer', 'Agents read the rest with read_more.', answerLimit),
-  list('response_headers', 'Headers of the answer', 'Those that the agent gets, such as Link or ETag.', byEnter),
-  choice('redirects', 'Redirects', 'For downloads by GET; credentials stay with the API.', redirects, noRedirects),
-  list('tags', 'Tags', 'Groups by which agents search.', byEnter),
-  check('pinned', 'Pinned', 'Listed although agents search for the others.'),
-  hint('readOnlyHint', 'Only reads'),
-  hint('destructiveHint', 'May destroy'),
-  hint('idempotentHint', 'Safe to repeat'),
-  hint('openWorldHint', 'Reaches the open world'),
+  number('max_answer_tokens', 'Max response tokens', 'Agents read the remainder with read_more.', answerLimit),
+  list('response_headers', 'Response headers', 'Headers to return to the agent, such as Link or ETag.', byEnter),
+  choice('redirects', 'Redirects', 'For GET downloads. Credentials are sent only to the API.', redirects, noRedirects),
+  list('tags', 'Tags', 'Groups that agents can search by.', byEnter),
+  check('pinned', 'Pinned', 'Always listed, even with tool search.'),
+  hint('readOnlyHint', 'Read-only'),
+  hint('destructiveHint', 'Destructive'),
+  hint('idempotentHint', 'Idempotent'),
+  hint('openWorldHint', 'Open world'),
 ];
 
 const schemas = [
-  json('body_template', 'Template of the body', 'JSON body in which ":name" is the value of an argument.'),
-  json('output_schema', 'Output schema', 'JSON Schema of the structured answer.'),
+  json('body_template', 'Body template', 'JSON body in which ":name" is replaced by an argument.'),
+  json('output_schema', 'Output schema', 'JSON Schema of the structured result.'),
 ];
 
-/** The tool and the one request that it becomes. */
+/** Form for a tool and its HTTP request. */
 export function ToolForm({ index }: { index: number }) {
   const path = ['tools', index];
   const names = namedCredentials({ credentials: useValue(['credentials']) });
@@ -101,9 +101,9 @@ export function ToolForm({ index }: { index: number }) {
           kind="choice"
           path={[...path, 'credential']}
           label="Credential"
-          text="What the request carries."
+          text="Sent with the request."
           choices={[...credentials, { value: 'none', label: 'No credential' }]}
-          placeholder="That of the server"
+          placeholder="Server default"
         />
       )}
       <TwoColumns>

@@ -10,19 +10,19 @@ import { shownName } from './open-tool.tsx';
 
 type Props = {
   index: number;
-  /** Its place among the tools that are shown. */
+  /** Position among the shown tools. */
   row: number;
   isOpen: boolean;
-  /** Those of the tool as it is stored, by its name. */
+  /** Figures of the stored tools, by name. */
   figures: ReadonlyMap<string, ToolFigures>;
   isSelected: boolean;
   onSelect: (isSelected: boolean) => void;
-  /** Undefined where the rows are in another order than the tools. */
+  /** Undefined if the rows are sorted differently from the tools. */
   onDrag: (() => void) | undefined;
   onDrop: () => void;
 };
 
-/** A tool in the table. Its name opens it. */
+/** Row of a tool. Clicking the name opens the tool. */
 export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onDrag, onDrop }: Props) {
   const { set, isReadOnly } = useEditor();
   const value = useValue(['tools', index]);
@@ -101,8 +101,8 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
       <td>
         <Switch
           id={fieldId(`tools[${index}].disabled`)}
-          aria-label={`Agents get ${name}`}
-          title={isOn ? 'Agents get this tool' : 'Kept here, hidden from agents'}
+          aria-label={`Enable ${name}`}
+          title={isOn ? 'Available to agents' : 'Hidden from agents'}
           checked={isOn}
           onChange={() => set(['tools', index, 'disabled'], isOn ? true : undefined)}
           disabled={isReadOnly}
@@ -119,7 +119,7 @@ function methodColor(method: string): string {
   return method === '' ? 'gray' : 'green';
 }
 
-/** How many problems or warnings a tool has. */
+/** Number of problems or warnings of a tool. */
 function Mark({ path }: { path: string }) {
   const isIn = (one: FieldProblem) => one.path.startsWith(path);
   const [problems, warnings] = useEdited((state) => [
@@ -127,7 +127,7 @@ function Mark({ path }: { path: string }) {
     state.warnings.filter(isIn).length,
   ]) as [number, number];
   if (problems + warnings === 0) return null;
-  const summary = problems > 0 ? `${problems} to solve` : `${warnings} to look at`;
+  const summary = problems > 0 ? `${problems} to fix` : `${warnings} to review`;
   return (
     <Group gap={4} wrap="nowrap" title={summary} c={problems > 0 ? 'var(--th-bad)' : 'var(--th-warn)'}>
       <IconAlertTriangle size={15} aria-label={summary} />

@@ -12,22 +12,22 @@ import { useEdited, useEditor } from '../model/editor-context.ts';
 import { SelectedTools } from './selected-tools.tsx';
 import { ToolRow } from './tool-row.tsx';
 
-/** Height of a row in px, the same for all of them. */
+/** Height of every row, in px. */
 const rowHeight = 46;
-/** Tools from which on the table has a filter. */
+/** Minimum number of tools for which the table has a filter. */
 const manyTools = 9;
 
 type Figure = 'tokens' | 'calls' | 'errors';
 
 const figureHeads: readonly { by: Figure; label: string; about: string }[] = [
-  { by: 'tokens', label: 'Tokens', about: 'About how many tokens its definition takes in a conversation' },
-  { by: 'calls', label: 'Calls', about: 'Calls of the last 24 hours' },
-  { by: 'errors', label: 'Failed', about: 'Failed calls of the last 24 hours' },
+  { by: 'tokens', label: 'Tokens', about: 'Estimated tokens of its definition in a conversation' },
+  { by: 'calls', label: 'Calls', about: 'Calls in the last 24 hours' },
+  { by: 'errors', label: 'Failed', about: 'Failed calls in the last 24 hours' },
 ];
 
 type Props = { count: number; open: number | undefined; onMove: (from: number, to: number) => void };
 
-/** The tools as a table, of which only the visible rows are on the page. */
+/** Virtualized table of tools. Only the visible rows are rendered. */
 export function ToolTable({ count, open, onMove }: Props) {
   const { isReadOnly } = useEditor();
   const [filter, setFilter] = useState('');
@@ -43,7 +43,7 @@ export function ToolTable({ count, open, onMove }: Props) {
     getScrollElement: () => scroll.current,
     estimateSize: () => rowHeight,
     overscan: 4,
-    // The head of the table is above the rows, and no taller than one of them.
+    // Accounts for the sticky header, which is at most as tall as a row.
     scrollPaddingEnd: rowHeight,
     useFlushSync: false,
   });
@@ -96,7 +96,7 @@ export function ToolTable({ count, open, onMove }: Props) {
   );
 }
 
-/** Stands for the rows that are not visible. Its cell spans no columns, because one of them may be hidden. */
+/** Spacer for rows that are not visible. Its cell spans no columns, because a column may be hidden. */
 function Space({ height }: { height: number }) {
   if (height <= 0) return null;
   return (
@@ -108,7 +108,7 @@ function Space({ height }: { height: number }) {
 
 const nobody: ReadonlySet<number> = new Set();
 
-/** The indexes of the tools that are selected, as long as no change of the list moves them. */
+/** Returns the indexes of the selected tools. The selection is cleared when the list changes. */
 function useSelection() {
   const listed = useEdited((state) => state.listed);
   const [selection, setSelection] = useState({ listed, indexes: nobody });
@@ -117,7 +117,7 @@ function useSelection() {
 }
 
 type HeadProps = {
-  /** The tools that are shown. */
+  /** Indexes of the shown tools. */
   all: readonly number[];
   selected: ReadonlySet<number>;
   onSelect: (indexes: readonly number[]) => void;
@@ -135,7 +135,7 @@ function Head({ all, selected, onSelect, sort, onSort }: HeadProps) {
           <th scope="col" className="th-tools-select">
             <Checkbox
               size="xs"
-              aria-label="Select all tools that are shown"
+              aria-label="Select all shown tools"
               checked={isAll}
               indeterminate={!isAll && selected.size > 0}
               onChange={() => onSelect(isAll ? [] : all)}
@@ -174,7 +174,7 @@ function Filter({ filter, shown, count, onChange }: FilterProps) {
     <Group gap="sm" mb="xs">
       <TextInput
         ref={input}
-        aria-label="Filter the tools"
+        aria-label="Filter tools"
         aria-keyshortcuts="/"
         placeholder="Name, method, path, tag ( / )"
         leftSection={<IconSearch size={15} />}
@@ -185,7 +185,7 @@ function Filter({ filter, shown, count, onChange }: FilterProps) {
         spellCheck={false}
       />
       <Text size="sm" c="dimmed" role="status">
-        {shown === count ? `${count} tools` : shown === 0 ? 'No tool matches' : `${shown} of ${count} tools`}
+        {shown === count ? `${count} tools` : shown === 0 ? 'No matching tools' : `${shown} of ${count} tools`}
       </Text>
     </Group>
   );
@@ -196,7 +196,7 @@ type Figures = ReadonlyMap<string, ToolFigures>;
 const none: Figures = new Map();
 const byName = ({ tools }: { tools: readonly ToolFigures[] }): Figures => new Map(tools.map((one) => [one.tool, one]));
 
-/** What is known of the stored tools: their tokens, and their calls of the last 24 hours. */
+/** Fetches tokens and the last 24 hours' calls of the stored tools. */
 function useFigures(): Figures {
   const { isNew } = useEditor();
   const slug = useEdited(({ initial }) => textOf(initial.slug));
@@ -211,13 +211,14 @@ function useFigures(): Figures {
 }
 
 /**
- * The indexes of the tools in which every word stands, those with most of a figure first; undefined for all of them in
- * their order. A tool stays visible while it is edited, so they are found again only when what is asked or the list changes.
+ * Returns the indexes of tools that contain every word, sorted by a figure in descending order. Undefined means all
+ * tools in their own order. A tool stays visible while it is edited, so the result changes only with the filter, the
+ * sort order, or the list.
  */
 function useShown(filter: string, sort: Figure | undefined, figures: Figures): number[] | undefined {
   const { store } = useEditor();
   const listed = useEdited((state) => state.listed);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `listed` says when the tools are to be read again
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `listed` signals when to read the tools again
   return useMemo(() => {
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
     if (words.length === 0 && sort === undefined) return undefined;

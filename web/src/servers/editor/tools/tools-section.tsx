@@ -15,18 +15,18 @@ import { OpenTool } from './open-tool.tsx';
 import { ToolTable } from './tool-table.tsx';
 
 const modes = [
-  { value: 'list', label: 'All of them in a list' },
-  { value: 'search', label: 'By search: they find, read and call tools, and see those that are pinned' },
+  { value: 'list', label: 'List all tools' },
+  { value: 'search', label: 'Search: agents find, read, and call tools, and see only pinned ones' },
 ];
 
-const searches = 'A search costs a conversation some hundred tokens, however many tools there are.';
-const cuts = 'A longer answer is cut between items or lines, and agents read the rest with read_more.';
+const searches = 'Search uses a few hundred tokens per conversation, however many tools there are.';
+const cuts = 'Longer responses are cut between items or lines. Agents read the remainder with read_more.';
 const ofAll = [
-  declared.choice('tool_mode', 'How agents get the tools', searches, modes, { placeholder: 'All of them in a list' }),
-  declared.number('max_answer_tokens', 'Most tokens of an answer', cuts, { placeholder: 'No limit' }),
+  declared.choice('tool_mode', 'Tool delivery', searches, modes, { placeholder: 'List all tools' }),
+  declared.number('max_answer_tokens', 'Max response tokens', cuts, { placeholder: 'No limit' }),
 ];
 
-/** The tools in the order in which agents see them, and the one that is open. */
+/** Tools in the order in which agents see them, and the tool that is open. */
 export function ToolsSection({ bar }: { bar: Ref<HTMLDivElement> }) {
   const { isReadOnly } = useEditor();
   const { count, open, add, ...changes } = useToolList();
@@ -37,7 +37,7 @@ export function ToolsSection({ bar }: { bar: Ref<HTMLDivElement> }) {
       actions={
         !isReadOnly && (
           <Button variant="default" size="xs" leftSection={<IconPlus size={14} />} onClick={add}>
-            Add a tool
+            Add tool
           </Button>
         )
       }
@@ -60,7 +60,7 @@ export function ToolsSection({ bar }: { bar: Ref<HTMLDivElement> }) {
   );
 }
 
-/** What is wrong with the list. It may be another sentence after each letter, so nothing else is drawn again for it. */
+/** Messages about the tool list. Separate component, because they may change on every keystroke. */
 function Messages() {
   const { errors, warnings } = useMessages(['tools']);
   return (
@@ -71,9 +71,7 @@ function Messages() {
   );
 }
 
-/**
- * The index of the tool that is open. The address of a stored server names it: a link opens it, and going back closes it.
- */
+/** Manages the open tool. For a stored server it is in the URL: a link opens the tool, and going back closes it. */
 function useOpenTool() {
   const { store, isNew } = useEditor();
   const navigate = useNavigate();
@@ -89,10 +87,10 @@ function useOpenTool() {
   const [seen, see] = useState(named);
   if (seen !== named) {
     see(named);
-    // A tool that is open and has this name stays, although another one may have it too.
+    // If the open tool has this name, it stays open, even if another tool has the same name.
     if (named === null || open === undefined || nameAt(open) !== named) show(indexOf(named));
   }
-  // Whether the address of the open tool is an entry of its own, above that of the list.
+  // True if the open tool has its own history entry above that of the list.
   const isAbove = useRef((state as { isAbove?: boolean } | null)?.isAbove === true);
   const setOpen = (index: number) => {
     show(index);
@@ -110,17 +108,17 @@ function useOpenTool() {
     isAbove.current = false;
   };
   useWindowEvent('toolhost:open-tool', ({ detail }) => setOpen(detail));
-  // A tool that was renamed has its new name in the address once it is stored.
+  // Updates the URL when a renamed tool has been saved.
   const stored = useEdited(({ initial }) => initial);
   const rename = useEffectEvent(() => {
     if (named !== null && open !== undefined) setOpen(open);
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `stored` says when
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `stored` is the trigger
   useEffect(() => rename(), [stored]);
   return { open, show, close };
 }
 
-/** What is done with the list of tools, and the one that is open. */
+/** Returns the open tool and the operations on the tool list. */
 function useToolList() {
   const { store } = useEditor();
   const { open, show, close } = useOpenTool();
@@ -154,14 +152,14 @@ function useToolList() {
   };
 }
 
-/** Where a tool is after the one at `from` has moved to `to`. */
+/** Returns the index of a tool after the tool at `from` has moved to `to`. */
 function movedIndex(index: number, from: number, to: number): number {
   if (index === from) return to;
   if (from < index && index <= to) return index - 1;
   return to <= index && index < from ? index + 1 : index;
 }
 
-/** `list_tasks` → `list_tasks_2`, or the next number that is free. */
+/** Returns an unused name for a copy: `list_tasks` → `list_tasks_2`, or the next free number. */
 function copyName(tools: readonly JsonObject[], index: number): string {
   const names = new Set(tools.map((tool) => textOf(tool.name)));
   const base = textOf(tools[index]?.name).replace(/_\d+$/, '');

@@ -13,7 +13,7 @@ import { fieldId, useEdited, useEditor, useField, useMessages, useValue } from '
 
 type Props = { name: string; isOpen: boolean; onToggle: () => void; onRemove: () => void };
 
-/** A view in the list: its head, and its form when it is open. */
+/** View in the list: its header, and its form while it is open. */
 export function ViewItem({ name, isOpen, onToggle, onRemove }: Props) {
   const { errors } = useMessages(['views', name]);
   const title = textOf(useValue(['views', name, 'title']));
@@ -31,7 +31,7 @@ export function ViewItem({ name, isOpen, onToggle, onRemove }: Props) {
             </Text>
           </Group>
         </UnstyledButton>
-        <IconButton label={`Remove the view ${visible(name)}`} icon={IconTrash} onClick={onRemove} />
+        <IconButton label={`Remove view ${visible(name)}`} icon={IconTrash} onClick={onRemove} />
       </Group>
       <Box px="md" pb={errors.length > 0 ? 'xs' : 0}>
         <Errors list={errors} />
@@ -46,21 +46,21 @@ export function ViewItem({ name, isOpen, onToggle, onRemove }: Props) {
 }
 
 const modes = [
-  { value: 'list', label: 'All of them in a list' },
-  { value: 'search', label: 'By search' },
+  { value: 'list', label: 'List all tools' },
+  { value: 'search', label: 'Search' },
 ];
 
 const { text, long, check, choice, json } = declared;
 const texts = [
-  text('title', 'Title', 'Instead of the name of the server.'),
-  long('description', 'What agents read first', 'Instead of the description of the server.'),
+  text('title', 'Title', 'Replaces the server name.'),
+  long('description', 'View description', 'Replaces the server description.'),
 ];
-const allThatRead = 'With neither tools nor tags, every tool that reads is in the view.';
+const allThatRead = 'If neither tools nor tags are set, the view contains every read-only tool.';
 const settings = [
-  check('read_only', 'Only tools that read', allThatRead),
-  choice('tool_mode', 'How its agents get the tools', '', modes, { placeholder: 'All of them in a list' }),
+  check('read_only', 'Read-only tools only', allThatRead),
+  choice('tool_mode', 'Tool delivery for this view', '', modes, { placeholder: 'List all tools' }),
 ];
-const fixed = 'An object such as {"account": "acme"}: sent in every call, not shown to agents and not taken from them.';
+const fixed = 'Object such as {"account": "acme"}. Sent in every call. Agents neither see nor override it.';
 
 function ViewForm({ name }: { name: string }) {
   const path = ['views', name];
@@ -76,7 +76,7 @@ function ViewForm({ name }: { name: string }) {
   );
 }
 
-/** The name in an entry of `tools`, which is a name or an object. */
+/** Returns the name of an entry of `tools`, which is a name or an object. */
 function nameIn(entry: unknown): string {
   return textOf(isObject(entry) ? entry.name : entry);
 }
@@ -106,7 +106,7 @@ function ViewTools({ path }: { path: readonly PathPart[] }) {
           <ChangedTool key={nameIn(entry)} at={[...at, index]} tool={visible(nameIn(entry))} />
         ) : (
           <AddButton key={nameIn(entry)} onClick={() => store.set([...at, index], { name: entry })}>
-            {`Other texts or fixed arguments for ${visible(nameIn(entry))}`}
+            {`Customize ${visible(nameIn(entry))}`}
           </AddButton>
         ),
       )}
@@ -123,7 +123,7 @@ function ViewTags({ path }: { path: readonly PathPart[] }) {
     <Several
       at={at}
       label="Tags"
-      text="Every tool with one of them is in the view too."
+      text="Tools with any of these tags are also in the view."
       of={(tool) => listOf(tool.tags)}
       names={names}
       choose={choose}
@@ -135,13 +135,13 @@ type SeveralProps = {
   at: readonly PathPart[];
   label: string;
   text: string;
-  /** What may be chosen of a tool. */
+  /** Returns the values of a tool that can be chosen. */
   of: (tool: JsonObject) => readonly unknown[];
   names: readonly string[];
   choose: (names: readonly string[]) => void;
 };
 
-/** Chooses names that tools have. They are read again when the list of tools changes, or this part of the page. */
+/** Multi-select of values that tools have. The options update when the tool list changes. */
 function Several({ at, label, text, of, names, choose }: SeveralProps) {
   const { store } = useEditor();
   const field = useField(at, true);
@@ -170,7 +170,7 @@ function Several({ at, label, text, of, names, choose }: SeveralProps) {
   );
 }
 
-/** What differs in the view of one of its tools. */
+/** Overrides for one tool of a view. */
 function ChangedTool({ at, tool }: { at: readonly PathPart[]; tool: string }) {
   const fields = [
     text('title', `Title of ${tool}`),
@@ -189,14 +189,14 @@ function ChangedTool({ at, tool }: { at: readonly PathPart[]; tool: string }) {
   );
 }
 
-/** The address of a view of a stored server, and the page on which a client is connected to it. */
+/** URL of a saved view, and a link to connect a client to it. */
 function ViewAddress({ name }: { name: string }) {
   const { server, config } = useShownServer();
   const url = `${server.url}/${name}`;
   if (!Object.hasOwn(viewsOf(config), name)) {
     return (
       <Text size="sm" c="dimmed">
-        Once it is saved, agents reach it at {visible(url)}.
+        After you save, agents can reach it at {visible(url)}.
       </Text>
     );
   }
@@ -205,9 +205,9 @@ function ViewAddress({ name }: { name: string }) {
       <Text className="th-mono" size="sm">
         {visible(url)}
       </Text>
-      <CopyButton value={url} label={`Copy the address of ${visible(name)}`} />
+      <CopyButton value={url} label={`Copy URL of ${visible(name)}`} />
       <Anchor component={Link} to={`/servers/${server.slug}/connect?view=${encodeURIComponent(name)}`} size="sm">
-        Connect a client to this view
+        Connect a client
       </Anchor>
     </Group>
   );

@@ -11,7 +11,7 @@ import { Errors, Warnings } from '../field-messages.tsx';
 import { useEditor, useField } from '../model/editor-context.ts';
 import { ViewItem } from './view-item.tsx';
 
-/** The views: parts of the tools, each at an address of its own. One is open at a time. */
+/** Views: subsets of the tools, each at its own URL. One view is open at a time. */
 export function ViewsSection() {
   const { set, isReadOnly } = useEditor();
   const field = useField(['views']);
@@ -30,12 +30,12 @@ export function ViewsSection() {
   return (
     <Section
       title="Views"
-      text="A view has some of the tools at an address of its own, for one group of agents. Keys can be limited to views."
+      text="A view exposes a subset of the tools at its own URL, for one group of agents. Keys can be limited to views."
     >
       <Stack gap="xs" id={field.id} tabIndex={-1}>
         {Object.keys(views).length === 0 && (
           <Text size="sm" c="dimmed">
-            No views yet: every agent gets all tools.
+            No views yet. Every agent gets all tools.
           </Text>
         )}
         {Object.keys(views).map((name) => (
@@ -58,7 +58,7 @@ export function ViewsSection() {
 function NewView({ taken, onAdd }: { taken: readonly string[]; onAdd: (name: string) => void }) {
   const [name, setName] = useState('');
   const [isAsked, setAsked] = useState(false);
-  const problem = taken.includes(name) ? 'is the name of a view already' : viewNameProblem(name, newGuesses());
+  const problem = taken.includes(name) ? 'this view already exists' : viewNameProblem(name, newGuesses());
   const add = () => {
     setAsked(problem !== undefined);
     if (problem !== undefined) return;
@@ -68,9 +68,9 @@ function NewView({ taken, onAdd }: { taken: readonly string[]; onAdd: (name: str
   return (
     <Group gap="xs" align="flex-start">
       <TextInput
-        aria-label="Name of a new view"
+        aria-label="New view name"
         placeholder="support"
-        description="The last part of its address."
+        description="Last segment of its URL."
         inputWrapperOrder={['input', 'description', 'error']}
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
@@ -86,7 +86,7 @@ function NewView({ taken, onAdd }: { taken: readonly string[]; onAdd: (name: str
         spellCheck={false}
       />
       <Button variant="default" leftSection={<IconPlus size={14} />} onClick={add}>
-        Add a view
+        Add view
       </Button>
     </Group>
   );

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../answers.ts';
 import { parseJson } from '../../../exact-json.ts';
 import { isObject, listOf, textOf } from '../../config.ts';
 
-/** One argument of a tool, as the form needs it. */
+/** Argument of a tool, prepared for the form. */
 export type Argument = {
   name: string;
   type: string;
@@ -14,15 +14,15 @@ export type Argument = {
   isTextList: boolean;
 };
 
-/** The typed texts, by argument; an argument without one is left out of the call. */
+/** Input text by argument. An argument without input is omitted from the call. */
 export type Typed = ReadonlyMap<string, string | string[] | undefined>;
 
-/** A whole JSON Schema has a `type`; a flat map of arguments only holds objects. */
+/** Returns true for a complete JSON Schema, which has a `type`. A flat map of arguments contains only objects. */
 export function isJsonSchema(schema: JsonObject): boolean {
   return ['type', '$schema', '$ref'].some((name) => typeof schema[name] === 'string');
 }
 
-/** The arguments that an `input_schema` declares, in either of its forms, without constants. */
+/** Returns the arguments that an `input_schema` of either form declares, without constants. */
 export function argumentsOf(schema: unknown): Argument[] {
   if (!isObject(schema)) return [];
   const isWhole = isJsonSchema(schema);
@@ -42,7 +42,10 @@ export function argumentsOf(schema: unknown): Argument[] {
     }));
 }
 
-/** The value of an input; undefined leaves the argument out. Text that cannot be read stays text, and the service says why. */
+/**
+ * Converts an input to a value. Undefined omits the argument. Text that does not parse stays text, and the service
+ * reports why.
+ */
 function typedValue({ type, options }: Argument, typed: string | string[] | undefined): unknown {
   if (typed === undefined || typed.length === 0) return undefined;
   if (Array.isArray(typed)) return typed;
@@ -54,7 +57,7 @@ function typedValue({ type, options }: Argument, typed: string | string[] | unde
   }
 }
 
-/** A recorded value in its input. */
+/** Converts a recorded value to input text. */
 function typedOf({ isTextList }: Argument, value: unknown): string | string[] | undefined {
   const isList = isTextList && Array.isArray(value) && value.every((item) => typeof item === 'string');
   return isList ? value : typeof value === 'string' || value === undefined ? value : JSON.stringify(value);
@@ -64,8 +67,8 @@ const without = (names: readonly string[]) => (all: JsonObject) =>
   Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)));
 
 /**
- * The arguments of the form. Those of a recorded call stay exactly as they were, also where a text could not say it (an
- * empty text, an empty list), until the person types something else.
+ * Manages the arguments of the form. Recorded arguments stay exactly as they were until the user edits them, including
+ * values that input text cannot represent, such as an empty string or list.
  */
 export function useArguments(args: readonly Argument[], recorded: JsonObject = {}) {
   const own = new Map(Object.entries(recorded));

@@ -20,9 +20,9 @@ type Props = {
   problems: readonly FieldProblem[];
   failure: Error | undefined;
   isCalling: boolean;
-  /** Whether Enter in the field of an argument calls the tool; one that writes is called by its button only. */
+  /** True if Enter in an argument's field calls the tool. A tool that writes is called only by its button. */
   isSentByEnter: boolean;
-  /** The token of a server that forwards its caller's; undefined where none is needed. */
+  /** Token for a server that forwards its caller's token; undefined if not needed. */
   token: string | undefined;
   onToken: (token: string) => void;
   onType: (argument: string, value: string | string[] | undefined) => void;
@@ -39,7 +39,7 @@ export function TryForm(props: Props) {
     requestAnimationFrame(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
   };
   return (
-    <Section title="Call" text="Sends the real request, as an agent's call would.">
+    <Section title="Call" text="Sends a real request, as an agent's call would.">
       <form
         ref={form}
         onSubmit={(event) => {
@@ -62,8 +62,8 @@ export function TryForm(props: Props) {
           ))}
           {token !== undefined && (
             <SecretInput
-              label="Token of the API"
-              description="This server sends its caller's token on. It is used for this call and not stored."
+              label="API token"
+              description="This server forwards the caller's token to the API. It is used for this call and not stored."
               value={token}
               onChange={(event) => onToken(event.currentTarget.value)}
               error={errorText(messagesAt(problems, 'token', false))}
@@ -79,9 +79,9 @@ export function TryForm(props: Props) {
               disabled={!canEdit}
               leftSection={<IconPlayerPlay size={16} />}
             >
-              Call the tool
+              Call tool
             </Button>
-            <ViewerNote>You can see the request but not send it.</ViewerNote>
+            <ViewerNote>You can view the request but not send it.</ViewerNote>
           </Group>
         </Stack>
       </form>
@@ -98,7 +98,7 @@ type InputProps = {
 
 const optionText = (option: unknown) => (typeof option === 'string' ? option : JSON.stringify(option));
 
-/** The input that fits the type of an argument. */
+/** Input for an argument, by its type. */
 function ArgumentInput({ argument, value, onChange, errors }: InputProps) {
   const { name, type, text, isRequired, options, fallback, isTextList } = argument;
   const isJson = type === 'object' || (type === 'array' && !isTextList);

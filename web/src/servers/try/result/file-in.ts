@@ -2,10 +2,10 @@ import type { ContentBlock } from '../../../answers.ts';
 import { sizeText } from '../../../ui/text/size-text.ts';
 import { visible } from '../../../ui/text/visible.ts';
 
-/** The content of a block that is not text. */
+/** Content of a block that is not text. */
 export type File = { type: string; bytes: number; name: string | undefined };
 
-/** The file in a block; undefined for text, also that of an embedded resource. */
+/** Returns the file in a block, or undefined for text, including text of an embedded resource. */
 export function fileIn(block: ContentBlock): File | undefined {
   if (block.type === 'text') return undefined;
   if (block.type === 'resource_link') return { type: block.mimeType, bytes: block.size, name: block.name };
@@ -16,7 +16,7 @@ export function fileIn(block: ContentBlock): File | undefined {
     : { type: resource.mimeType, bytes: sizeOf(resource.blob), name: nameIn(resource) };
 }
 
-/** The text in a block; nothing for a file. */
+/** Returns the text in a block, or an empty string for a file. */
 export function textIn(block: ContentBlock): string {
   if (block.type === 'text') return block.text;
   return block.type === 'resource' && 'text' in block.resource ? block.resource.text : '';
@@ -31,7 +31,7 @@ function sizeOf(base64: string): number {
   return (base64.length / 4) * 3 - padding;
 }
 
-/** `report.pdf, application/pdf, 12.3 KiB` */
+/** Formats a file: `report.pdf, application/pdf, 12.3 KiB`. */
 export function fileText({ type, bytes, name }: File): string {
   return [...(name === undefined ? [] : [visible(name)]), visible(type), sizeText(bytes)].join(', ');
 }

@@ -10,7 +10,7 @@ import { textOf } from '../../config.ts';
 
 type Props = { answer: object; tool: JsonObject; slug: string };
 
-/** Choosing a part of the answer by clicking on it. */
+/** Picker for part of the response. */
 export function PickTransform({ answer, tool, slug }: Props) {
   const canEdit = useCanEdit();
   const navigate = useNavigate();
@@ -23,9 +23,9 @@ export function PickTransform({ answer, tool, slug }: Props) {
     });
   if (!canEdit) return null;
   return (
-    <Folded label="Pick a part of the answer">
+    <Folded label="Pick part of the response">
       <Text size="sm" c="dimmed">
-        Click the value that agents should get instead of the whole answer.
+        Click the value that agents should get instead of the whole response.
       </Text>
       <div className="th-code">
         <JsonTree value={answer} path="" onPick={setPicked} />
@@ -36,7 +36,7 @@ export function PickTransform({ answer, tool, slug }: Props) {
             response_transform: <Code>{visible(transform)}</Code>
           </Text>
           <Button size="xs" onClick={use}>
-            Use it in the configuration
+            Use in configuration
           </Button>
         </Group>
       )}
@@ -48,7 +48,7 @@ type JsonTreeProps = { value: unknown; path: string; onPick: (path: string) => v
 
 const mostShown = 50;
 
-/** JSON whose every value can be clicked, up to as many entries as a person would look at. */
+/** JSON in which every value can be clicked. Shows a limited number of entries per level. */
 function JsonTree({ value, path, onPick }: JsonTreeProps) {
   const isLeaf = typeof value !== 'object' || value === null;
   const entries = isLeaf ? [] : Object.entries(value);

@@ -14,11 +14,11 @@ type Props = {
   tried: Tried;
   tool: JsonObject;
   slug: string;
-  /** Whether the arguments on screen have changed since. */
+  /** True if the arguments in the form have changed since. */
   isOfOthers: boolean;
 };
 
-/** The result as the agent sees it. */
+/** Result of a call as the agent sees it. */
 export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
   const answer = tried.is_error ? undefined : jsonOf(tried);
   return (
@@ -26,8 +26,8 @@ export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
       title="Result"
       text={
         isOfOthers
-          ? 'Of the call before: its arguments were others.'
-          : 'What the API answered, and what the agent gets of it.'
+          ? 'From the previous call, which had other arguments.'
+          : 'The API response, and the result that the agent gets.'
       }
       actions={<Badge color={tried.is_error ? 'red' : 'green'}>{tried.is_error ? 'Error' : 'OK'}</Badge>}
     >
@@ -43,7 +43,7 @@ export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
   );
 }
 
-/** What the API said, and what the agent gets of it. */
+/** API response next to the tool result. */
 export function TriedSides({ tried, isNarrow = false }: { tried: Tried; isNarrow?: boolean }) {
   return (
     <Sides answer={tried.response} tokens={tokensOf(tried)} files={filesText(tried)} isNarrow={isNarrow}>
@@ -63,13 +63,13 @@ export function TriedSides({ tried, isNarrow = false }: { tried: Tried; isNarrow
 export function TriedRequest({ tried: { request, curl } }: { tried: Tried }) {
   if (!request) return null;
   return (
-    <Folded label="The request that was sent">
+    <Folded label="Sent request">
       <RequestView request={request} curl={curl} />
     </Folded>
   );
 }
 
-/** Estimated tokens of the text of the result; undefined when it has only files, whose tokens are not known. */
+/** Returns the estimated tokens of the result's text. Undefined if it has only files, whose tokens are unknown. */
 function tokensOf({ content, estimated_tokens }: Tried): number | undefined {
   const length = content.reduce((sum, block) => sum + textIn(block).length, 0);
   const tokens = estimated_tokens ?? tokensOfLength(length);
@@ -81,19 +81,19 @@ function filesText({ content }: Tried): string {
   return files.map(fileText).join(' and ');
 }
 
-/** The value of the first block that is JSON; the lines of its headers stand before it. */
+/** Returns the value of the first JSON block. Header lines may precede it. */
 function jsonOf({ content }: Tried): unknown {
   for (const block of content) {
     try {
       return JSON.parse(textIn(block));
     } catch {
-      // Not this one.
+      // Not JSON.
     }
   }
   return undefined;
 }
 
-/** The duration of a call, divided into the API's time and ours. */
+/** Duration of a call, split into the API's time and Toolhost's. */
 function Timing({ total_ms: total, upstream_ms: upstream }: NonNullable<Tried['timing']>) {
   const own = Math.max(0, total - (upstream ?? 0));
   return (
@@ -102,22 +102,22 @@ function Timing({ total_ms: total, upstream_ms: upstream }: NonNullable<Tried['t
       <Text size="sm">
         {total} ms
         <Text span size="sm" c="dimmed">
-          {upstream === undefined ? ' · nothing was sent' : ` · API ${upstream} ms, Toolhost ${own} ms`}
+          {upstream === undefined ? ' · no request sent' : ` · API ${upstream} ms, Toolhost ${own} ms`}
         </Text>
       </Text>
     </Group>
   );
 }
 
-/** One block of a result. */
+/** Block of a result. */
 function ContentView({ block, isError }: { block: ContentBlock; isError: boolean }) {
   const file = fileIn(block);
-  if (!file) return <CodeBlock code={indented(textIn(block))} label={isError ? 'error' : 'answer'} />;
+  if (!file) return <CodeBlock code={indented(textIn(block))} label={isError ? 'error' : 'content'} />;
   if (block.type === 'image' && /^image\/(png|jpeg|gif|webp)$/.test(file.type)) {
     return (
       <Image
         src={`data:${file.type};base64,${block.data}`}
-        alt={`Image of the answer, ${file.type}`}
+        alt={`Image in the result, ${file.type}`}
         maw={480}
         radius="md"
       />
@@ -132,5 +132,5 @@ function ContentView({ block, isError }: { block: ContentBlock; isError: boolean
       </Text>
     );
   }
-  return <Text size="sm">A file ({fileText(file)}). Agents get it as it is; it is not shown here.</Text>;
+  return <Text size="sm">File ({fileText(file)}). Agents get it unchanged. It is not shown here.</Text>;
 }

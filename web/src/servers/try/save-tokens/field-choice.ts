@@ -3,14 +3,14 @@ import type { Proposal } from '../../../answers.ts';
 
 type Field = Proposal['fields'][number];
 
-/** Which fields agents get: those that hold no others, by path. The fields around them follow. */
+/** Selection of response fields. `innermost` and `kept` are paths of leaf fields; enclosing fields follow from them. */
 export type FieldChoice = { fields: readonly Field[]; innermost: readonly string[]; kept: ReadonlySet<string> };
 
 const isIn = (path: string, outer: string) => path === outer || path.startsWith(`${outer}.`);
 const parentOf = (path: string) => (path.includes('.') ? path.slice(0, path.lastIndexOf('.')) : '');
 const insideOf = (fields: readonly Field[], outer: string) => fields.filter(({ path }) => parentOf(path) === outer);
 
-/** The choice that some `response_fields` make; undefined keeps all. */
+/** Converts `response_fields` to a choice. Undefined keeps all fields. */
 export function choiceBy(fields: readonly Field[], paths: readonly string[] | undefined): FieldChoice {
   const outer = new Set(fields.map(({ path }) => parentOf(path)));
   const innermost = fields.map(({ path }) => path).filter((path) => !outer.has(path));
@@ -24,14 +24,14 @@ export function stateOf({ innermost, kept }: FieldChoice, path: string): 'kept' 
   return count === 0 ? 'out' : count === own.length ? 'kept' : 'partly';
 }
 
-/** After a field was taken in or left out, with everything inside it. */
+/** Returns the choice after a field and everything inside it was toggled. */
 export function toggled(choice: FieldChoice, path: string): FieldChoice {
   const others = [...choice.kept].filter((one) => !isIn(one, path));
   const own = stateOf(choice, path) === 'out' ? choice.innermost.filter((one) => isIn(one, path)) : [];
   return { ...choice, kept: new Set([...others, ...own]) };
 }
 
-/** The `response_fields` of a choice; undefined keeps everything. */
+/** Converts a choice to `response_fields`. Undefined keeps all fields. */
 export function pathsOf(choice: FieldChoice): string[] | undefined {
   if (choice.kept.size === choice.innermost.length) return undefined;
   const of = (outer: string): string[] =>
@@ -42,7 +42,7 @@ export function pathsOf(choice: FieldChoice): string[] | undefined {
   return of('');
 }
 
-/** The fields with the largest first, each after the one that it is in. */
+/** Sorts the fields by size in descending order, each after its parent. */
 export function largestFirst(fields: readonly Field[]): Field[] {
   const of = (outer: string): Field[] =>
     insideOf(fields, outer)
@@ -51,12 +51,12 @@ export function largestFirst(fields: readonly Field[]): Field[] {
   return of('');
 }
 
-/** Estimated tokens of answers that have `whole` of them, without the fields that are left out. */
+/** Estimates the tokens of responses with `whole` tokens after fields are omitted. */
 export function tokensLeft(choice: FieldChoice, whole: number): number {
   const leftOut = (outer: string): number =>
     insideOf(choice.fields, outer).reduce((sum, { path, bytes, times }) => {
       const state = stateOf(choice, path);
-      // A field also takes the comma beside it.
+      // A field also takes its comma.
       return sum + (state === 'out' ? bytes + times : state === 'partly' ? leftOut(path) : 0);
     }, 0);
   return Math.max(0, whole - Math.floor(leftOut('') / charactersOfToken));

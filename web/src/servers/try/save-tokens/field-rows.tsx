@@ -13,18 +13,18 @@ const shownAtFirst = 30;
 const reasons: { [reason in NonNullable<Field['useless']>]: string } = {
   empty: 'always empty',
   constant: 'always the same',
-  link: 'link of the API',
-  id: 'internal id',
-  picture: 'picture',
+  link: 'API link',
+  id: 'internal ID',
+  picture: 'image',
 };
 
-/** The fields of the answers, each below the one that it is in, with its share of the tokens. */
+/** Tree of response fields with their share of the tokens. */
 export function FieldRows({ choice, whole, onToggle }: Props) {
   const fields = largestFirst(choice.fields);
   const [isAll, setAll] = useState(fields.length <= shownAtFirst + 5);
   const shown = isAll ? fields : fields.slice(0, shownAtFirst);
   return (
-    <Stack gap={4} component="ul" p={0} m={0} aria-label="Fields of the answers" style={{ listStyle: 'none' }}>
+    <Stack gap={4} component="ul" p={0} m={0} aria-label="Response fields" style={{ listStyle: 'none' }}>
       {shown.map((field) => (
         <li key={field.path}>
           <FieldRow field={field} choice={choice} whole={whole} onToggle={onToggle} />
@@ -60,7 +60,7 @@ function FieldRow({ field, choice, whole, onToggle }: Props & { field: Field }) 
         onChange={() => onToggle(path)}
       />
       <Text size="sm" c="dimmed">
-        {tokens.toLocaleString('en')} tokens, {whole === 0 ? 0 : Math.min(100, Math.round((tokens / whole) * 100))} %
+        {tokens.toLocaleString('en')} tokens, {whole === 0 ? 0 : Math.min(100, Math.round((tokens / whole) * 100))}%
       </Text>
       {useless && <Badge color="yellow">{reasons[useless]}</Badge>}
       {always !== undefined && useless !== 'empty' && (

@@ -16,10 +16,10 @@ import { useShownServer } from '../../server-page.tsx';
 import { choiceBy, pathsOf, toggled, tokensLeft } from './field-choice.ts';
 import { FieldRows } from './field-rows.tsx';
 
-/** Most paths that `response_fields` takes. */
+/** Maximum paths in `response_fields`. */
 const mostPaths = 100;
 
-/** Chooses the fields of a tool's answers that agents get, by what captured answers had in them. */
+/** Section to choose a tool's response fields, based on captured responses. */
 export function SaveTokens({ tool }: { tool: string }) {
   const { server } = useShownServer();
   const [isOpen, setOpen] = useState(false);
@@ -32,7 +32,7 @@ export function SaveTokens({ tool }: { tool: string }) {
   return (
     <Section
       title="Save tokens"
-      text="Which fields of captured answers take most tokens, and what agents get without those they do not need."
+      text="See which fields of captured responses use the most tokens, and leave out those that agents do not need."
     >
       {isOpen ? (
         <Loaded query={query}>
@@ -46,7 +46,7 @@ export function SaveTokens({ tool }: { tool: string }) {
         </Loaded>
       ) : (
         <Button variant="default" onClick={() => setOpen(true)}>
-          Measure captured answers
+          Measure captured responses
         </Button>
       )}
     </Section>
@@ -58,8 +58,8 @@ function NothingYet({ slug, answers, onAgain }: { slug: string; answers: number;
     <Stack gap="sm" align="flex-start">
       <Text size="sm">
         {answers > 0
-          ? 'The captured answers have no fields to choose from.'
-          : 'No JSON answer of this tool was captured yet. Turn capture on, and call the tool here or let an agent call it.'}{' '}
+          ? 'The captured responses have no fields to choose from.'
+          : 'No JSON response of this tool has been captured yet. Turn on capture, then call the tool here or from an agent.'}{' '}
         <Anchor component={Link} to={`/servers/${slug}/options`} size="sm" underline="always">
           Capture is under Options
         </Anchor>
@@ -91,7 +91,7 @@ function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
     <Stack gap="sm">
       <Text size="sm" role="status">
         {`${answersText(proposal.answers)} of ${tokenText(tokens.whole)} would be ${tokenText(left)}${shareText(left, tokens.whole)}.`}
-        {current && ` With the fields of now they are ${tokenText(tokens.now)}.`}
+        {current && ` With the current fields they are ${tokenText(tokens.now)}.`}
       </Text>
       <Group gap="xs">
         <Button size="compact-sm" variant="default" onClick={() => choose(choiceBy(fields, undefined))}>
@@ -99,7 +99,7 @@ function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
         </Button>
         {proposed && (
           <Button size="compact-sm" variant="default" onClick={() => choose(choiceBy(fields, proposed))}>
-            Leave out what is probably useless
+            Apply suggestion
           </Button>
         )}
       </Group>
@@ -107,7 +107,7 @@ function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
       {save.error && <ProblemAlert error={save.error} title="Not saved" />}
       {isTooMany && (
         <Text size="sm" c="error">
-          These are {paths?.length} paths; at most {mostPaths} can be saved. Keep some fields whole.
+          {paths?.length} paths are selected, but at most {mostPaths} can be saved. Keep some fields whole.
         </Text>
       )}
       <Group gap="sm">
@@ -116,19 +116,19 @@ function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
           loading={save.isPending}
           disabled={!canEdit || isNothing || isTooMany}
         >
-          Save these fields
+          Save fields
         </Button>
-        <ViewerNote>Only editors and owners change tools.</ViewerNote>
+        <ViewerNote>Only editors and owners can change tools.</ViewerNote>
       </Group>
     </Stack>
   );
 }
 
 function answersText(answers: number): string {
-  return answers === 1 ? 'One captured answer' : `${answers} captured answers`;
+  return answers === 1 ? 'One captured response' : `${answers} captured responses`;
 }
 
 function shareText(left: number, whole: number): string {
   const less = whole === 0 ? 0 : Math.round((1 - left / whole) * 100);
-  return less > 0 ? `, ${less} % less` : '';
+  return less > 0 ? `, ${less}% less` : '';
 }
