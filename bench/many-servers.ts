@@ -63,7 +63,7 @@ async function fill({ dataDir, upstream }: ServiceOptions, servers: number): Pro
     exclusive: true,
     now: Date.now,
     onError: console.error,
-    onFault: console.error,
+    onDatabaseError: console.error,
     onWarning: console.error,
   });
   const config = validConfig(upstream);

@@ -1,7 +1,7 @@
 /** The requests of `--reports`: every reading operation of the catalogue, with every input that it takes. */
 import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
-import { type RestRequest, restRequest } from '../src/operations/routes.ts';
+import { buildRestRequest, type RestRequest } from '../src/operations/routes.ts';
 
 /** `mayMiss`: two of its inputs may not go together, or one of them names nothing, so that the answer may be a 404. */
 export type Request = RestRequest & { operation: string; input: object; mayMiss: boolean };
@@ -20,7 +20,7 @@ export const readingOperations: readonly Operation[] = operationList.filter((op)
 export function requestsOf(op: Operation, known: Known): Request[] {
   const { values, whole } = known;
   const fixed = whole[op.name];
-  if (fixed) return [{ ...restRequest(op.route, fixed), operation: op.name, input: fixed, mayMiss: false }];
+  if (fixed) return [{ ...buildRestRequest(op.route, fixed), operation: op.name, input: fixed, mayMiss: false }];
   const names = Object.keys(op.input.shape);
   const unknown = names.filter((name) => !(name in values));
   if (unknown.length > 0) throw new Error(`${op.name} takes ${unknown.join(', ')}, for which the bench has no value`);
@@ -33,7 +33,7 @@ export function requestsOf(op: Operation, known: Known): Request[] {
   const pairs = singles.flatMap((one) => singles.map((other) => ({ ...least, ...inputOf(one), ...inputOf(other) })));
   const distinct = new Map([least, ...pairs].map((input) => [JSON.stringify(Object.entries(input).sort()), input]));
   return [...distinct.values()].map((input) => ({
-    ...restRequest(op.route, input),
+    ...buildRestRequest(op.route, input),
     operation: op.name,
     input,
     mayMiss: input !== least,

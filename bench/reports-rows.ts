@@ -1,9 +1,9 @@
 /** The rows of the stores of `--reports`: plain SQL, one text for both engines, the same rows in every run. */
 import { serverConfigSchema } from '../src/domain/config/server-config.ts';
-import { durationClasses } from '../src/domain/duration-classes.ts';
-import { minutesKeptMs } from '../src/store/calls/call-statistics.ts';
+import { durationBuckets } from '../src/domain/duration-classes.ts';
+import { minuteCountsRetentionMs } from '../src/store/calls/call-statistics.ts';
 import { countColumns, countedWidths, dayMs, minuteMs, recordColumns } from '../src/store/calls/call-writer.ts';
-import { listedColumns } from '../src/store/servers/servers.ts';
+import { toListColumns } from '../src/store/servers/servers.ts';
 
 /** Numbers of rows. Half of them are in one workspace, the rest in many small ones. */
 export type World = {
@@ -95,7 +95,7 @@ async function serverRows(world: World, upstream: string): Promise<string[]> {
     `'srv_' || ${id}, ${workspace}, 'server-' || ${id}, 'Server ' || ${id}, ${quoted(JSON.stringify(config))}, 1, 'usr_0', ${at}, ${at}, 0, ${summary}`;
   const columns = 'id, workspace_id, slug, name, config, version, created_by, created_at, updated_at, stored_bytes';
   const age = (count: number) => `${now} - (${count} - i) * 100000`;
-  const { summary: known } = await listedColumns(config);
+  const { summary: known } = await toListColumns(config);
   const [summary, deletedAt] = [quoted(known), `case when i / 2 % 20 = 19 then ${now} end`];
   return [
     `${rows(servers)} insert into servers (${columns}, summary, deleted_at)
@@ -155,11 +155,11 @@ function recordRows(world: World): string[] {
 
 /** The counts that the service keeps while it writes records: of tools and of workspaces. */
 function countRows({ now }: World): string[] {
-  const cases = durationClasses.map((lower, index) => `when duration_ms >= ${lower} then ${index}`);
+  const cases = durationBuckets.map((lower, index) => `when duration_ms >= ${lower} then ${index}`);
   const each = `case ${cases.toReversed().join(' ')} end`;
   return countedWidths.flatMap((width) =>
     ['slug, tool', "'' as slug, '' as tool"].map((names) => {
-      const from = width === minuteMs ? now - minutesKeptMs : 0;
+      const from = width === minuteMs ? now - minuteCountsRetentionMs : 0;
       const classes = `select workspace_id, slug, tool, at, class, count(*) as calls, sum(failed) as errors
         from (select workspace_id, ${names}, started_at - started_at % ${width} as at, ${each} as class,
           case when outcome <> 'ok' then 1 else 0 end as failed from calls where started_at >= ${from}) as each_call

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
-import { base62, hashOf } from '../src/domain/ids.ts';
+import { base62, hashSecret } from '../src/domain/ids.ts';
 import { type Database, openDatabase } from '../src/store/database.ts';
 import type { Engine } from '../src/store/db.ts';
 import { insertSession } from '../src/store/people/sessions.ts';
@@ -48,14 +48,14 @@ export async function fillStore(
 
 function openStore(file: string, url: string | undefined): Promise<Database> {
   return openDatabase({
-    postgres: url === undefined ? undefined : { url, connections: 2, authorities: undefined },
+    postgres: url === undefined ? undefined : { url, maxConnections: 2, authorities: undefined },
     file,
     migrations: join(root, 'migrations'),
     version,
     exclusive: true,
     now: Date.now,
     onError: console.error,
-    onFault: console.error,
+    onDatabaseError: console.error,
     onWarning: console.error,
   });
 }
@@ -81,7 +81,7 @@ async function runOnPostgres(url: string, statements: readonly string[]): Promis
 
 async function signIn({ db }: Database, workspaceId: string, at: number): Promise<string> {
   const cookie = base62(randomBytes(32), 43);
-  const session = { hash: hashOf(cookie), userId: 'usr_0', workspaceId, at, expiresAt: at + sessionMs };
+  const session = { hash: hashSecret(cookie), userId: 'usr_0', workspaceId, at, expiresAt: at + sessionMs };
   await insertSession(db, session);
   return cookie;
 }

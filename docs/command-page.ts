@@ -1,5 +1,5 @@
 import type { Argument, Command, Option } from 'commander';
-import { connectionGroup } from '../src/cli/options.ts';
+import { connectionOptionsHeading } from '../src/cli/options.ts';
 import { createProgram } from '../src/cli/program.ts';
 
 /** Width of the help that the texts are extracted from. */
@@ -41,7 +41,9 @@ function usageOf(command: Command): string {
 
 function sectionOf(command: Command): string {
   const { prose, examples } = textAfter(command);
-  const own = command.options.filter((option) => option.helpGroupHeading !== connectionGroup && !option.hidden);
+  const own = command.options.filter(
+    (option) => option.helpGroupHeading !== connectionOptionsHeading && !option.hidden,
+  );
   const described = command.registeredArguments.filter(({ description }) => description !== '');
   const isConnected = own.length < command.options.length;
   const rows = [...described.map(argumentRow), ...own.map(optionRow)];
@@ -79,7 +81,7 @@ export function commandPage(generated: string): string {
   const { examples } = textAfter(program);
   const connected = program.commands
     .flatMap(({ options }) => options)
-    .filter(({ helpGroupHeading }) => helpGroupHeading === connectionGroup)
+    .filter(({ helpGroupHeading }) => helpGroupHeading === connectionOptionsHeading)
     .filter(({ flags }, index, all) => all.findIndex((other) => other.flags === flags) === index);
   const single = program.commands.filter(({ commands }) => commands.length === 0);
   const groups = program.commands.filter(({ commands }) => commands.length > 0);

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { bodyEncodings } from '../src/domain/config/destinations.ts';
 import { mask } from '../src/domain/config/server-config.ts';
 import { methods } from '../src/domain/http/headers.ts';
-import { mostCallQuota, mostLimit } from '../src/domain/limits.ts';
+import { maxCallQuota, maxLimit } from '../src/domain/limits.ts';
 import { serverConfigJsonSchema } from '../src/operations/describe.ts';
 
 type JsonSchema = {
@@ -34,8 +34,8 @@ export function declaredText(): string {
   const bounds = {
     timeoutMs: { usual: tool.timeout_ms?.default, most: tool.timeout_ms?.maximum },
     answerBytes: { usual: tool.response_limit_bytes?.maximum, most: tool.response_limit_bytes?.maximum },
-    calls: { most: mostLimit },
-    quota: { most: mostCallQuota },
+    calls: { most: maxLimit },
+    quota: { most: maxCallQuota },
   };
   const exported = (name: string, type: string, value: object) => {
     const lines = Object.entries(value).map(([key, entry]) => `  ${JSON.stringify(key)}: ${JSON.stringify(entry)},\n`);

@@ -2,11 +2,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { reservedSlugs } from '../src/domain/slug.ts';
-import { outputSchemaOf } from '../src/operations/describe.ts';
+import { toOutputSchema } from '../src/operations/describe.ts';
 import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
 import { configurationParts } from '../src/operations/servers/describe-configuration.ts';
-import { describedVariables } from '../src/variables.ts';
+import { variableDescriptions } from '../src/variables.ts';
 import { requirements } from '../test/requirements.ts';
 import { clientsPage } from './client-snippets.ts';
 import { commandPage } from './command-page.ts';
@@ -107,7 +107,7 @@ function operationSection(op: Operation, shown: Shown): string {
     `${op.summary}. ${op.description ?? ''}`.trim(),
     `\n${httpClients.join(' · ')} · scope \`${op.scope}\`${op.effect === 'write' ? ' · audited' : ''}\n`,
     `Input:\n\n${fieldTable(op.inputSchema() as JsonSchema, shown, owner)}`,
-    `Output:\n\n${fieldTable(outputSchemaOf(op) as JsonSchema, shown, owner)}`,
+    `Output:\n\n${fieldTable(toOutputSchema(op) as JsonSchema, shown, owner)}`,
   ].join('\n');
 }
 
@@ -123,7 +123,7 @@ function operationsPage(): string {
 }
 
 function environmentPage(): string {
-  const rows = describedVariables.map(
+  const rows = variableDescriptions.map(
     ({ name, fallback, meaning }) => `| \`${name}\` | ${fallback === '' ? '' : `\`${fallback}\``} | ${cell(meaning)} |`,
   );
   return [

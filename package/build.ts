@@ -7,15 +7,21 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeBundle } from './bundle.ts';
-import { billOfMaterials, componentsOf, componentsOfDashboard, noticeOf, sorted } from './third-party.ts';
+import {
+  buildBillOfMaterials,
+  collectComponents,
+  formatNotice,
+  readDashboardComponents,
+  sortAndDeduplicate,
+} from './third-party.ts';
 
 const root = join(import.meta.dirname, '..');
 const lib = join(root, 'lib');
 
 /** Returns the commit of the sources. `TOOLHOST_COMMIT` names it if there is no repository, as in the image build. */
-function commitOfSources(): string {
-  const given = process.env.TOOLHOST_COMMIT?.trim();
-  if (given) return given;
+function getSourceCommit(): string {
+  const commitFromEnvironment = process.env.TOOLHOST_COMMIT?.trim();
+  if (commitFromEnvironment) return commitFromEnvironment;
   const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: 'pipe' }).trim();
   try {
     const changes = git('status', '--porcelain', '--untracked-files=no');
@@ -26,10 +32,10 @@ function commitOfSources(): string {
 }
 
 rmSync(lib, { recursive: true, force: true });
-const files = await writeBundle(join(lib, 'program', 'files'), commitOfSources());
+const files = await writeBundle(join(lib, 'program', 'files'), getSourceCommit());
 for (const path of ['migrations', 'dist/web', 'examples/projects/server.json']) {
   cpSync(join(root, path), join(lib, path), { recursive: true });
 }
-const components = sorted([...componentsOf(files), ...componentsOfDashboard()]);
-writeFileSync(join(lib, 'NOTICE'), noticeOf(components));
-writeFileSync(join(lib, 'sbom.cdx.json'), billOfMaterials(components));
+const components = sortAndDeduplicate([...collectComponents(files), ...readDashboardComponents()]);
+writeFileSync(join(lib, 'NOTICE'), formatNotice(components));
+writeFileSync(join(lib, 'sbom.cdx.json'), buildBillOfMaterials(components));

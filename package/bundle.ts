@@ -6,10 +6,10 @@ import { type Plugin, rolldown } from 'rolldown';
 const root = join(import.meta.dirname, '..');
 
 /** Match files that are started as a thread or required by path. Each becomes an entry point of the bundle. */
-const startedFile = /(?<=new URL\()'\.[\w./-]*?([\w-]+)\.ts'(?=, import\.meta\.url\))/g;
-const requiredFile = /(?<=createRequire\(import\.meta\.url\)\()'\.[\w./-]*?([\w-]+)\.ts'/g;
+const threadFilePattern = /(?<=new URL\()'\.[\w./-]*?([\w-]+)\.ts'(?=, import\.meta\.url\))/g;
+const requiredFilePattern = /(?<=createRequire\(import\.meta\.url\)\()'\.[\w./-]*?([\w-]+)\.ts'/g;
 /** Matches the declaration of `require`. The bundler only recognizes `require` without it. */
-const ownRequire = /^const require = createRequire\(import\.meta\.url\);$/m;
+const requireDeclaration = /^const require = createRequire\(import\.meta\.url\);$/m;
 
 /**
  * Writes the bundle into a folder, with source maps.
@@ -18,11 +18,11 @@ const ownRequire = /^const require = createRequire\(import\.meta\.url\);$/m;
 export async function writeBundle(folder: string, commit: string): Promise<string[]> {
   const build = await rolldown({
     cwd: root,
-    input: entries(),
+    input: getEntryPoints(),
     platform: 'node',
     // pg uses pg-native if it is installed.
     external: ['pg-native'],
-    plugins: [asOneFolder(commit)],
+    plugins: [flattenImports(commit)],
     onLog(level, log, report) {
       // A dependency of the local login evaluates a constant string of its own.
       if (log.code !== 'EVAL') report(level === 'warn' ? 'error' : level, log);
@@ -40,17 +40,19 @@ export async function writeBundle(folder: string, commit: string): Promise<strin
 }
 
 /** Returns the entry points: the command line, and the files that are started or required by path. */
-function entries(): Record<string, string> {
-  const named = globSync('src/**/*.ts', { cwd: root }).flatMap((path) => {
+function getEntryPoints(): Record<string, string> {
+  const referencedFiles = globSync('src/**/*.ts', { cwd: root }).flatMap((path) => {
     const code = readFileSync(join(root, path), 'utf8');
-    const quoted = [...code.matchAll(startedFile), ...code.matchAll(requiredFile)];
-    return quoted.map(([text]) => join(path, '..', text.slice(1, -1)));
+    const matches = [...code.matchAll(threadFilePattern), ...code.matchAll(requiredFilePattern)];
+    return matches.map(([quotedPath]) => join(path, '..', quotedPath.slice(1, -1)));
   });
-  return Object.fromEntries(['src/cli/main.ts', ...named].map((path) => [basename(path, '.ts'), join(root, path)]));
+  return Object.fromEntries(
+    ['src/cli/main.ts', ...referencedFiles].map((path) => [basename(path, '.ts'), join(root, path)]),
+  );
 }
 
 /** Rewrites paths, because all bundled files are in one folder. Only line lengths change, so source maps stay valid. */
-function asOneFolder(commit: string): Plugin {
+function flattenImports(commit: string): Plugin {
   return {
     name: 'as-one-folder',
     transform(code, id) {
@@ -59,8 +61,11 @@ function asOneFolder(commit: string): Plugin {
         return { code: JSON.stringify({ name, version, commit }), map: null };
       }
       if (!id.startsWith(join(root, 'src'))) return undefined;
-      const moved = code.replace(startedFile, "'./$1.js'").replace(requiredFile, "'./$1.js'").replace(ownRequire, '');
-      return { code: moved, map: null };
+      const flattenedCode = code
+        .replace(threadFilePattern, "'./$1.js'")
+        .replace(requiredFilePattern, "'./$1.js'")
+        .replace(requireDeclaration, '');
+      return { code: flattenedCode, map: null };
     },
   };
 }

@@ -9,7 +9,7 @@ const read = (path: string): unknown => JSON.parse(readFileSync(join(root, path)
 export type Component = { name: string; version: string; identifier?: string; text?: string };
 
 /** Returns the packages of bundled files. */
-export function componentsOf(files: readonly string[]): Component[] {
+export function collectComponents(files: readonly string[]): Component[] {
   const folders = files.map((file) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]);
   return [...new Set(folders.filter((folder) => folder !== undefined))].map((folder) => {
     const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Component & { license: string };
@@ -20,37 +20,37 @@ export function componentsOf(files: readonly string[]): Component[] {
 }
 
 /** Returns the packages in the dashboard, as listed by its build. */
-export function componentsOfDashboard(): Component[] {
+export function readDashboardComponents(): Component[] {
   return read('dist/web/.vite/licenses.json') as Component[];
 }
 
 /** Removes duplicate packages and sorts by name. */
-export function sorted(components: readonly Component[]): Component[] {
+export function sortAndDeduplicate(components: readonly Component[]): Component[] {
   const byKey = new Map(components.map((component) => [`${component.name}@${component.version}`, component]));
   return [...byKey].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, component]) => component);
 }
 
-export function noticeOf(components: readonly Component[]): string {
-  const parts = components.map(({ name, version, identifier, text }) =>
+export function formatNotice(components: readonly Component[]): string {
+  const sections = components.map(({ name, version, identifier, text }) =>
     [`## ${name} ${version} (${identifier})`, ...(text === undefined ? [] : [text])].join('\n\n'),
   );
-  return `${['# Third-party packages included in this package', ...parts].join('\n\n')}\n`;
+  return `${['# Third-party packages included in this package', ...sections].join('\n\n')}\n`;
 }
 
 type Manifest = { name: string; version: string; license: string };
-type Locked = { packages: Record<string, { version: string; integrity?: string }> };
+type LockFile = { packages: Record<string, { version: string; integrity?: string }> };
 
 /** Returns the bill of materials in CycloneDX 1.6. */
-export function billOfMaterials(components: readonly Component[]): string {
+export function buildBillOfMaterials(components: readonly Component[]): string {
   const { name, version, license } = read('package.json') as Manifest;
-  const locked = Object.entries((read('package-lock.json') as Locked).packages);
-  const hashesOf = (component: Component) => {
-    const isIt = (path: string) => path.endsWith(`node_modules/${component.name}`);
-    const found = locked.find(([path, entry]) => isIt(path) && entry.version === component.version);
-    const sha512 = /^sha512-(\S+)/.exec(found?.[1].integrity ?? '')?.[1];
+  const locked = Object.entries((read('package-lock.json') as LockFile).packages);
+  const getHashes = (component: Component) => {
+    const isInstalledAt = (path: string) => path.endsWith(`node_modules/${component.name}`);
+    const lockEntry = locked.find(([path, entry]) => isInstalledAt(path) && entry.version === component.version);
+    const sha512 = /^sha512-(\S+)/.exec(lockEntry?.[1].integrity ?? '')?.[1];
     return sha512 && { hashes: [{ alg: 'SHA-512', content: Buffer.from(sha512, 'base64').toString('hex') }] };
   };
-  const described = (component: Component) => ({
+  const describe = (component: Component) => ({
     name: component.name,
     version: component.version,
     purl: `pkg:npm/${component.name.replace('@', '%40')}@${component.version}`,
@@ -60,8 +60,8 @@ export function billOfMaterials(components: readonly Component[]): string {
     bomFormat: 'CycloneDX',
     specVersion: '1.6',
     version: 1,
-    metadata: { component: { type: 'application', ...described({ name, version, identifier: license }) } },
-    components: components.map((component) => ({ type: 'library', ...described(component), ...hashesOf(component) })),
+    metadata: { component: { type: 'application', ...describe({ name, version, identifier: license }) } },
+    components: components.map((component) => ({ type: 'library', ...describe(component), ...getHashes(component) })),
   };
   return `${JSON.stringify(bill, undefined, 2)}\n`;
 }

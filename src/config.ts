@@ -1,24 +1,24 @@
 import type { z } from 'zod';
 import type { DocumentUse } from './domain/clients/client-documents.ts';
-import { builtInQuotas, parseQuotas, type Quotas } from './domain/quotas.ts';
+import { defaultQuotas, parseQuotas, type Quotas } from './domain/quotas.ts';
 import { parseMasterKeys } from './master-keys.ts';
 import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
 import type { EgressProxy } from './outbound/egress-proxy.ts';
-import { hostNameOf } from './outbound/host-name.ts';
+import { toHostName } from './outbound/host-name.ts';
 import {
+  checkIssuer,
   isLoopback,
-  issuerProblem,
   parseAllowedHosts,
   parseEgressProxy,
   parseOrigins,
-  quotedSetting,
-  serviceAddress,
-  webUrl,
+  parseServiceUrl,
+  parseWebUrl,
+  quoteSetting,
 } from './setting-addresses.ts';
 import type { Engine } from './store/db.ts';
 import type { PostgresLocation } from './store/engine/postgres.ts';
-import { postgresUrlProblems, readAuthorities } from './store/engine/postgres-url.ts';
-import { fileVariable, secretNames, type VariableName, variables } from './variables.ts';
+import { findPostgresUrlProblems, readAuthorities } from './store/engine/postgres-url.ts';
+import { getFileVariableName, secretVariableNames, type VariableName, variables } from './variables.ts';
 
 type Values = { [N in VariableName]: z.output<(typeof variables)[N]['schema']> };
 
@@ -52,7 +52,7 @@ export type Config = {
   /** Undefined if tracing is disabled. */
   otlpEndpoint: string | undefined;
   /** Time during which connections are still accepted after the stop signal. */
-  drainNoticeMs: number;
+  drainDelayMs: number;
   workers: number;
   demo: boolean;
 };
@@ -73,7 +73,7 @@ export type Secrets = {
   metricsToken: string | undefined;
 };
 
-const drainNoticeS = { local: 0, production: 5 };
+const defaultDrainDelayS = { local: 0, production: 5 };
 
 /** Parsed environment. */
 export type Settings = { config: Config; secrets: Secrets };
@@ -98,16 +98,18 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   const values = readValues({ ...env, ...readSecretFiles(env, readFile) }, problems);
   const baseUrl = readBaseUrl(values, problems);
   const mode = baseUrl === undefined || isLoopback(new URL(baseUrl).hostname) ? 'local' : 'production';
-  const masterKeys = values.MASTER_KEY === '' ? undefined : attempt(() => parseMasterKeys(values.MASTER_KEY), problems);
-  const authorities = attempt(() => readAuthorities(values.DATABASE_CA_FILE, readFile), problems);
+  const masterKeys =
+    values.MASTER_KEY === '' ? undefined : tryOrReport(() => parseMasterKeys(values.MASTER_KEY), problems);
+  const certificateAuthorities = tryOrReport(() => readAuthorities(values.DATABASE_CA_FILE, readFile), problems);
   if (mode === 'production') problems.push(...productionProblems(values, baseUrl as string));
   problems.push(...identityProblems(values, mode));
-  const egressAllow = attempt(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
-  const egressProxy = attempt(() => parseEgressProxy(values.EGRESS_PROXY), problems);
-  const allowedOrigins = attempt(() => parseOrigins(values.ALLOWED_ORIGINS), problems) ?? [];
-  const allowedHosts = attempt(() => parseAllowedHosts(values.ALLOWED_HOSTS), problems) ?? [];
-  const quotas = attempt(() => parseQuotas(values.QUOTAS), problems);
-  if (values.DATABASE_URL) problems.push(...postgresUrlProblems(values.DATABASE_URL, values.DATABASE_CA_FILE !== ''));
+  const egressAllow = tryOrReport(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
+  const egressProxy = tryOrReport(() => parseEgressProxy(values.EGRESS_PROXY), problems);
+  const allowedOrigins = tryOrReport(() => parseOrigins(values.ALLOWED_ORIGINS), problems) ?? [];
+  const allowedHosts = tryOrReport(() => parseAllowedHosts(values.ALLOWED_HOSTS), problems) ?? [];
+  const quotas = tryOrReport(() => parseQuotas(values.QUOTAS), problems);
+  if (values.DATABASE_URL)
+    problems.push(...findPostgresUrlProblems(values.DATABASE_URL, values.DATABASE_CA_FILE !== ''));
   problems.push(...observabilityProblems(values), ...mailProblems(values));
   if (problems.length > 0) throw new ConfigError(problems);
   const config: Config = {
@@ -118,7 +120,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     dataDir: values.DATA_DIR,
     engine: values.DATABASE_URL ? 'postgres' : 'sqlite',
     managementSlug: values.MANAGEMENT_SLUG,
-    serverHosts: values.SERVER_HOSTS === '' ? undefined : `.${hostNameOf(values.SERVER_HOSTS.slice(2))}`,
+    serverHosts: values.SERVER_HOSTS === '' ? undefined : `.${toHostName(values.SERVER_HOSTS.slice(2))}`,
     egressAllow,
     allowedOrigins,
     allowedHosts,
@@ -127,20 +129,20 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     logLevel: values.LOG_LEVEL,
     callRetentionDays: values.CALL_RETENTION_DAYS,
     auditRetentionDays: values.AUDIT_RETENTION_DAYS,
-    quotas: { ...builtInQuotas, ...quotas },
+    quotas: { ...defaultQuotas, ...quotas },
     callsPerSecond: values.CALLS_PER_SECOND,
     concurrentCalls: values.CONCURRENT_CALLS,
     concurrentCallsPerKey: values.CONCURRENT_CALLS_PER_KEY,
     refusalsPerMinute: values.REFUSALS_PER_MINUTE,
     otlpEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT || undefined,
-    drainNoticeMs: 1000 * (values.DRAIN_NOTICE_SECONDS === '' ? drainNoticeS[mode] : values.DRAIN_NOTICE_SECONDS),
+    drainDelayMs: 1000 * (values.DRAIN_NOTICE_SECONDS === '' ? defaultDrainDelayS[mode] : values.DRAIN_NOTICE_SECONDS),
     workers: values.WORKERS,
     demo: values.DEMO === '1',
   };
   const secrets: Secrets = {
     masterKeys,
     postgres: values.DATABASE_URL
-      ? { url: values.DATABASE_URL, connections: values.DATABASE_POOL, authorities }
+      ? { url: values.DATABASE_URL, maxConnections: values.DATABASE_POOL, authorities: certificateAuthorities }
       : undefined,
     oidc: values.OIDC_ISSUER
       ? { issuer: values.OIDC_ISSUER, clientId: values.OIDC_CLIENT_ID, clientSecret: values.OIDC_CLIENT_SECRET }
@@ -155,20 +157,20 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
 /** Parses the settings of operator commands: the database and the master keys. @throws ConfigError */
 export function readStoreConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => string): Settings {
   const { DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE } = env;
-  const own = { DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE };
-  return readConfig(own, readFile);
+  const storeEnvironment = { DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE };
+  return readConfig(storeEnvironment, readFile);
 }
 
 /** Reads the secrets that are set by files. @throws ConfigError for an empty or unreadable file */
 function readSecretFiles(env: NodeJS.ProcessEnv, readFile: (path: string) => string): NodeJS.ProcessEnv {
   const secrets: NodeJS.ProcessEnv = {};
   const problems: string[] = [];
-  for (const name of secretNames) {
-    const variable = fileVariable(name);
+  for (const name of secretVariableNames) {
+    const variable = getFileVariableName(name);
     const file = env[variable]?.trim();
     if (!file) continue;
     if (env[name]?.trim()) problems.push(`${name} and ${variable}: set only one of the two`);
-    const text = attempt(() => readFile(file).trim(), []);
+    const text = tryOrReport(() => readFile(file).trim(), []);
     if (!text)
       problems.push(
         `${variable}: ${text === '' ? 'is empty' : 'cannot be read'}; allowed: the path of a readable file that contains ${name}`,
@@ -186,7 +188,7 @@ function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {
     const result = schema.safeParse(env[name]?.trim() || fallback);
     if (result.success) values[name] = result.data;
     else {
-      problems.push(`${name}: found ${quotedSetting(env[name] ?? '')}; allowed: ${meaning}`);
+      problems.push(`${name}: found ${quoteSetting(env[name] ?? '')}; allowed: ${meaning}`);
       values[name] = schema.parse(fallback);
     }
   }
@@ -197,10 +199,10 @@ function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {
 function readBaseUrl(values: Values, problems: string[]): string | undefined {
   const text = values.BASE_URL || (values.PORT === 0 ? '' : `http://127.0.0.1:${values.PORT}`);
   if (text === '') return undefined;
-  const address = serviceAddress(text);
+  const address = parseServiceUrl(text);
   if (address === undefined)
     problems.push(
-      `BASE_URL: found ${quotedSetting(text)}; allowed: the URL that clients use, such as https://tools.example.com or https://example.com/tools`,
+      `BASE_URL: found ${quoteSetting(text)}; allowed: the URL that clients use, such as https://tools.example.com or https://example.com/tools`,
     );
   return address;
 }
@@ -223,10 +225,12 @@ function productionProblems(values: Values, baseUrl: string): string[] {
 function identityProblems(values: Values, mode: Mode): string[] {
   const issuer = values.OIDC_ISSUER;
   if (issuer === '' && mode === 'local') return [];
-  const why = mode === 'production' ? 'in production mode' : 'with OIDC_ISSUER';
-  const missing = (['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'] as const).filter((name) => !values[name]);
-  const problem = issuer === '' ? undefined : issuerProblem(issuer, mode);
-  return [...missing.map((name) => `${name}: required ${why}`), ...(problem === undefined ? [] : [problem])];
+  const context = mode === 'production' ? 'in production mode' : 'with OIDC_ISSUER';
+  const missingNames = (['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'] as const).filter(
+    (name) => !values[name],
+  );
+  const problem = issuer === '' ? undefined : checkIssuer(issuer, mode);
+  return [...missingNames.map((name) => `${name}: required ${context}`), ...(problem === undefined ? [] : [problem])];
 }
 
 /**
@@ -238,7 +242,7 @@ function observabilityProblems({ METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOI
   if (token !== '' && !/^[A-Za-z0-9._~+/-]{16,}=*$/.test(token)) {
     problems.push('METRICS_TOKEN: is too short or has invalid characters; generate one with: openssl rand -hex 32');
   }
-  if (endpoint !== '' && !webUrl(endpoint, 'with a password')) {
+  if (endpoint !== '' && !parseWebUrl(endpoint, 'with a password')) {
     problems.push('OTEL_EXPORTER_OTLP_ENDPOINT: allowed: an http:// or https:// URL, such as http://127.0.0.1:4318');
   }
   return problems;
@@ -247,16 +251,16 @@ function observabilityProblems({ METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOI
 /** Checks the mail settings. Messages do not repeat the server URL, which may contain a password. */
 function mailProblems({ SMTP_URL: server, MAIL_FROM: from }: Values): string[] {
   if (server === '') return [];
-  const isServer = /^smtps?:\/\/[^/\s]+\/?(\?\S*)?$/.test(server);
+  const isValidServer = /^smtps?:\/\/[^/\s]+\/?(\?\S*)?$/.test(server);
   return [
-    ...(isServer
+    ...(isValidServer
       ? []
       : ['SMTP_URL: allowed: an smtp:// or smtps:// URL with a host and a port, such as smtps://mail.example.com:465']),
     ...(/@/.test(from) ? [] : ['MAIL_FROM: required with SMTP_URL; allowed: an address, such as toolhost@example.com']),
   ];
 }
 
-function attempt<T>(read: () => T, problems: string[]): T | undefined {
+function tryOrReport<T>(read: () => T, problems: string[]): T | undefined {
   try {
     return read();
   } catch (error) {

@@ -7,18 +7,18 @@
 export type Problem = { path: string; message: string };
 
 /** Maximum number of listed problems; the remaining ones are only counted. */
-export const mostProblems = 20;
+export const maxListedProblems = 20;
 
-export const longestPath = 200;
-const longestMessage = 2000;
+export const maxPathLength = 200;
+const maxMessageLength = 2000;
 
 /** Shortens both texts of a problem, because names in an input may have any length. */
-export function shortProblem({ path, message }: Problem): Problem {
-  return { path: shortText(path, longestPath), message: shortText(message, longestMessage) };
+export function shortenProblem({ path, message }: Problem): Problem {
+  return { path: truncateText(path, maxPathLength), message: truncateText(message, maxMessageLength) };
 }
 
-export function shortText(text: string, longest: number): string {
-  return text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text;
+export function truncateText(text: string, maxLength: number): string {
+  return text.length > maxLength ? `${text.slice(0, maxLength).toWellFormed()}…` : text;
 }
 
 /** HTTP status, machine-readable code, and human-readable title of each kind of error. */
@@ -50,13 +50,13 @@ export class AppError extends Error {
   constructor(
     kind: ErrorKind,
     message: string,
-    more: { problems?: readonly Problem[]; retryAfterS?: number; cause?: unknown } = {},
+    options: { problems?: readonly Problem[]; retryAfterS?: number; cause?: unknown } = {},
   ) {
-    super(message, { cause: more.cause });
+    super(message, { cause: options.cause });
     this.name = 'AppError';
     this.kind = kind;
-    this.problems = firstProblems(more.problems ?? []);
-    this.retryAfterS = more.retryAfterS;
+    this.problems = limitProblems(options.problems ?? []);
+    this.retryAfterS = options.retryAfterS;
   }
 
   get status(): number {
@@ -73,25 +73,28 @@ export class AppError extends Error {
 }
 
 /** Returns the line that follows the listed problems. */
-export function furtherProblems(count: number): Problem {
+export function remainingProblemsLine(count: number): Problem {
   return { path: '', message: `and ${count} more` };
 }
 
 /**
  * Returns the first problems and a count of the others. A list that already ends with a count is not shortened again.
  */
-function firstProblems(problems: readonly Problem[]): readonly Problem[] {
-  const most = /^and \d+ more$/.test(problems.at(-1)?.message ?? '') ? mostProblems + 1 : mostProblems;
-  if (problems.length <= most) return problems.map(shortProblem);
-  return [...problems.slice(0, mostProblems).map(shortProblem), furtherProblems(problems.length - mostProblems)];
+function limitProblems(problems: readonly Problem[]): readonly Problem[] {
+  const limit = /^and \d+ more$/.test(problems.at(-1)?.message ?? '') ? maxListedProblems + 1 : maxListedProblems;
+  if (problems.length <= limit) return problems.map(shortenProblem);
+  return [
+    ...problems.slice(0, maxListedProblems).map(shortenProblem),
+    remainingProblemsLine(problems.length - maxListedProblems),
+  ];
 }
 
 /** Returns an error for an invalid input, with its problems. */
-export function invalid(problems: readonly Problem[], what = 'The input is not valid'): AppError {
-  const list = firstProblems(problems)
+export function invalidInputError(problems: readonly Problem[], summary = 'The input is not valid'): AppError {
+  const list = limitProblems(problems)
     .map((p) => (p.path ? `${p.path}: ${p.message}` : p.message))
     .join('; ');
-  return new AppError('invalid', `${what}: ${list}`, { problems });
+  return new AppError('invalid', `${summary}: ${list}`, { problems });
 }
 
 /** Reason for refusing a caller. With `forbidden` the credential is valid but does not permit the request. */
@@ -142,7 +145,7 @@ export const oauthErrorStatus = {
 export type OAuthErrorCode = keyof typeof oauthErrorStatus;
 
 /** Returns the code with which OAuth endpoints report an error from another part of the service. */
-export function oauthCodeOf({ kind }: AppError): OAuthErrorCode {
+export function toOAuthErrorCode({ kind }: AppError): OAuthErrorCode {
   if (kind === 'unavailable') return 'temporarily_unavailable';
   return kind === 'internal' ? 'server_error' : 'invalid_request';
 }
@@ -154,14 +157,14 @@ export function oauthCodeOf({ kind }: AppError): OAuthErrorCode {
 export class OAuthError extends Error {
   readonly code: OAuthErrorCode;
   readonly detail: string | undefined;
-  readonly said: string | undefined;
+  readonly providerMessage: string | undefined;
 
-  constructor(code: OAuthErrorCode, message: string, detail?: string, said?: string) {
+  constructor(code: OAuthErrorCode, message: string, detail?: string, providerMessage?: string) {
     super(message);
     this.name = 'OAuthError';
     this.code = code;
     this.detail = detail;
-    this.said = said;
+    this.providerMessage = providerMessage;
   }
 }
 
@@ -197,13 +200,13 @@ export type OutboundReason =
 export class OutboundError extends Error {
   readonly reason: OutboundReason;
   /** Message for the call record: without a host that the upstream chose. */
-  readonly forRecord: string;
+  readonly recordMessage: string;
 
-  constructor(reason: OutboundReason, message: string, forRecord = message) {
+  constructor(reason: OutboundReason, message: string, recordMessage = message) {
     super(message);
     this.name = 'OutboundError';
     this.reason = reason;
-    this.forRecord = forRecord;
+    this.recordMessage = recordMessage;
   }
 }
 
@@ -239,21 +242,21 @@ export class ToolFailure extends Error {
    * Message for the call record, without argument values and without text that the caller or the upstream chose.
    * Undefined where the outcome is enough.
    */
-  readonly forRecord: string | undefined;
+  readonly recordMessage: string | undefined;
 
-  constructor(outcome: Outcome, message: string, problems: readonly Problem[] = [], forRecord?: string) {
+  constructor(outcome: Outcome, message: string, problems: readonly Problem[] = [], recordMessage?: string) {
     super(message);
     this.name = 'ToolFailure';
     this.outcome = outcome;
     this.problems = problems;
-    this.forRecord = forRecord;
+    this.recordMessage = recordMessage;
   }
 }
 
 /**
  * Returns a failure whose message contains no text from a caller or an upstream, so the call record stores all of it.
  */
-export function plainFailure(outcome: Outcome, message: string, problems: readonly Problem[] = []): ToolFailure {
+export function recordableFailure(outcome: Outcome, message: string, problems: readonly Problem[] = []): ToolFailure {
   return new ToolFailure(outcome, message, problems, message);
 }
 
@@ -275,11 +278,11 @@ export class JobError extends Error {
 }
 
 /** Returns true if a retry may succeed. */
-export function isUnavailable(error: unknown): boolean {
+export function isUnavailableError(error: unknown): boolean {
   return error instanceof AppError && error.kind === 'unavailable';
 }
 
 /** Returns the message of any thrown value, for logs. */
-export function messageOf(error: unknown): string {
+export function getErrorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

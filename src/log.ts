@@ -22,9 +22,9 @@ const redactedFields = [
 
 /**
  * Creates the structured log on standard error: JSON lines, or readable lines on a terminal. Lines are written
- * asynchronously. With `isImmediate` a line is written before its function returns.
+ * asynchronously. With `isSynchronous` a line is written before its function returns.
  */
-export function createLog(level: string, { isImmediate = false } = {}): Log {
+export function createLog(level: string, { isImmediate: isSynchronous = false } = {}): Log {
   const options = {
     level,
     timestamp: pino.stdTimeFunctions.isoTime,
@@ -35,12 +35,12 @@ export function createLog(level: string, { isImmediate = false } = {}): Log {
     },
   };
   return process.stderr.isTTY
-    ? pino(options, readableLines())
-    : pino(options, pino.destination({ dest: 2, sync: isImmediate }));
+    ? pino(options, createPrettyStream())
+    : pino(options, pino.destination({ dest: 2, sync: isSynchronous }));
 }
 
 /** Loads pino-pretty only if standard error is a terminal. */
-function readableLines() {
+function createPrettyStream() {
   const pretty = require('pino-pretty') as typeof import('pino-pretty');
   return pretty({ destination: 2, sync: true, colorize: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname' });
 }

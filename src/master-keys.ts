@@ -1,8 +1,8 @@
 /** Parses one or more comma-separated keys. @throws Error with advice; the message contains no key */
 export function parseMasterKeys(text: string): Buffer[] {
   const keys = text.split(',').map((key) => key.trim());
-  const given = keys.filter((key) => key !== '');
-  return (given.length === 0 ? keys : given).map(parseMasterKey);
+  const nonEmptyKeys = keys.filter((key) => key !== '');
+  return (nonEmptyKeys.length === 0 ? keys : nonEmptyKeys).map(parseMasterKey);
 }
 
 /** Parses a key of at least 32 random bytes. @throws Error with advice; the message does not contain the key */
@@ -11,8 +11,8 @@ function parseMasterKey(text: string): Buffer {
   const bytes = decodeKey(text);
   if (!bytes) throw new Error(`MASTER_KEY: is neither base64 nor hex; ${advice}`);
   if (bytes.length < 32) throw new Error(`MASTER_KEY: is too short; ${advice}`);
-  const steps = new Set(bytes.map((byte, index) => byte - (bytes[index - 1] ?? 0)));
-  if (new Set(bytes).size < 12 || steps.size < 12) throw new Error(`MASTER_KEY: is not random; ${advice}`);
+  const differences = new Set(bytes.map((byte, index) => byte - (bytes[index - 1] ?? 0)));
+  if (new Set(bytes).size < 12 || differences.size < 12) throw new Error(`MASTER_KEY: is not random; ${advice}`);
   return bytes;
 }
 
@@ -21,6 +21,6 @@ function decodeKey(text: string): Buffer | undefined {
   if (/^([0-9a-f]{2})+$/i.test(text)) return Buffer.from(text, 'hex');
   if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64');
-  const plain = text.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/');
-  return bytes.toString('base64').replace(/=+$/, '') === plain ? bytes : undefined;
+  const unpadded = text.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/');
+  return bytes.toString('base64').replace(/=+$/, '') === unpadded ? bytes : undefined;
 }

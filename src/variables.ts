@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { documentUses } from './domain/clients/client-documents.ts';
-import { builtInQuotas } from './domain/quotas.ts';
+import { defaultQuotas } from './domain/quotas.ts';
 import { slugPattern } from './domain/slug.ts';
 import { isHost } from './setting-addresses.ts';
 
 /** Replaces the wildcard of a host pattern with a slug of the maximum length. */
-const longestHost = (pattern: string) => pattern.replace('*', 's'.repeat(63));
+const maxLengthHost = (pattern: string) => pattern.replace('*', 's'.repeat(63));
 
 /** Declares every environment variable. The reference page is generated from this. */
 export const variables = {
@@ -27,7 +27,7 @@ export const variables = {
       'Public URL; if it has a path, everything is served below it. A non-loopback host enables production mode.',
   },
   SERVER_HOSTS: {
-    schema: z.string().refine((text) => text === '' || (/^\*\.[^*]+$/.test(text) && isHost(longestHost(text)))),
+    schema: z.string().refine((text) => text === '' || (/^\*\.[^*]+$/.test(text) && isHost(maxLengthHost(text)))),
     fallback: '',
     meaning:
       'Wildcard host that gives each server a host name in addition to its path, such as *.tools.example.com; empty for none.',
@@ -142,7 +142,7 @@ export const variables = {
   QUOTAS: {
     schema: z.string(),
     fallback: '',
-    meaning: `Workspace quotas that differ from the defaults ${Object.entries(builtInQuotas)
+    meaning: `Workspace quotas that differ from the defaults ${Object.entries(defaultQuotas)
       .map(([name, value]) => `${name}=${value}`)
       .join(',')}, in the same form; 0 means no limit.`,
   },
@@ -193,7 +193,7 @@ export type VariableName = keyof typeof variables;
  * Variables with secrets. For each, `NAME_FILE` may name a file that contains the value, as containers and systemd
  * provide secrets.
  */
-export const secretNames = [
+export const secretVariableNames = [
   'MASTER_KEY',
   'DATABASE_URL',
   'OIDC_CLIENT_SECRET',
@@ -202,12 +202,12 @@ export const secretNames = [
   'SMTP_URL',
 ] as const satisfies VariableName[];
 
-export const fileVariable = (name: VariableName) => `${name}_FILE`;
+export const getFileVariableName = (name: VariableName) => `${name}_FILE`;
 
 /** Variables with their defaults and descriptions, for the documentation and the help. */
-export const describedVariables = Object.entries(variables).map(([name, { fallback, meaning }]) => {
-  const isSecret = (secretNames as readonly string[]).includes(name);
-  const file = fileVariable(name as VariableName);
+export const variableDescriptions = Object.entries(variables).map(([name, { fallback, meaning }]) => {
+  const isSecret = (secretVariableNames as readonly string[]).includes(name);
+  const file = getFileVariableName(name as VariableName);
   return {
     name,
     fallback,

@@ -11,6 +11,6 @@ export const programName =
  * Returns the User-Agent of requests. It includes the service's address where the recipient may learn who sends the
  * request.
  */
-export function userAgentOf(baseUrl?: string): string {
+export function formatUserAgent(baseUrl?: string): string {
   return baseUrl === undefined ? `Toolhost/${version}` : `Toolhost/${version} (+${baseUrl})`;
 }

@@ -275,7 +275,7 @@ describe('the house', () => {
       .map(({ path }) => path);
     assertNone(
       parsers.filter((path) => !short.includes(path)),
-      'A long configuration holds every other call while it is parsed: use `parseJsonInTurns`',
+      'A long configuration holds every other call while it is parsed: use `parseJsonInChunks`',
     );
   });
 

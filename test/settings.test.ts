@@ -63,7 +63,7 @@ describe('the settings', () => {
   });
 
   it('the time for load balancers at a stop is a setting', () => {
-    const notice = (text: string) => readConfig({ DRAIN_NOTICE_SECONDS: text }, noFile).config.drainNoticeMs;
+    const notice = (text: string) => readConfig({ DRAIN_NOTICE_SECONDS: text }, noFile).config.drainDelayMs;
     assert.deepEqual(['', '0', '2.5', '20'].map(notice), [0, 0, 2500, 20_000]);
     assert.throws(() => notice('21'), /DRAIN_NOTICE_SECONDS: found "21"; allowed: .* 0 to 20/);
   });

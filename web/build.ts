@@ -27,8 +27,8 @@ function fingerprint(): string {
 /** Writes a Brotli copy (`.br`) next to each file, which the service sends to clients that accept it. */
 async function compressAll(folder: string): Promise<void> {
   const compress = promisify(brotliCompress);
-  const one = async (path: string) => writeFileSync(`${path}.br`, await compress(readFileSync(path)));
-  await Promise.all(readdirSync(folder).map((name) => one(join(folder, name))));
+  const compressFile = async (path: string) => writeFileSync(`${path}.br`, await compress(readFileSync(path)));
+  await Promise.all(readdirSync(folder).map((name) => compressFile(join(folder, name))));
 }
 
 // Builds the dashboard only if its sources have changed since the last build.

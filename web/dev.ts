@@ -7,19 +7,19 @@ import { join } from 'node:path';
 import { createServer } from 'vite';
 
 const servicePort = Number(process.env.PORT ?? 8080);
-const pagePort = 5173;
+const dashboardPort = 5173;
 const root = join(import.meta.dirname, '..');
 const service = `http://127.0.0.1:${servicePort}`;
 /** Paths that Vite proxies to the service. */
-const ofService = ['/api', '/login', '/logout', '/mcp', '/.well-known', '/schema', '/livez', '/readyz', '/metrics'];
+const proxiedPaths = ['/api', '/login', '/logout', '/mcp', '/.well-known', '/schema', '/livez', '/readyz', '/metrics'];
 
 const vite = await createServer({
   configFile: join(import.meta.dirname, 'vite.config.ts'),
   server: {
     host: '127.0.0.1',
-    port: pagePort,
+    port: dashboardPort,
     strictPort: true,
-    proxy: Object.fromEntries(ofService.map((path) => [`^${path}(/|\\?|$)`, { target: service }])),
+    proxy: Object.fromEntries(proxiedPaths.map((path) => [`^${path}(/|\\?|$)`, { target: service }])),
   },
 });
 await vite.listen();
@@ -29,10 +29,10 @@ const child = spawn(
   {
     cwd: root,
     stdio: 'inherit',
-    env: { ...process.env, PORT: String(servicePort), BASE_URL: `http://127.0.0.1:${pagePort}` },
+    env: { ...process.env, PORT: String(servicePort), BASE_URL: `http://127.0.0.1:${dashboardPort}` },
   },
 );
-process.stderr.write(`dashboard with hot reload: http://127.0.0.1:${pagePort}\n`);
+process.stderr.write(`dashboard with hot reload: http://127.0.0.1:${dashboardPort}\n`);
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
 child.on('exit', async (code) => {
   await vite.close();

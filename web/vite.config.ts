@@ -19,8 +19,8 @@ const yamlFiles: Plugin = {
  * package.json.
  */
 function documentation(): { site: string | undefined; repository: string | undefined } {
-  const text = readFileSync(join(import.meta.dirname, '..', 'package.json'), 'utf8');
-  const { repository } = JSON.parse(text) as { repository?: Repository };
+  const packageJson = readFileSync(join(import.meta.dirname, '..', 'package.json'), 'utf8');
+  const { repository } = JSON.parse(packageJson) as { repository?: Repository };
   return { site: process.env.SITE_URL, repository: repositoryUrl(repository) };
 }
 

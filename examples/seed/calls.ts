@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Store } from '../../src/app/open-store.ts';
 import { localWorkspace } from '../../src/config.ts';
 import { newId } from '../../src/domain/ids.ts';
-import type { Parts } from '../../src/operations/operation.ts';
+import type { OperationDeps } from '../../src/operations/operation.ts';
 import { createCredentialUses } from '../../src/store/api-keys.ts';
 import { batchRows, type CallRecord } from '../../src/store/calls/call-writer.ts';
 import { insertCaptures } from '../../src/store/calls/captures.ts';
@@ -23,7 +23,7 @@ const latest = { count: 24, ms: 80 * minuteMs };
 type Made = History & { logins: readonly SeedLogin[]; isLarge: boolean; now: number; next: () => number };
 
 /** Writes call records, the last use of the keys, and captures. Returns the number of calls. */
-export async function writeCalls(store: Store, parts: Parts, made: Made): Promise<number> {
+export async function writeCalls(store: Store, parts: OperationDeps, made: Made): Promise<number> {
   const calls = callsOf(made);
   const ids = await serverIds(store, calls);
   const lastUses = new Map<string | null, number>();
@@ -42,8 +42,8 @@ export async function writeCalls(store: Store, parts: Parts, made: Made): Promis
     const at = lastUses.get(id);
     if (at === undefined) continue;
     const uses = createCredentialUses(store.db, () => at);
-    uses.keyUsed(id);
-    await uses.write();
+    uses.recordKeyUse(id);
+    await uses.flush();
   }
   await insertCaptures(store.db, parts.keyring, captures);
   return calls.length;

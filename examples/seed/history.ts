@@ -37,7 +37,7 @@ export async function makeHistory(past: Past): Promise<History> {
     return runOperation(runner, operations[name], {
       actor,
       input,
-      requestId: newId(runner.parts.random, 'req'),
+      requestId: newId(runner.deps.random, 'req'),
     }) as Promise<Output<typeof name>>;
   };
   const ago = (days: number) => past.goTo(workingTime(past.now, days));
@@ -61,18 +61,18 @@ function workingTime(now: number, days: number): number {
 }
 
 async function signInPeople(past: Past): Promise<People> {
-  const { db, parts } = past.runner;
+  const { db, deps } = past.runner;
   let joined = 0;
   const join = async (name: string, role: Role): Promise<Actor> => {
     const subject = (name.split(' ')[0] ?? name).toLowerCase();
     joined += 1;
-    const at = parts.now() + joined * 60_000;
+    const at = deps.now() + joined * 60_000;
     const person = { issuer: 'https://login.example.com', subject, email: `${subject}@example.com`, name };
-    const { id } = await saveUser(db, { id: newId(parts.random, 'usr'), ...person, at });
+    const { id } = await saveUser(db, { id: newId(deps.random, 'usr'), ...person, at });
     const workspaceId = localWorkspace.id;
     await saveMember(db, { workspaceId, userId: id, role, at });
     // Nobody has its cookie. It ends with the seed, and upkeep deletes it.
-    const sessionHash = newId(parts.random, 'seed');
+    const sessionHash = newId(deps.random, 'seed');
     await insertSession(db, { hash: sessionHash, userId: id, workspaceId, at, expiresAt: past.now });
     return { kind: 'user', id, workspaceId, scopes: ['manage', 'call'], servers: undefined, role, sessionHash };
   };

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { hashOf, newId, newSecret } from '../../src/domain/ids.ts';
-import { spans } from '../../src/oauth/parts.ts';
+import { hashSecret, newId, newSecret } from '../../src/domain/ids.ts';
+import { durations } from '../../src/oauth/parts.ts';
 import { sealTokens, wrapKey } from '../../src/oauth/provider.ts';
 import type { Runner } from '../../src/operations/run-operation.ts';
 import { insertGrant, insertTokens } from '../../src/store/logins/grants.ts';
@@ -20,15 +20,15 @@ const logins = [
 export type SeedLogin = { id: string; at: number; until: number };
 
 /** Logins of agents at a server, whose tokens nobody holds. */
-export async function insertLogins({ db, parts }: Runner, server: StoredServer, now: number): Promise<SeedLogin[]> {
+export async function insertLogins({ db, deps }: Runner, server: StoredServer, now: number): Promise<SeedLogin[]> {
   const made: SeedLogin[] = [];
   for (const { client, person, daysAgo, isBroken } of logins) {
-    const id = newId(parts.random, 'grt');
+    const id = newId(deps.random, 'grt');
     const at = now - daysAgo * dayMs;
     const until = isBroken ? at + 6 * dayMs : now;
     const tokens = { accessToken: 'of-the-seed', refreshToken: undefined, expiresAt: undefined, scope: undefined };
     const grantKey = randomBytes(32);
-    const sealed = sealTokens(parts.keyring, { id, workspace_id: server.workspaceId }, grantKey, tokens);
+    const sealed = sealTokens(deps.keyring, { id, workspace_id: server.workspaceId }, grantKey, tokens);
     await insertGrant(db, {
       id,
       workspace_id: server.workspaceId,
@@ -48,16 +48,16 @@ export async function insertLogins({ db, parts }: Runner, server: StoredServer, 
       broken_at: isBroken ? until : null,
     });
     // Without a token of ours a login has ended. This one is thrown away.
-    const token = newSecret(parts.random);
+    const token = newSecret(deps.random);
     const kind = 'refresh';
     const row = {
-      hash: hashOf(token),
+      hash: hashSecret(token),
       grant_id: id,
       kind,
       generation: 0,
       wrapped_key: wrapKey(grantKey, token, id),
     } as const;
-    await insertTokens(db, [{ ...row, expires_at: until + spans.refresh }]);
+    await insertTokens(db, [{ ...row, expires_at: until + durations.refresh }]);
     made.push({ id, at, until });
   }
   return made;

@@ -3,14 +3,14 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { openKeyring } from '../../src/app/keys/keyring.ts';
 import { openStore, type Store } from '../../src/app/open-store.ts';
-import { operationParts } from '../../src/app/operation-parts.ts';
+import { createOperationDeps } from '../../src/app/operation-parts.ts';
 import { processClocks } from '../../src/app/surroundings.ts';
 import { type Config, localWorkspace, readConfig } from '../../src/config.ts';
 import { MemoryBudget } from '../../src/domain/work/memory-budget.ts';
 import { AppError } from '../../src/errors.ts';
 import { exampleSlug } from '../../src/local/example.ts';
 import { createLog } from '../../src/log.ts';
-import { createGates } from '../../src/operations/quotas/gate.ts';
+import { createConcurrencyLimiters } from '../../src/operations/quotas/gate.ts';
 import type { Runner } from '../../src/operations/run-operation.ts';
 import { dayMs } from '../../src/store/calls/call-writer.ts';
 import { findServer, isSlugTaken } from '../../src/store/servers/servers.ts';
@@ -50,7 +50,7 @@ export async function seed(env: NodeJS.ProcessEnv, { adds, isLarge = false }: Ch
     const baseUrl = config.baseUrl ?? `http://127.0.0.1:${config.port}`;
     const runner = runnerOf(
       store,
-      operationParts({ ...config, baseUrl }, keyring, () => time),
+      createOperationDeps({ ...config, baseUrl }, keyring, () => time),
     );
     const goTo = (at: number) => {
       time = at;
@@ -61,7 +61,7 @@ export async function seed(env: NodeJS.ProcessEnv, { adds, isLarge = false }: Ch
     goTo(now);
     const helpdesk = await findServer(store.db, localWorkspace.id, 'helpdesk');
     const logins = helpdesk ? await insertLogins(runner, helpdesk, now) : [];
-    const calls = await writeCalls(store, runner.parts, { ...history, logins, isLarge, now, next: numbersFrom(1) });
+    const calls = await writeCalls(store, runner.deps, { ...history, logins, isLarge, now, next: numbersFrom(1) });
     return { ...summaryOf(config), baseUrl, servers: 5 + (isLarge ? large.servers : 0), calls };
   } finally {
     await store.close();
@@ -74,17 +74,17 @@ function withExample(config: Config): Config {
   return { ...config, egressAllow: [...config.egressAllow, example] };
 }
 
-function runnerOf({ db }: Store, own: ReturnType<typeof operationParts>): Runner {
-  const parts = { ...own, random: randomBytes, serving: undefined };
+function runnerOf({ db }: Store, own: ReturnType<typeof createOperationDeps>): Runner {
+  const deps = { ...own, random: randomBytes, serving: undefined };
   return {
     db,
     transactions: db,
-    parts,
+    deps,
     reports: db,
-    gates: createGates(),
+    concurrencyLimiters: createConcurrencyLimiters(),
     memory: new MemoryBudget(Number.POSITIVE_INFINITY),
     // Seeding has no credential that could end.
-    createAdmission: () => ({ isOld: () => false, again: () => undefined }),
+    createAuthorizationSnapshot: () => ({ isStale: () => false, refresh: () => undefined }),
     onCommitted: async () => undefined,
   };
 }

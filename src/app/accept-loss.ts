@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { readStoreConfig } from '../config.ts';
 import { createLog } from '../log.ts';
-import { acceptLoss } from '../store/engine/lost-log.ts';
-import { databaseFile } from './open-store.ts';
+import { acceptLogLoss } from '../store/engine/lost-log.ts';
+import { getDatabasePath } from './open-store.ts';
 
 /**
  * Lets the database of an environment open although its write-ahead log was lost, and logs the missing data.
@@ -12,5 +12,5 @@ import { databaseFile } from './open-store.ts';
 export async function acceptLostLog(env: NodeJS.ProcessEnv): Promise<void> {
   const { config } = readStoreConfig(env, (path) => readFileSync(path, 'utf8'));
   const log = createLog('warn', { isImmediate: true });
-  if (config.engine === 'sqlite') await acceptLoss(databaseFile(config), (sentence) => log.warn(sentence));
+  if (config.engine === 'sqlite') await acceptLogLoss(getDatabasePath(config), (warning) => log.warn(warning));
 }

@@ -1,48 +1,48 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Secrets } from '../config.ts';
-import { decidedAdmission, type McpEndpoint } from '../domain/mcp.ts';
-import { MemoryBudget, type OnGivenUp } from '../domain/work/memory-budget.ts';
-import { loadedOnce } from '../domain/work/next-turn.ts';
+import { createAuthorizationSnapshot, type McpEndpoint } from '../domain/mcp.ts';
+import { MemoryBudget, type OnShed } from '../domain/work/memory-budget.ts';
+import { createLazyLoader } from '../domain/work/next-turn.ts';
 import { createFront } from '../edge/front.ts';
-import type { CallToolParts } from '../gateway/call/call-tool.ts';
-import { createFileAddresses } from '../gateway/files/attach-files.ts';
+import type { CallToolDeps } from '../gateway/call/call-tool.ts';
+import { createFileUrls } from '../gateway/files/attach-files.ts';
 import { createFileListener } from '../gateway/files/file-listener.ts';
-import { createKeptFiles } from '../gateway/files/kept-files.ts';
+import { createFileStore } from '../gateway/files/kept-files.ts';
 import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
-import { offeredTools } from '../gateway/hosted/served.ts';
-import type { KeptAnswersOptions } from '../gateway/kept-answers.ts';
-import { createAnswerRests } from '../gateway/long-answers/answer-rests.ts';
+import { getExposedTools } from '../gateway/hosted/served.ts';
+import type { ResultStoreOptions } from '../gateway/kept-answers.ts';
+import { createContinuationStore } from '../gateway/long-answers/answer-rests.ts';
 import { createMcpListener } from '../gateway/mcp-listener.ts';
 import { createTryOut } from '../gateway/try-out.ts';
 import type { Log } from '../log.ts';
 import type { Serving } from '../operations/operation.ts';
-import { createGates } from '../operations/quotas/gate.ts';
+import { createConcurrencyLimiters } from '../operations/quotas/gate.ts';
 import type { Runner, ServingRunner } from '../operations/run-operation.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import type { Database } from '../store/database.ts';
 import type { ThreadPool } from '../threads/thread-pool.ts';
-import { callersOf } from './adapters/callers.ts';
+import { createCallerOptions } from './adapters/callers.ts';
 import { createConnectionProbe } from './adapters/connection-probe.ts';
-import { endpoints, hosting } from './adapters/endpoints.ts';
-import { longBodies } from './adapters/long-bodies.ts';
-import { createTelling } from './adapters/telling.ts';
-import { decodingWork, gatewayWork, startThreads } from './adapters/threads.ts';
+import { createFindEndpoint, createGetEndpoint } from './adapters/endpoints.ts';
+import { createReadLongBody } from './adapters/long-bodies.ts';
+import { createNotificationSender } from './adapters/telling.ts';
+import { createDecodeOnThread, createThreadWork, startThreads } from './adapters/threads.ts';
 import { type Caches, createCaches } from './caches.ts';
-import { limitCalls } from './call-limits.ts';
+import { createCallLimits } from './call-limits.ts';
 import { type CallRecords, startCallRecords } from './call-records.ts';
-import { startElected } from './elected/elected.ts';
+import { startLeaderJobs } from './elected/elected.ts';
 import type { FullConfig } from './full-config.ts';
 import { openKeyring } from './keys/keyring.ts';
 import { createLoginCheck, createLogins, type Logins } from './logins.ts';
-import { metricSources, storedMetrics } from './observability/metric-sources.ts';
+import { createMetricSources, readStoredMetrics } from './observability/metric-sources.ts';
 import { type Observability, startObservability } from './observability/observability.ts';
 import { openStore, type Store } from './open-store.ts';
-import { operationParts, urlRule } from './operation-parts.ts';
-import { outboundClients } from './outbound-clients.ts';
-import { createPresence, type Presence } from './presence.ts';
+import { createOperationDeps, createUrlRule } from './operation-parts.ts';
+import { createOutboundClients } from './outbound-clients.ts';
+import { createMembership, type Membership } from './presence.ts';
 import { createReadiness } from './readiness.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { RuntimeOptions } from './surroundings.ts';
 import type { Web } from './web.ts';
 
 export type App = {
@@ -52,7 +52,7 @@ export type App = {
   /** Fails readiness probes, so that load balancers send requests elsewhere. */
   drain(): void;
   /** See `Database`. */
-  lost: Promise<string>;
+  databaseLost: Promise<string>;
   /** Used at exit: threads that are busy in native code cannot be ended. */
   threads: Pick<ThreadPool, 'states' | 'counts'>;
   /** Returns false if pending data was lost. */
@@ -60,117 +60,132 @@ export type App = {
 };
 
 /** Builds the components of a serving process and connects them. */
-export async function createApp(
-  config: FullConfig,
-  secrets: Secrets,
-  log: Log,
-  surroundings: Surroundings,
-): Promise<App> {
-  const database = await openStore({ config, secrets }, config.siblings === undefined, log, surroundings);
+export async function createApp(config: FullConfig, secrets: Secrets, log: Log, runtime: RuntimeOptions): Promise<App> {
+  const database = await openStore({ config, secrets }, config.siblings === undefined, log, runtime);
   const { now } = database.time;
   const keyring = await openKeyring({ config, secrets }, database, log);
   const observability = await startObservability(config, secrets.metricsToken, log);
-  const work = startWork(config, surroundings, observability.onGivenUp);
+  const work = startWork(config, runtime, observability.onGivenUp);
   const { memory, threads } = work;
-  const { http, documents } = outboundClients(config, secrets, surroundings, { log, observability, ...work });
+  const { http, documents } = createOutboundClients(config, secrets, runtime, { log, observability, ...work });
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
-  const from = { config, store: database, keyring, log };
-  const caches = createCaches({ ...from, ...surroundings });
-  const logins = createLogins({ ...from, ...observability, caches, http, documents });
-  const callLog = startCallRecords({ ...from, uses: caches.uses, dataDir: config.dataDir, ...observability });
-  const presence = createPresence(database, config, keyring.keyIds);
-  const { limits, circuits, addresses, ...limited } = limitCalls({ ...from, ...work, presence, http }, surroundings);
-  const kept = keptAnswers(config, { ...database, keyring, random: randomBytes, now, onUnexpected });
-  const shared = { limits, now, onUnexpected, urlProblem: urlRule(config), threads: gatewayWork(threads), ...kept };
-  const own = { ...shared, memory, clientTokens: logins.clientTokens };
-  const callParts = { ...observability.ofCalls, ...own, http: limited.http, record: callLog.add };
-  const callers = callersOf({ ...caches, ...logins }, addresses, log);
-  const endpointOf = hosting(config, callers, callParts);
-  const managing = managingOf(database, surroundings, presence, work);
+  const common = { config, store: database, keyring, log };
+  const caches = createCaches({ ...common, ...runtime });
+  const logins = createLogins({ ...common, ...observability, caches, http, documents });
+  const callLog = startCallRecords({ ...common, uses: caches.uses, dataDir: config.dataDir, ...observability });
+  const membership = createMembership(database, config, keyring.keyIds);
+  const { limits, circuits, addresses, ...callLimits } = createCallLimits(
+    { ...common, ...work, membership, http },
+    runtime,
+  );
+  const resultStores = createResultStores(config, { ...database, keyring, random: randomBytes, now, onUnexpected });
+  const gatewayDeps = {
+    limits,
+    now,
+    onUnexpected,
+    urlProblem: createUrlRule(config),
+    threads: createThreadWork(threads),
+    ...resultStores,
+  };
+  const serverDeps = { ...gatewayDeps, memory, clientTokens: logins.clientTokens };
+  const callDeps = { ...observability.callHooks, ...serverDeps, http: callLimits.http, record: callLog.add };
+  const callers = createCallerOptions({ ...caches, ...logins }, addresses, log);
+  const getEndpoint = createGetEndpoint(config, callers, callDeps);
+  const runnerBase = createRunnerBase(database, runtime, membership, work);
   const runner: ServingRunner = {
-    ...managing,
-    parts: {
-      ...operationParts(config, keyring, now, { threads, http, clock: surroundings.runningClock }),
+    ...runnerBase,
+    deps: {
+      ...createOperationDeps(config, keyring, now, { threads, http, clock: runtime.runningClock }),
       serving: {
-        ...createTryOut(caches.servers, { ...callParts, clock: surroundings.clock }),
-        ...clientParts(logins, caches, { endpointOf, http, login: async () => (await web()).login, callParts }),
+        ...createTryOut(caches.servers, { ...callDeps, clock: runtime.clock }),
+        ...createClientParts(logins, caches, { getEndpoint, http, login: async () => (await web()).login, callDeps }),
         flushCalls: callLog.flush,
-        presentUse: limited.presentUse,
-        telling: createTelling(http, secrets, log),
+        currentUsage: callLimits.presentUse,
+        notifier: createNotificationSender(http, secrets, log),
       },
     },
-    onCommitted: caches.changes.lookAfterCommit,
+    onCommitted: caches.changes.pollAfterCommit,
   };
   // Loaded with the first request. A process that serves only agents starts faster and uses less memory without it.
-  const web = loadedOnce<Web>(async () => {
+  const web = createLazyLoader<Web>(async () => {
     const { createWeb } = await import('./web.ts');
     return createWeb({ config, caches, logins, runner, observability, onUnexpected, ...addresses });
   });
-  const others = await join({ presence, ...limited }, database, caches, log);
-  const parts = { http, caches, logins, callLog, limits, circuits, ...managing, threads, ...kept };
-  observability.watch(metricSources({ ...database, ...addresses, ...others, ...parts }), () => storedMetrics(database));
-  const find = endpoints({ config, caches, logins, runner }, endpointOf);
-  const { ofMcpListener, ofWebRouter } = observability;
-  const listener = { ...surroundings, ...addresses, onUnexpected };
+  const membershipHandles = await joinProcesses({ membership, ...callLimits }, database, caches, log);
+  const components = { http, caches, logins, callLog, limits, circuits, ...runnerBase, threads, ...resultStores };
+  observability.addSources(
+    createMetricSources({ ...database, ...addresses, ...membershipHandles, ...components }),
+    () => readStoredMetrics(database),
+  );
+  const findEndpoint = createFindEndpoint({ config, caches, logins, runner }, getEndpoint);
+  const { mcpListenerHooks, webRouterHooks } = observability;
+  const listener = { ...runtime, ...addresses, onUnexpected };
   const handle = createFront({
     ...listener,
     config,
     random: randomBytes,
-    serveMcp: createMcpListener({ ...listener, ...ofMcpListener, find, serverUrl: runner.parts.serverUrl }),
-    serveFile: createFileListener({ ...listener, ...kept, callers, findServer: caches.servers.find, ...ofWebRouter }),
-    probes: { whyNotReady: others.readiness.whyNot, ...ofWebRouter },
+    serveMcp: createMcpListener({ ...listener, ...mcpListenerHooks, findEndpoint, serverUrl: runner.deps.serverUrl }),
+    serveFile: createFileListener({
+      ...listener,
+      ...resultStores,
+      callers,
+      findServer: caches.servers.find,
+      ...webRouterHooks,
+    }),
+    probes: { getUnreadyReason: membershipHandles.readiness.findReason, ...webRouterHooks },
     serveWeb: async (request, response) => (await web()).serve(request, response),
   });
-  const elected = startElected(config, database, log, runner.parts, surroundings.electedLookMs);
+  const leaderJobs = startLeaderJobs(config, database, log, runner.deps, runtime.leaderPollIntervalMs);
   return {
     handle,
     runner,
     observability,
     threads,
-    lost: database.lost,
-    drain: others.readiness.drain,
-    close: () => closeInTurn({ ...parts, elected, others, limited, documents, database, observability }),
+    databaseLost: database.databaseLost,
+    drain: membershipHandles.readiness.drain,
+    close: () =>
+      closeInOrder({ ...components, leaderJobs, membershipHandles, callLimits, documents, database, observability }),
   };
 }
 
 type Work = ReturnType<typeof startWork>;
 
 /** Starts the threads, and creates the budget for the memory that the work of workspaces may use. */
-function startWork({ workers }: FullConfig, { memory: memoryOf }: Surroundings, onGivenUp: OnGivenUp) {
-  const { work, waitingInputs, thread } = memoryOf(workers);
-  const memory = new MemoryBudget(work, onGivenUp);
+function startWork({ workers }: FullConfig, { divideMemory }: RuntimeOptions, onGivenUp: OnShed) {
+  const { work: workBudget, queuedInputs, thread } = divideMemory(workers);
+  const memory = new MemoryBudget(workBudget, onGivenUp);
   const threads = startThreads(memory, thread);
-  return { memory, waitingInputs, threads, decodeOnThread: decodingWork(threads), onGivenUp };
+  return { memory, waitingInputs: queuedInputs, threads, decodeOnThread: createDecodeOnThread(threads), onGivenUp };
 }
 
 /** Creates the stores that retain long and large results for some minutes. */
-function keptAnswers(config: FullConfig, options: KeptAnswersOptions) {
+function createResultStores(config: FullConfig, options: ResultStoreOptions) {
   return {
-    rests: createAnswerRests(options),
-    files: createKeptFiles(options),
-    fileAddresses: createFileAddresses(config.baseUrl, config.serverHosts),
+    continuations: createContinuationStore(options),
+    files: createFileStore(options),
+    fileUrls: createFileUrls(config.baseUrl, config.serverHosts),
   };
 }
 
-type Served = {
-  endpointOf: (server: HostedServer) => McpEndpoint;
+type ClientDeps = {
+  getEndpoint: (server: HostedServer) => McpEndpoint;
   http: HttpClient;
   login: () => Promise<Web['login']>;
-  callParts: CallToolParts;
+  callDeps: CallToolDeps;
 };
 
 /** Creates the components that act as clients of a hosted server: connection checks, and models. */
-function clientParts(
+function createClientParts(
   { grants, oauthParts: oauth }: Logins,
   { servers }: Caches,
-  { http, callParts, ...served }: Served,
+  { http, callDeps, ...otherDeps }: ClientDeps,
 ): Pick<Serving, 'probeConnection' | 'finishLogin' | 'offeredTools' | 'askModel'> {
   return {
-    probeConnection: createConnectionProbe({ servers, oauth, ...served }),
+    probeConnection: createConnectionProbe({ servers, oauth, ...otherDeps }),
     finishLogin: createLoginCheck({ oauth, grants }),
-    offeredTools: (wanted) => offeredTools(servers, wanted),
-    askModel: async (asked) =>
-      (await import('../gateway/models/send-question.ts')).sendQuestion(asked, { ...callParts, servers, http }),
+    offeredTools: (request) => getExposedTools(servers, request),
+    askModel: async (question) =>
+      (await import('../gateway/models/send-question.ts')).sendQuestion(question, { ...callDeps, servers, http }),
   };
 }
 
@@ -178,28 +193,28 @@ function clientParts(
  * Joins the processes that serve from the database. From now on, the caches are kept up to date, and readiness
  * depends on it.
  */
-async function join(
-  { presence, measureLag }: { presence: Presence; measureLag: () => void },
+async function joinProcesses(
+  { membership, measureLag }: { membership: Membership; measureLag: () => void },
   store: Store,
   { changes }: Caches,
   log: Log,
 ) {
-  const readiness = createReadiness(store, { changes, presence }, log);
+  const readiness = createReadiness(store, { changes, membership }, log);
   const report = async () => {
-    readiness.watchClock();
-    await presence.announce();
+    readiness.logClockState();
+    await membership.sendHeartbeat();
   };
-  await changes.look();
+  await changes.poll();
   await report();
-  changes.afterLooks(report);
+  changes.afterEachPoll(report);
   measureLag();
   return {
     readiness,
-    presence,
+    presence: membership,
     /** Without a database, the other processes notice when the heartbeat expires. */
     async leave() {
       if (!changes.state().isUp) return;
-      await presence
+      await membership
         .leave()
         .catch((error) => log.warn({ err: error }, 'could not deregister this process from the other processes'));
     },
@@ -210,30 +225,35 @@ async function join(
  * Returns the resources that operations run on, and the concurrency limiters before them. The processes share the
  * time of reports.
  */
-function managingOf(
+function createRunnerBase(
   { engine, db, transactions, reports }: Database,
-  { reportShare, clock }: Surroundings,
-  presence: Presence,
-  { waitingInputs: waitingBytes, memory, threads, onGivenUp }: Work,
-): Omit<ServingRunner, 'parts' | 'onCommitted'> {
-  const reportsAtOnce = engine === 'sqlite' ? 1 : 2;
-  const share = () => reportShare / presence.count;
+  { reportShare, clock }: RuntimeOptions,
+  membership: Membership,
+  { waitingInputs: maxQueuedBytes, memory, threads, onGivenUp: onShed }: Work,
+): Omit<ServingRunner, 'deps' | 'onCommitted'> {
+  const maxConcurrentReports = engine === 'sqlite' ? 1 : 2;
+  const getReportShare = () => reportShare / membership.count;
   return {
     db,
     transactions,
     reports,
-    gates: createGates({ reportsAtOnce, reportShare: share, waitingBytes, onGivenUp }),
+    concurrencyLimiters: createConcurrencyLimiters({
+      maxConcurrentReports,
+      reportShare: getReportShare,
+      waitingBytes: maxQueuedBytes,
+      onShed,
+    }),
     memory,
-    readLong: longBodies(threads, waitingBytes),
-    createAdmission: (decide) => decidedAdmission(decide, clock),
+    readLongBody: createReadLongBody(threads, maxQueuedBytes),
+    createAuthorizationSnapshot: (decide) => createAuthorizationSnapshot(decide, clock),
   };
 }
 
 /** Components that are stopped with the process, each before the components that it depends on. */
-type Ending = {
-  elected: { stop(): Promise<void> };
-  others: { leave(): Promise<void> };
-  limited: { stop(): Promise<void> };
+type RunningComponents = {
+  leaderJobs: { stop(): Promise<void> };
+  membershipHandles: { leave(): Promise<void> };
+  callLimits: { stop(): Promise<void> };
   caches: Caches;
   logins: Logins;
   callLog: CallRecords;
@@ -245,15 +265,15 @@ type Ending = {
 };
 
 /** Stops the components in order. Returns false if pending data was lost. */
-async function closeInTurn(parts: Ending): Promise<boolean> {
-  await parts.elected.stop();
-  await parts.others.leave();
-  const hasAllTokens = await parts.logins.stop();
-  await parts.caches.changes.stop();
-  const [hasAllRecords] = await Promise.all([parts.callLog.stop(), parts.limited.stop()]);
-  await parts.threads.close();
-  await Promise.all([parts.http.close(), parts.documents.close()]);
-  await parts.database.close();
-  await parts.observability.stop();
-  return hasAllTokens && hasAllRecords;
+async function closeInOrder(components: RunningComponents): Promise<boolean> {
+  await components.leaderJobs.stop();
+  await components.membershipHandles.leave();
+  const savedAllTokens = await components.logins.stop();
+  await components.caches.changes.stop();
+  const [savedAllRecords] = await Promise.all([components.callLog.stop(), components.callLimits.stop()]);
+  await components.threads.close();
+  await Promise.all([components.http.close(), components.documents.close()]);
+  await components.database.close();
+  await components.observability.stop();
+  return savedAllTokens && savedAllRecords;
 }

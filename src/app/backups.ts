@@ -6,33 +6,39 @@ import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { type Config, readStoreConfig, type Settings } from '../config.ts';
-import { AppError, messageOf } from '../errors.ts';
-import { findLocalMasterKeys } from '../local/master-key.ts';
+import { AppError, getErrorMessage } from '../errors.ts';
+import { readLocalMasterKeys } from '../local/master-key.ts';
 import {
   type BackupHeader,
   exportTables,
-  longestLine,
+  maxLineBytes,
   openPostgresSource,
   openSqliteSource,
   type RowCounts,
-  signed,
+  withSignature,
 } from '../store/backup.ts';
 import type { SignatureState } from '../store/backup-signature.ts';
-import { readMigrations, tablesOf } from '../store/engine/migrate.ts';
+import { getTableNames, readMigrations } from '../store/engine/migrate.ts';
 import { syncToDisk } from '../store/engine/sqlite-file.ts';
-import { damaged, type EmptyDatabase, importTables, openEmptyPostgres, openEmptySqlite } from '../store/restore.ts';
+import {
+  damagedBackup,
+  type EmptyDatabase,
+  importTables,
+  openEmptyPostgres,
+  openEmptySqlite,
+} from '../store/restore.ts';
 import { createKeyring } from '../store/sealing/sealing.ts';
 import { version } from '../version.ts';
-import { type SealedReport, sealedReport } from './keys/master-keys.ts';
-import { databaseFile, migrationsFolder } from './open-store.ts';
-import { refuseMissingDatabase } from './operator.ts';
+import { createSealedReport, type SealedReport } from './keys/master-keys.ts';
+import { getDatabasePath, migrationsFolder } from './open-store.ts';
+import { rejectMissingDatabase } from './operator.ts';
 import { processClocks } from './surroundings.ts';
 
 /**
  * Completed backup. `signed_with` is the id of the master key; absent if there was none. `not_noted` is the reason
  * why the database could not store the time of the backup, which a metric shows.
  */
-export type MadeBackup = {
+export type BackupResult = {
   file: string;
   engine: Config['engine'];
   rows: RowCounts;
@@ -41,7 +47,7 @@ export type MadeBackup = {
 };
 
 /** Contents of a backup that was read completely, and the values in it that this environment's master keys can open. */
-export type ReadBackup = SealedReport & {
+export type BackupReport = SealedReport & {
   file: string;
   made_at: string;
   /** Version of toolhost that created it. */
@@ -54,46 +60,52 @@ export type ReadBackup = SealedReport & {
 };
 
 /** Returns the master keys of an environment; empty if it has none. */
-function mastersOf({ config, secrets }: Settings): readonly Buffer[] {
-  return secrets.masterKeys ?? findLocalMasterKeys(config.dataDir) ?? [];
+function getMasterKeys({ config, secrets }: Settings): readonly Buffer[] {
+  return secrets.masterKeys ?? readLocalMasterKeys(config.dataDir) ?? [];
 }
 
-const keyringOf = (masters: readonly Buffer[]) => (masters.length > 0 ? createKeyring(masters) : undefined);
+const toKeyring = (masters: readonly Buffer[]) => (masters.length > 0 ? createKeyring(masters) : undefined);
 
 /**
  * Writes the database of an environment to a file. The service may be running.
  * @throws ConfigError; AppError notFound if there is no database, conflict if the file exists
  */
-export async function makeBackup(
+export async function createBackup(
   env: NodeJS.ProcessEnv,
   file: string,
-  { leavesOutRecords }: { leavesOutRecords: boolean },
-): Promise<MadeBackup> {
+  { leavesOutRecords: excludesRecords }: { leavesOutRecords: boolean },
+): Promise<BackupResult> {
   const settings = readStoreConfig(env, readText);
   const { config, secrets } = settings;
-  refuseMissingDatabase(config);
-  const keyring = keyringOf(mastersOf(settings));
+  rejectMissingDatabase(config);
+  const keyring = toKeyring(getMasterKeys(settings));
   const files = readMigrations(migrationsFolder);
   const source = secrets.postgres
-    ? await openPostgresSource(secrets.postgres, ['migrations', ...tablesOf(files)])
-    : await openSqliteSource(databaseFile(config));
+    ? await openPostgresSource(secrets.postgres, ['migrations', ...getTableNames(files)])
+    : await openSqliteSource(getDatabasePath(config));
   let rows: RowCounts = {};
-  let notNoted: string | undefined;
+  let notRecordedReason: string | undefined;
   try {
-    const options = { engine: config.engine, files, version, now: processClocks.now, leavesOutRecords };
-    const counted = async function* () {
+    const options = { engine: config.engine, files, version, now: processClocks.now, excludesRecords };
+    const exportCountingRows = async function* () {
       rows = yield* exportTables(source, options);
     };
-    await writeBackupFile(file, signed(counted(), keyring));
+    await writeBackupFile(file, withSignature(exportCountingRows(), keyring));
     // The user who creates backups may have read-only access.
-    await source.noteMade(processClocks.now()).catch((error: unknown) => {
-      notNoted = messageOf(error);
+    await source.recordBackupTime(processClocks.now()).catch((error: unknown) => {
+      notRecordedReason = getErrorMessage(error);
     });
   } finally {
     await source.close();
   }
   const signedWith = keyring && { signed_with: keyring.keyIds[0] };
-  return { file, engine: config.engine, rows, ...signedWith, ...(notNoted !== undefined && { not_noted: notNoted }) };
+  return {
+    file,
+    engine: config.engine,
+    rows,
+    ...signedWith,
+    ...(notRecordedReason !== undefined && { not_noted: notRecordedReason }),
+  };
 }
 
 /**
@@ -105,13 +117,13 @@ export async function restoreBackup(
   env: NodeJS.ProcessEnv,
   file: string,
   options: { unverified: boolean },
-): Promise<ReadBackup> {
+): Promise<BackupReport> {
   const settings = readStoreConfig(env, readText);
   const { config, secrets } = settings;
   const target = secrets.postgres
     ? await openEmptyPostgres(secrets.postgres)
-    : await openEmptySqlite(databaseFile(config));
-  return fill(target, file, mastersOf(settings), options);
+    : await openEmptySqlite(getDatabasePath(config));
+  return restoreInto(target, file, getMasterKeys(settings), options);
 }
 
 /**
@@ -119,40 +131,42 @@ export async function restoreBackup(
  * of the environment.
  * @throws ConfigError, AppError as `restoreBackup`
  */
-export async function verifyBackup(env: NodeJS.ProcessEnv, file: string): Promise<ReadBackup> {
-  const own = { ...env, DATABASE_URL: undefined, DATABASE_URL_FILE: undefined };
-  const masters = mastersOf(readStoreConfig(own, readText));
+export async function verifyBackup(env: NodeJS.ProcessEnv, file: string): Promise<BackupReport> {
+  const sqliteEnv = { ...env, DATABASE_URL: undefined, DATABASE_URL_FILE: undefined };
+  const masters = getMasterKeys(readStoreConfig(sqliteEnv, readText));
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-verify-'));
   try {
-    return await fill(await openEmptySqlite(join(folder, 'toolhost.sqlite')), file, masters, { unverified: true });
+    return await restoreInto(await openEmptySqlite(join(folder, 'toolhost.sqlite')), file, masters, {
+      unverified: true,
+    });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function fill(
+async function restoreInto(
   target: EmptyDatabase,
   file: string,
   masters: readonly Buffer[],
   { unverified }: { unverified: boolean },
-): Promise<ReadBackup> {
+): Promise<BackupReport> {
   const files = readMigrations(migrationsFolder);
   const options = {
     engine: target.engine,
     files,
     version,
     now: processClocks.now,
-    keyring: keyringOf(masters),
+    keyring: toKeyring(masters),
     unverified,
   };
   try {
     const imported = await readBackupFile(file, (lines) => importTables(target.db, lines, options));
     const { header, counts, signature, key } = imported;
-    const report = await sealedReport(target.db, masters);
-    await target.keep();
-    const { made_at, version: madeBy, engine } = header;
+    const report = await createSealedReport(target.db, masters);
+    await target.commit();
+    const { made_at, version: createdByVersion, engine } = header;
     const signedWith = key !== undefined && { signed_with: key };
-    return { file, made_at, version: madeBy, engine, rows: counts, signature, ...signedWith, ...report };
+    return { file, made_at, version: createdByVersion, engine, rows: counts, signature, ...signedWith, ...report };
   } finally {
     await target.close();
   }
@@ -173,19 +187,19 @@ async function writeBackupFile(path: string, text: AsyncIterable<string>): Promi
   if (existsSync(path)) {
     throw new AppError('conflict', `${path} already exists; choose another name for the backup`);
   }
-  const part = `${path}.part`;
+  const partFile = `${path}.part`;
   try {
-    await compress(text, createWriteStream(part, { mode: 0o600, flags: 'wx', flush: true }), { end: true });
-    await rename(part, path);
+    await compress(text, createWriteStream(partFile, { mode: 0o600, flags: 'wx', flush: true }), { end: true });
+    await rename(partFile, path);
     syncToDisk(dirname(path));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
       throw new AppError(
         'conflict',
-        `${part} exists: another backup is writing it or was interrupted; if interrupted, delete the file`,
+        `${partFile} exists: another backup is writing it or was interrupted; if interrupted, delete the file`,
       );
     }
-    await rm(part, { force: true });
+    await rm(partFile, { force: true });
     throw error;
   }
 }
@@ -205,10 +219,10 @@ export async function readBackupFile<Result>(
   if (path !== standardStream && !existsSync(path)) throw new AppError('notFound', `the file ${path} does not exist`);
   const input = path === standardStream ? process.stdin : createReadStream(path);
   try {
-    return await pipeline(input, createGunzip(), (bytes) => read(linesOf(bytes)));
+    return await pipeline(input, createGunzip(), (bytes) => read(splitLines(bytes)));
   } catch (error) {
     if (!/^Z_/.test(String((error as NodeJS.ErrnoException).code))) throw error;
-    throw damaged('it is truncated, or not a compressed file');
+    throw damagedBackup('it is truncated, or not a compressed file');
   }
 }
 
@@ -218,20 +232,21 @@ const lineFeed = 0x0a;
  * Splits at line feeds only, not at other Unicode line separators. A line is valid until the next one is requested.
  * @throws AppError invalid as soon as a line is too long, so that memory and time are proportional to the file size
  */
-async function* linesOf(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let begun: Buffer[] = [];
+async function* splitLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let lineParts: Buffer[] = [];
   let length = 0;
   for await (const chunk of bytes) {
-    let from = 0;
-    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, from)) {
-      yield Buffer.concat([...begun, chunk.subarray(from, end)]);
-      begun = [];
+    let start = 0;
+    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
+      yield Buffer.concat([...lineParts, chunk.subarray(start, end)]);
+      lineParts = [];
       length = 0;
-      from = end + 1;
+      start = end + 1;
     }
-    begun.push(chunk.subarray(from));
-    length += chunk.length - from;
-    if (length > longestLine) throw damaged(`a line is longer than ${longestLine} bytes, the maximum for a row`);
+    lineParts.push(chunk.subarray(start));
+    length += chunk.length - start;
+    if (length > maxLineBytes)
+      throw damagedBackup(`a line is longer than ${maxLineBytes} bytes, the maximum for a row`);
   }
-  if (length > 0) yield Buffer.concat(begun);
+  if (length > 0) yield Buffer.concat(lineParts);
 }

@@ -5,14 +5,14 @@ import type { Freshness } from '../store/changes/cache.ts';
 import type { Change } from '../store/changes/follow-changes.ts';
 import { followChanges } from '../store/changes/follow-changes.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
-import { userAgentOf } from '../version.ts';
+import { formatUserAgent } from '../version.ts';
 import type { FullConfig } from './full-config.ts';
-import { outageLog } from './observability/fault-log.ts';
+import { createOutageLog } from './observability/fault-log.ts';
 import type { Store } from './open-store.ts';
-import { defaultLimits } from './operation-parts.ts';
+import { toDefaultLimits } from './operation-parts.ts';
 
 /** Time in ms for which the caches serve while the database is unavailable. */
-const staleMs = 60_000;
+const maxStaleMs = 60_000;
 
 export type CachesOptions = {
   config: FullConfig;
@@ -34,32 +34,32 @@ export function createCaches({ config, store, keyring, log, clock }: CachesOptio
     db: store.changes,
     clock,
     time,
-    staleMs,
+    staleMs: maxStaleMs,
     onChanges(list) {
       for (const { kind, ref } of list) for (const cache of caches[kind]) cache.invalidate(ref);
     },
     onGap() {
       for (const cache of new Set(Object.values(caches).flat())) cache.clear();
     },
-    ...outageLog(log, 'could not poll for changes', 'polling for changes works again'),
+    ...createOutageLog(log, 'could not poll for changes', 'polling for changes works again'),
   });
   const freshness: Freshness = { clock, fresh: changes.fresh, isUp: () => changes.state().isUp };
   /** Lets changes of these kinds invalidate entries of the cache from now on. */
-  const follow = (cache: Cache, ...kinds: readonly Change['kind'][]) => {
+  const invalidateOn = (cache: Cache, ...kinds: readonly Change['kind'][]) => {
     for (const kind of kinds) caches[kind].push(cache);
   };
-  const uses = createCredentialUses(store.records, time.now);
-  const keys = createApiKeyCheck(db, { now: time.now, freshness, onUse: uses.keyUsed });
-  follow(keys, 'key', 'workspace');
+  const credentialUses = createCredentialUses(store.records, time.now);
+  const keys = createApiKeyCheck(db, { now: time.now, freshness, onUse: credentialUses.recordKeyUse });
+  invalidateOn(keys, 'key', 'workspace');
   const servers = createHostedServers({
     db,
     keyring,
     freshness,
-    userAgent: userAgentOf(config.baseUrl),
-    defaultLimits: defaultLimits(config),
+    userAgent: formatUserAgent(config.baseUrl),
+    defaultLimits: toDefaultLimits(config),
   });
-  follow(servers, 'server', 'workspace');
-  return { keys, uses, servers, changes, freshness, follow };
+  invalidateOn(servers, 'server', 'workspace');
+  return { keys, uses: credentialUses, servers, changes, freshness, follow: invalidateOn };
 }
 
 export type Caches = ReturnType<typeof createCaches>;

@@ -1,44 +1,44 @@
 import type { Config } from '../config.ts';
 import type { Processes } from '../domain/limits.ts';
-import type { Visit } from '../domain/visit.ts';
-import type { MemoryBudget, OnGivenUp } from '../domain/work/memory-budget.ts';
+import type { ClientRequest } from '../domain/visit.ts';
+import type { MemoryBudget, OnShed } from '../domain/work/memory-budget.ts';
 import { clientNetwork } from '../edge/client-address.ts';
-import { createStrangers } from '../edge/strangers.ts';
-import { createUnreadAnswers } from '../edge/unread-answers.ts';
+import { createUnverifiedCallers } from '../edge/strangers.ts';
+import { createUnreadResponses } from '../edge/unread-answers.ts';
 import { QuotaCounter } from '../gateway/limits/call-quotas.ts';
 import { createCircuits } from '../gateway/limits/circuits.ts';
 import { Limits } from '../gateway/limits/limits.ts';
 import type { Log } from '../log.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
-import { settleQuotas, takeOfQuotas } from '../store/workspaces.ts';
-import { outageLog } from './observability/fault-log.ts';
+import { settleQuotas, takeFromQuotas } from '../store/workspaces.ts';
+import { createOutageLog } from './observability/fault-log.ts';
 import type { Store } from './open-store.ts';
-import type { Presence } from './presence.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Membership } from './presence.ts';
+import type { RuntimeOptions } from './surroundings.ts';
 
-export type LimitedParts = {
+export type CallLimitDeps = {
   config: Config;
   store: Store;
-  presence: Presence;
+  membership: Membership;
   http: HttpClient;
   log: Log;
   memory: MemoryBudget;
-  onGivenUp: OnGivenUp;
+  onGivenUp: OnShed;
 };
 
 /** Creates the limits between a call and its upstream, so that no workspace slows down another. */
-export function limitCalls(
-  { config, store, presence, http, log, memory, onGivenUp }: LimitedParts,
-  surroundings: Surroundings,
+export function createCallLimits(
+  { config, store, membership, http, log, memory, onGivenUp: onShed }: CallLimitDeps,
+  runtime: RuntimeOptions,
 ) {
-  const { clock, queueMs, createLoopLag } = surroundings;
+  const { clock, queueMs, createLoopLag } = runtime;
   const lag = createLoopLag(clock);
   const quotas = new QuotaCounter({
-    take: (wishes) => takeOfQuotas(store.records, wishes),
+    reserve: (requests) => takeFromQuotas(store.records, requests),
     settle: (uses) => settleQuotas(store.records, uses),
-    processes: presence,
+    processes: membership,
     now: store.time.now,
-    ...outageLog(
+    ...createOutageLog(
       log,
       'call quotas cannot be shared between processes; each process uses its own share',
       'call quotas are shared between processes again',
@@ -49,20 +49,20 @@ export function limitCalls(
     clock,
     queueMs,
     lag,
-    processes: presence,
+    processes: membership,
     quotas,
   });
   const circuits = createCircuits(clock);
   return {
     limits,
     circuits,
-    http: circuits.around(http),
+    http: circuits.wrap(http),
     presentUse: {
-      ofServer: (id: string) => limits.serverUse(id),
-      ofWorkspace: (id: string) => limits.workspaceUse(id),
-      circuitOf: circuits.stateOf,
+      forServer: (id: string) => limits.getServerUsage(id),
+      forWorkspace: (id: string) => limits.getWorkspaceUsage(id),
+      getCircuit: circuits.getState,
     },
-    addresses: addressesOf(config, surroundings, presence, { memory, onGivenUp }),
+    addresses: createAddressLimits(config, runtime, membership, { memory, onShed }),
     /** Work during startup is not overload, so measuring starts after it. */
     measureLag: lag.start,
     async stop() {
@@ -76,20 +76,20 @@ export function limitCalls(
  * Creates the per-address limits: networks of requests, the limits of addresses whose requests are rejected
  * repeatedly, and the limit of unread responses, which anyone may cause.
  */
-function addressesOf(
+function createAddressLimits(
   { trustedProxies, refusalsPerMinute }: Config,
-  { clock, runningClock, slowReaderMs }: Surroundings,
+  { clock, runningClock, slowReaderMs }: RuntimeOptions,
   processes: Processes,
-  held: { memory: MemoryBudget; onGivenUp: OnGivenUp },
+  memoryDeps: { memory: MemoryBudget; onShed: OnShed },
 ) {
-  const ofVisit = (visit: Visit) => clientNetwork(visit, trustedProxies);
-  const strangers = createStrangers({ refusalsPerMinute, networkOf: ofVisit, clock, processes });
+  const getNetwork = (request: ClientRequest) => clientNetwork(request, trustedProxies);
+  const unverifiedCallers = createUnverifiedCallers({ refusalsPerMinute, getNetwork: getNetwork, clock, processes });
   return {
-    strangers,
-    networkOf: ofVisit,
-    limitedByAddress: strangers.limited,
-    memory: held.memory,
-    unread: createUnreadAnswers({ networkOf: ofVisit, slowReaderMs, ...held }),
+    unverifiedCallers,
+    networkOf: getNetwork,
+    limitedByAddress: unverifiedCallers.getLimitedCount,
+    memory: memoryDeps.memory,
+    unreadResponses: createUnreadResponses({ getNetwork: getNetwork, slowReaderMs, ...memoryDeps }),
     clock,
     runningClock,
     processes,

@@ -6,12 +6,12 @@ import type { Log } from '../log.ts';
 import type { CredentialUses } from '../store/api-keys.ts';
 import { batchRows, type CallWriter, recordColumns } from '../store/calls/call-writer.ts';
 import type { Database } from '../store/database.ts';
-import { reasonOf } from '../store/engine/faults.ts';
+import { getErrorReason } from '../store/engine/faults.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
-import { outageLog } from './observability/fault-log.ts';
+import { createOutageLog } from './observability/fault-log.ts';
 
-export type CallRecordParts = {
+export type CallRecordDeps = {
   store: Pick<Database, 'records' | 'calls'>;
   keyring: Keyring;
   uses: CredentialUses;
@@ -26,62 +26,65 @@ export type CallRecords = Omit<CallLog, 'stop'> & {
   stop(): Promise<boolean>;
 };
 
-export function startCallRecords({ store, keyring, uses, dataDir, log, onDropped }: CallRecordParts): CallRecords {
+export function startCallRecords({ store, keyring, uses, dataDir, log, onDropped }: CallRecordDeps): CallRecords {
   const { records: db, calls } = store;
   const callLog = createCallLog({
     db,
     writeCalls: calls.write,
     keyring,
     uses,
-    ...outageLog(log, 'could not write call records; they will be retried', 'call records are written again'),
+    ...createOutageLog(log, 'could not write call records; they will be retried', 'call records are written again'),
     onDropped(rows) {
       onDropped(rows);
       log.error({ rows }, 'call records were dropped');
     },
   });
-  const restored = restore(dataDir, calls, log);
+  const spoolRestored = restoreSpooled(dataDir, calls, log);
   return {
     ...callLog,
     async stop() {
-      await restored;
-      const left = await callLog.stop();
-      return left.length === 0 || putAside(dataDir, left, log);
+      await spoolRestored;
+      const unwritten = await callLog.stop();
+      return unwritten.length === 0 || saveToSpool(dataDir, unwritten, log);
     },
   };
 }
 
-async function restore(dataDir: string, { write }: Database['calls'], log: Log): Promise<void> {
+async function restoreSpooled(dataDir: string, { write }: Database['calls'], log: Log): Promise<void> {
   try {
     const { rows, unreadable } = await writeSpooledCalls(dataDir, write);
     if (rows + unreadable > 0) log.info({ rows, unreadable }, 'call records of an earlier process were written');
   } catch (error) {
     log.warn(
-      { reason: reasonOf(error) },
+      { reason: getErrorReason(error) },
       'call records of an earlier process could not be written; they remain in their file',
     );
   }
 }
 
-function putAside(dataDir: string, rows: readonly CallRow[], log: Log): boolean {
-  const why = `${rows.length} call records could not be written to the database before the service stopped`;
+function saveToSpool(dataDir: string, rows: readonly CallRow[], log: Log): boolean {
+  const reason = `${rows.length} call records could not be written to the database before the service stopped`;
   try {
     const path = spoolCalls(dataDir, rows, randomBytes(8).toString('hex'));
     if (path !== undefined) {
       log.warn(
         { rows: rows.length, path },
-        `${why}; they were saved to a file and will be written at the next start with this DATA_DIR`,
+        `${reason}; they were saved to a file and will be written at the next start with this DATA_DIR`,
       );
       return true;
     }
-    log.error({ rows: rows.length }, `${why}; they were lost, because the folder DATA_DIR does not exist`);
+    log.error({ rows: rows.length }, `${reason}; they were lost, because the folder DATA_DIR does not exist`);
   } catch (error) {
-    log.error({ rows: rows.length, err: error }, `${why}; they were lost, because DATA_DIR cannot be written either`);
+    log.error(
+      { rows: rows.length, err: error },
+      `${reason}; they were lost, because DATA_DIR cannot be written either`,
+    );
   }
   return false;
 }
 
-const names = /^unwritten-calls-[0-9a-f]+\.jsonl$/;
-const privateMode = 0o600;
+const spoolFileName = /^unwritten-calls-[0-9a-f]+\.jsonl$/;
+const privateFileMode = 0o600;
 
 /**
  * Writes call records that the database could not store to a file in the data folder, for the next start. Returns its
@@ -92,7 +95,7 @@ export function spoolCalls(folder: string, rows: readonly CallRow[], id: string)
   if (!existsSync(folder)) return undefined;
   const path = join(folder, `unwritten-calls-${id}.jsonl`);
   const text = rows.map((row) => `${JSON.stringify(row)}\n`).join('');
-  writeFileSync(path, text, { mode: privateMode, flag: 'wx', flush: true });
+  writeFileSync(path, text, { mode: privateFileMode, flag: 'wx', flush: true });
   return path;
 }
 
@@ -104,23 +107,24 @@ export function spoolCalls(folder: string, rows: readonly CallRow[], id: string)
 export async function writeSpooledCalls(folder: string, write: CallWriter['write']) {
   const counts = { rows: 0, unreadable: 0 };
   for (const name of existsSync(folder) ? readdirSync(folder) : []) {
-    if (!names.test(name)) continue;
+    if (!spoolFileName.test(name)) continue;
     const path = join(folder, name);
     const rows = readRows(path);
-    for (let at = 0; at < rows.good.length; at += batchRows) await write(rows.good.slice(at, at + batchRows));
+    for (let start = 0; start < rows.valid.length; start += batchRows)
+      await write(rows.valid.slice(start, start + batchRows));
     rmSync(path, { force: true });
-    counts.rows += rows.good.length;
+    counts.rows += rows.valid.length;
     counts.unreadable += rows.unreadable;
   }
   return counts;
 }
 
 /** Skips unreadable lines, because the process may have been killed while it wrote the last line. */
-function readRows(path: string): { good: CallRow[]; unreadable: number } {
+function readRows(path: string): { valid: CallRow[]; unreadable: number } {
   const lines = readLines(path);
   const rows = lines.map(readRow);
-  const good = rows.filter((row) => row !== undefined);
-  return { good, unreadable: rows.length - good.length };
+  const valid = rows.filter((row) => row !== undefined);
+  return { valid, unreadable: rows.length - valid.length };
 }
 
 /** Returns no lines if another process has deleted the file. */
@@ -135,8 +139,8 @@ function readLines(path: string): string[] {
 
 function readRow(line: string): CallRow | undefined {
   try {
-    const found = JSON.parse(line) as CallRow;
-    return recordColumns.every((column) => column in found) ? found : undefined;
+    const row = JSON.parse(line) as CallRow;
+    return recordColumns.every((column) => column in row) ? row : undefined;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;

@@ -6,24 +6,24 @@ import { type DatabaseClock, startDatabaseClock } from '../store/changes/follow-
 import { type Database, openDatabase } from '../store/database.ts';
 import type { Db } from '../store/db.ts';
 import { readMigrations } from '../store/engine/migrate.ts';
-import { isSlugServed } from '../store/servers/servers.ts';
+import { isSlugActive } from '../store/servers/servers.ts';
 import { insertWorkspace } from '../store/workspaces.ts';
 import { version } from '../version.ts';
-import { faultLog, lostConnectionLog } from './observability/fault-log.ts';
-import type { Surroundings } from './surroundings.ts';
+import { createDatabaseErrorLog, createLostConnectionLog } from './observability/fault-log.ts';
+import type { RuntimeOptions } from './surroundings.ts';
 
 /** Database and its clock, which all decisions that several processes share use. */
 export type Store = Database & { time: DatabaseClock };
 
 /** Returns the path of the SQLite file. */
-export function databaseFile({ dataDir }: Pick<Config, 'dataDir'>): string {
+export function getDatabasePath({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'toolhost.sqlite');
 }
 
 export const migrationsFolder = join(import.meta.dirname, '..', '..', 'migrations');
 
 /** Returns the name of the last migration that a database of this version has. */
-export const newestMigration = () => readMigrations(migrationsFolder).at(-1)?.name;
+export const getNewestMigration = () => readMigrations(migrationsFolder).at(-1)?.name;
 
 /**
  * Opens the store of a configuration. Serving processes open it with `exclusive`.
@@ -33,24 +33,24 @@ export async function openStore(
   { config, secrets }: Settings,
   exclusive: boolean,
   log: Log,
-  surroundings: Pick<Surroundings, 'now' | 'clock' | 'postgresLimits'>,
+  runtime: Pick<RuntimeOptions, 'now' | 'clock' | 'postgresLimits'>,
 ): Promise<Store> {
   const database = await openDatabase({
     postgres: secrets.postgres,
-    file: databaseFile(config),
+    file: getDatabasePath(config),
     migrations: migrationsFolder,
     version,
     exclusive,
-    postgresLimits: surroundings.postgresLimits,
-    now: surroundings.now,
-    onError: lostConnectionLog(log, () => performance.now()),
-    onFault: faultLog(log, () => performance.now()),
+    postgresLimits: runtime.postgresLimits,
+    now: runtime.now,
+    onError: createLostConnectionLog(log, () => performance.now()),
+    onDatabaseError: createDatabaseErrorLog(log, () => performance.now()),
     // One process of a service logs the warning for all.
-    onWarning: (sentence) => exclusive && log.warn(sentence),
+    onWarning: (warning) => exclusive && log.warn(warning),
   });
   try {
-    if (exclusive) await refuseTakenSlug(database.db, config.managementSlug);
-    const time = await startDatabaseClock(database.db, surroundings);
+    if (exclusive) await rejectTakenSlug(database.db, config.managementSlug);
+    const time = await startDatabaseClock(database.db, runtime);
     await insertWorkspace(database.db, { ...localWorkspace, at: time.now() });
     return { ...database, time };
   } catch (error) {
@@ -63,8 +63,8 @@ export async function openStore(
  * Rejects a management slug that a server has. The management server would respond in place of that server, whose
  * callers it does not know.
  */
-async function refuseTakenSlug(db: Db, slug: string): Promise<void> {
-  if (!(await isSlugServed(db, slug))) return;
+async function rejectTakenSlug(db: Db, slug: string): Promise<void> {
+  if (!(await isSlugActive(db, slug))) return;
   throw new AppError(
     'conflict',
     `MANAGEMENT_SLUG: a server has the slug ${slug}, which cannot be changed; set another slug`,

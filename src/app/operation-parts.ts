@@ -1,56 +1,60 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config.ts';
 import type { UrlRule } from '../domain/config/server-rules.ts';
-import { basePathOf, createServerHosts, ownHostPath } from '../domain/http/own-hosts.ts';
+import { createServerHosts, getBasePath, ownHostPath } from '../domain/http/own-hosts.ts';
 import { AppError } from '../errors.ts';
-import { type Parts, type RuleSource, rulesOf } from '../operations/operation.ts';
-import { egressText } from '../outbound/egress.ts';
+import { createConfigRules, type OperationDeps, type RuleSource } from '../operations/operation.ts';
+import { formatEgressAllow } from '../outbound/egress.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
-import { routes, urlOf } from '../routes.ts';
+import { buildUrl, routes } from '../routes.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { ThreadPool } from '../threads/thread-pool.ts';
 import { createImporting } from './adapters/importing.ts';
-import { configurationWork } from './adapters/threads.ts';
+import { createCheckConfigOnThread } from './adapters/threads.ts';
 
 /** Returns the settings of the deployment that restrict configurations. */
-function ruleSource({ managementSlug, egressAllow, baseUrl }: Config & { baseUrl: string }): RuleSource {
-  return { managementSlug, egressAllow: egressText(egressAllow), own: new URL(baseUrl).host + basePathOf(baseUrl) };
+function toRuleSource({ managementSlug, egressAllow, baseUrl }: Config & { baseUrl: string }): RuleSource {
+  return {
+    managementSlug,
+    egressAllow: formatEgressAllow(egressAllow),
+    ownBase: new URL(baseUrl).host + getBasePath(baseUrl),
+  };
 }
 
 /** Returns a function that explains why this deployment may not call a URL; undefined if it may. */
-export function urlRule(config: Config & { baseUrl: string }): UrlRule {
-  return rulesOf(ruleSource(config)).urlProblem;
+export function createUrlRule(config: Config & { baseUrl: string }): UrlRule {
+  return createConfigRules(toRuleSource(config)).urlProblem;
 }
 
 /** Returns a function that finds the URL of a server on its own host; undefined if servers have no own hosts. */
-export function ownAddressOf({ serverHosts, baseUrl }: Config & { baseUrl: string }) {
+export function createGetOwnAddress({ serverHosts, baseUrl }: Config & { baseUrl: string }) {
   const hosts = serverHosts === undefined ? undefined : createServerHosts(serverHosts, baseUrl);
-  return (slug: string): string | undefined => hosts && hosts.originOf(slug) + ownHostPath;
+  return (slug: string): string | undefined => hosts && hosts.getOrigin(slug) + ownHostPath;
 }
 
 /**
  * Creates the dependencies of operations that need no serving process. The command line has only these, without
  * threads.
  */
-export function operationParts(
+export function createOperationDeps(
   config: Config & { baseUrl: string },
   keyring: Keyring,
   now: () => number,
   serving?: { threads: ThreadPool; http: HttpClient; clock: () => number },
-): Omit<Parts, 'serving'> {
-  const rules = ruleSource(config);
+): Omit<OperationDeps, 'serving'> {
+  const rules = toRuleSource(config);
   return {
     keyring,
-    rules: rulesOf(rules),
-    checkConfigOnThread: serving && configurationWork(serving.threads, rules),
-    importing: serving
-      ? createImporting({ ...serving, rules, urlProblem: rulesOf(rules).urlProblem })
-      : { plan: notServing, again: notServing, check: notServing },
+    rules: createConfigRules(rules),
+    checkConfigOnThread: serving && createCheckConfigOnThread(serving.threads, rules),
+    importer: serving
+      ? createImporting({ ...serving, rules, findUrlProblem: createConfigRules(rules).urlProblem })
+      : { plan: rejectNotServing, reimport: rejectNotServing, check: rejectNotServing },
     baseUrl: config.baseUrl,
-    serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),
-    ownAddress: ownAddressOf(config),
-    callbackUrl: (slug) => urlOf(config.baseUrl, routes.callback, slug),
-    defaultLimits: defaultLimits(config),
+    serverUrl: (slug) => buildUrl(config.baseUrl, routes.mcp, slug),
+    serverHostUrl: createGetOwnAddress(config),
+    callbackUrl: (slug) => buildUrl(config.baseUrl, routes.callback, slug),
+    defaultLimits: toDefaultLimits(config),
     defaultQuotas: config.quotas,
     callRetentionDays: config.callRetentionDays,
     auditRetentionDays: config.auditRetentionDays,
@@ -59,10 +63,10 @@ export function operationParts(
   };
 }
 
-async function notServing(): Promise<never> {
+async function rejectNotServing(): Promise<never> {
   throw new AppError('unavailable', 'this requires the running service');
 }
 
-export function defaultLimits({ callsPerSecond, concurrentCalls, concurrentCallsPerKey }: Config) {
+export function toDefaultLimits({ callsPerSecond, concurrentCalls, concurrentCallsPerKey }: Config) {
   return { callsPerSecond, concurrentCalls, concurrentPerKey: concurrentCallsPerKey };
 }

@@ -9,18 +9,18 @@ import { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { AppError } from '../errors.ts';
 import { createLog } from '../log.ts';
 import { type Input, type Output, operations, operatorOperations } from '../operations/index.ts';
-import { operatorOf } from '../operations/operation.ts';
-import { createGates } from '../operations/quotas/gate.ts';
+import { createOperatorActor } from '../operations/operation.ts';
+import { createConcurrencyLimiters } from '../operations/quotas/gate.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { createKeyring, type Keyring } from '../store/sealing/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
-import { databaseFile, openStore } from './open-store.ts';
-import { operationParts } from './operation-parts.ts';
+import { getDatabasePath, openStore } from './open-store.ts';
+import { createOperationDeps } from './operation-parts.ts';
 import { processClocks } from './surroundings.ts';
 
 const { createApiKey, listApiKeys, revokeApiKey, setKeyLimits } = operations;
 const { getServerLimits, setServerLimits, getWorkspaceLimits, getWorkspaceQuotas } = operations;
-const offered = {
+const operatorCommands = {
   createApiKey,
   listApiKeys,
   revokeApiKey,
@@ -38,52 +38,54 @@ export type Operator = {
   database: string;
   /** True if the database was just created. */
   isNew: boolean;
-  run<Name extends keyof typeof offered>(name: Name, input: Input<Name>): Promise<Output<Name>>;
+  run<Name extends keyof typeof operatorCommands>(name: Name, input: Input<Name>): Promise<Output<Name>>;
   /** Returns the database time in epoch ms. */
   now(): number;
   close(): Promise<void>;
 };
 
-type Wanted = { workspace?: string; makesDatabase?: boolean };
+type OperatorOptions = { workspace?: string; createsDatabase?: boolean };
 
 /** Requires only the database settings. @throws AppError notFound for an unknown workspace or without a database */
-export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Promise<Operator> {
-  const workspaceId = wanted.workspace ?? localWorkspace.id;
+export async function openOperator(env: NodeJS.ProcessEnv, options: OperatorOptions): Promise<Operator> {
+  const workspaceId = options.workspace ?? localWorkspace.id;
   const { DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE } = env;
   const { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY, QUOTAS } = env;
   const limits = { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY, QUOTAS };
   const settings = readConfig({ DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE, ...limits }, readText);
   const { config } = settings;
-  const isNew = isWithoutDatabase(config);
-  if (!wanted.makesDatabase) refuseMissingDatabase(config);
+  const isNew = isDatabaseMissing(config);
+  if (!options.createsDatabase) rejectMissingDatabase(config);
   const { db, time, close } = await openStore(settings, false, createLog('warn'), processClocks);
   if (!(await findWorkspace(db, workspaceId))) {
     await close();
     throw new AppError('notFound', `there is no workspace ${JSON.stringify(workspaceId)} in this database`);
   }
-  const parts = {
-    ...operationParts({ ...config, baseUrl: 'http://127.0.0.1' }, throwAwayKeyring(), time.now),
+  const deps = {
+    ...createOperationDeps({ ...config, baseUrl: 'http://127.0.0.1' }, createTemporaryKeyring(), time.now),
     serving: undefined,
   };
   const runner: Runner = {
     db,
     transactions: db,
-    parts,
+    deps,
     reports: db,
-    gates: createGates(),
+    concurrencyLimiters: createConcurrencyLimiters(),
     memory: new MemoryBudget(Number.POSITIVE_INFINITY),
     // The operator at the machine has no credential that could end.
-    createAdmission: () => ({ isOld: () => false, again: () => undefined }),
+    createAuthorizationSnapshot: () => ({ isStale: () => false, refresh: () => undefined }),
     onCommitted: async () => undefined,
   };
-  const actor = operatorOf(workspaceId);
+  const actor = createOperatorActor(workspaceId);
   return {
     database: config.engine === 'sqlite' ? `in ${resolve(config.dataDir)}` : 'at DATABASE_URL',
     isNew,
     run(name, input) {
-      return runOperation(runner, offered[name], { actor, input, requestId: newId(randomBytes, 'cli') }) as Promise<
-        Output<typeof name>
-      >;
+      return runOperation(runner, operatorCommands[name], {
+        actor,
+        input,
+        requestId: newId(randomBytes, 'cli'),
+      }) as Promise<Output<typeof name>>;
     },
     now: time.now,
     close,
@@ -94,14 +96,14 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
  * Returns true if there is no database. A write-ahead log without its database counts as a database, because opening
  * it reports the problem.
  */
-function isWithoutDatabase(config: Config): boolean {
-  const file = databaseFile(config);
+function isDatabaseMissing(config: Config): boolean {
+  const file = getDatabasePath(config);
   return config.engine === 'sqlite' && !existsSync(file) && !existsSync(`${file}-wal`);
 }
 
 /** @throws AppError notFound if opening would create a new database */
-export function refuseMissingDatabase(config: Config): void {
-  if (!isWithoutDatabase(config)) return;
+export function rejectMissingDatabase(config: Config): void {
+  if (!isDatabaseMissing(config)) return;
   const folder = resolve(config.dataDir);
   throw new AppError(
     'notFound',
@@ -110,10 +112,14 @@ export function refuseMissingDatabase(config: Config): void {
 }
 
 /** Returns the rules that the service of this environment applies to configurations. @throws ConfigError */
-export function configRules(env: NodeJS.ProcessEnv, baseUrl: string): { rules: ConfigRules; quotas: Quotas } {
+export function getConfigRules(env: NodeJS.ProcessEnv, baseUrl: string): { rules: ConfigRules; quotas: Quotas } {
   const { EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS } = env;
   const { config } = readConfig({ EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS }, readNothing);
-  const { rules, defaultQuotas } = operationParts({ ...config, baseUrl }, throwAwayKeyring(), processClocks.now);
+  const { rules, defaultQuotas } = createOperationDeps(
+    { ...config, baseUrl },
+    createTemporaryKeyring(),
+    processClocks.now,
+  );
   return { rules, quotas: defaultQuotas };
 }
 
@@ -121,6 +127,6 @@ const readNothing = () => '';
 const readText = (path: string) => readFileSync(path, 'utf8');
 
 /** Creates a random keyring for work that seals nothing, so that no master key is needed. */
-function throwAwayKeyring(): Keyring {
+function createTemporaryKeyring(): Keyring {
   return createKeyring([randomBytes(32)]);
 }

@@ -3,9 +3,9 @@ import { hostname } from 'node:os';
 import type { Config } from '../config.ts';
 import { newId } from '../domain/ids.ts';
 import {
-  absentMs,
-  announceProcess,
-  clocksOfOthers,
+  findOtherClocks,
+  heartbeatTimeoutMs,
+  recordHeartbeat,
   removeProcess,
   type ServingProcess,
 } from '../store/changes/processes.ts';
@@ -13,9 +13,9 @@ import { version } from '../version.ts';
 import type { Store } from './open-store.ts';
 
 /** Registers this process with the others that serve from the database, and counts them. */
-export type Presence = {
+export type Membership = {
   /** Sends a heartbeat and counts the processes, once a second. @throws any database error */
-  announce(): Promise<void>;
+  sendHeartbeat(): Promise<void>;
   /** Number of processes that serve from the database, including this one, as of the last `announce`. */
   readonly count: number;
   /** Returns how far the clocks of the others were ahead of the database time at the last `announce`, in ms. */
@@ -28,19 +28,19 @@ export type Presence = {
  * Creates the membership of this process. Only one service can use a SQLite file, so there the count is the
  * configured number of workers.
  */
-export function createPresence(
+export function createMembership(
   { engine, changes: db, time }: Store,
   { workers }: Config,
   masterKeys: readonly string[],
-): Presence {
+): Membership {
   if (engine === 'sqlite')
     return {
-      announce: async () => undefined,
+      sendHeartbeat: async () => undefined,
       count: workers,
       skewsOfOthers: () => [],
       leave: async () => undefined,
     };
-  const own: ServingProcess = {
+  const self: ServingProcess = {
     id: newId(randomBytes, 'prc'),
     version,
     host: hostname(),
@@ -49,22 +49,22 @@ export function createPresence(
     masterKeys,
   };
   let skewsOfOthers: readonly number[] = [];
-  let left = false;
-  const presence = {
+  let hasLeft = false;
+  const membership = {
     count: workers,
-    async announce() {
-      if (left) return;
+    async sendHeartbeat() {
+      if (hasLeft) return;
       const at = time.now();
-      await announceProcess(db, own, { at, clockAt: at + time.skewMs() });
-      const clocks = await clocksOfOthers(db, own.id, at - absentMs);
-      presence.count = 1 + clocks.length;
+      await recordHeartbeat(db, self, { at, clockAt: at + time.skewMs() });
+      const clocks = await findOtherClocks(db, self.id, at - heartbeatTimeoutMs);
+      membership.count = 1 + clocks.length;
       skewsOfOthers = clocks.map((clock) => clock - at);
     },
     skewsOfOthers: () => skewsOfOthers,
     async leave() {
-      left = true;
-      await removeProcess(db, own.id);
+      hasLeft = true;
+      await removeProcess(db, self.id);
     },
   };
-  return presence;
+  return membership;
 }

@@ -6,7 +6,7 @@ export type ProcessMemory = {
   /** Budget for bodies, results, call arguments, job inputs, and configurations in use. */
   work: number;
   /** Budget for the inputs of queued operations. */
-  waitingInputs: number;
+  queuedInputs: number;
   /** Budget for the values of one job thread. */
   thread: number;
 };
@@ -17,26 +17,26 @@ const megabyte = 1024 * 1024;
  * Minimum work budget, half of which one party may use. The largest API description has 32 MiB, and takes twice as
  * much while its chunks are joined.
  */
-export const leastWork = 128 * megabyte;
-const leastThread = 128 * megabyte;
+export const minWorkBytes = 128 * megabyte;
+const minThreadBytes = 128 * megabyte;
 /**
  * Maximum for one thread. Enough for the values of 10 MB of JSON made of small objects. Above it, the thread ends,
  * not the process.
  */
-const mostThread = 512 * megabyte;
+const maxThreadBytes = 512 * megabyte;
 
 /**
  * Divides the memory that this process may use: the memory of its container or machine, divided by the number of
  * workers. V8 uses half of that for JavaScript values, or its configured heap size. A process with a small configured
  * heap is meant to be small.
  */
-export function processMemory(workers: number): ProcessMemory {
+export function divideProcessMemory(workers: number): ProcessMemory {
   const constrained = process.constrainedMemory();
-  const machine = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
-  const all = Math.min(machine / workers, 2 * getHeapStatistics().heap_size_limit);
+  const machineBytes = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
+  const availableBytes = Math.min(machineBytes / workers, 2 * getHeapStatistics().heap_size_limit);
   return {
-    work: Math.max(leastWork, all / 4),
-    waitingInputs: all / 8,
-    thread: Math.min(mostThread, Math.max(leastThread, all / 4)),
+    work: Math.max(minWorkBytes, availableBytes / 4),
+    queuedInputs: availableBytes / 8,
+    thread: Math.min(maxThreadBytes, Math.max(minThreadBytes, availableBytes / 4)),
   };
 }

@@ -1,7 +1,7 @@
 import type { Log } from '../log.ts';
 import type { ChangeFollower, DatabaseClock } from '../store/changes/follow-changes.ts';
 import type { Store } from './open-store.ts';
-import type { Presence } from './presence.ts';
+import type { Membership } from './presence.ts';
 
 /** Readiness of this process to serve. */
 export type Readiness = {
@@ -9,13 +9,13 @@ export type Readiness = {
    * Returns the reason why the process is not ready, or undefined. Queries the database if the caches may be out of
    * date.
    */
-  whyNot(): Promise<string | undefined>;
+  findReason(): Promise<string | undefined>;
   /** Returns true if the process is ready, without a query, for metrics. */
   isServing(): boolean;
   /** Makes the process not ready from now on. */
   drain(): void;
   /** Logs when the clock of this process drifts too far, and when it agrees again. */
-  watchClock(): void;
+  logClockState(): void;
 };
 
 /**
@@ -26,28 +26,28 @@ const maxSkewMs = 5000;
 
 export function createReadiness(
   { time }: Store,
-  { changes, presence }: { changes: ChangeFollower; presence: Presence },
+  { changes, membership }: { changes: ChangeFollower; membership: Membership },
   log: Log,
 ): Readiness {
-  let draining = false;
+  let isDraining = false;
   const { skewMs } = time;
-  const isOff = () => isOffAlone(skewMs(), presence.skewsOfOthers());
-  const look = () =>
-    changes.look().then(
+  const isClockOff = () => isOwnClockWrong(skewMs(), membership.skewsOfOthers());
+  const pollChanges = () =>
+    changes.poll().then(
       () => undefined,
       () => 'the database does not respond, and the cached values are too old to be used',
     );
   return {
-    async whyNot() {
-      if (draining) return 'the process is stopping';
-      const unseen = changes.isFresh() ? undefined : await look();
-      return unseen ?? (isOff() ? skewText(skewMs()) : undefined);
+    async findReason() {
+      if (isDraining) return 'the process is stopping';
+      const outdatedReason = changes.isFresh() ? undefined : await pollChanges();
+      return outdatedReason ?? (isClockOff() ? formatSkew(skewMs()) : undefined);
     },
-    isServing: () => !draining && changes.isFresh() && !isOff(),
+    isServing: () => !isDraining && changes.isFresh() && !isClockOff(),
     drain() {
-      draining = true;
+      isDraining = true;
     },
-    watchClock: watchClock(time, isOff, log),
+    logClockState: logClockState(time, isClockOff, log),
   };
 }
 
@@ -55,29 +55,29 @@ export function createReadiness(
  * Returns true if this clock is wrong, and not the database clock: most other clocks are closer to the database time
  * than to this clock. Otherwise, a wrong database clock would make all processes unready.
  */
-function isOffAlone(skewMs: number, others: readonly number[]): boolean {
+function isOwnClockWrong(skewMs: number, otherSkews: readonly number[]): boolean {
   if (Math.abs(skewMs) <= maxSkewMs) return false;
-  const withDatabase = others.filter((other) => Math.abs(other) < Math.abs(other - skewMs));
-  return withDatabase.length > others.length / 2;
+  const agreeingWithDatabase = otherSkews.filter((otherSkew) => Math.abs(otherSkew) < Math.abs(otherSkew - skewMs));
+  return agreeingWithDatabase.length > otherSkews.length / 2;
 }
 
-function watchClock({ skewMs }: DatabaseClock, isOff: () => boolean, log: Log): () => void {
-  let was: 'right' | 'off' | 'doubted' = 'right';
+function logClockState({ skewMs }: DatabaseClock, isClockOff: () => boolean, log: Log): () => void {
+  let previousState: 'right' | 'off' | 'doubted' = 'right';
   return () => {
     const ms = skewMs();
-    const is = isOff() ? 'off' : Math.abs(ms) > maxSkewMs ? 'doubted' : 'right';
-    if (is === was) return;
-    was = is;
-    if (is === 'off') log.error({ skewMs: ms }, `not ready: ${skewText(ms)}`);
-    else if (is === 'doubted') log.warn({ skewMs: ms }, `${skewText(ms)}; ${staysReadyText}`);
+    const state = isClockOff() ? 'off' : Math.abs(ms) > maxSkewMs ? 'doubted' : 'right';
+    if (state === previousState) return;
+    previousState = state;
+    if (state === 'off') log.error({ skewMs: ms }, `not ready: ${formatSkew(ms)}`);
+    else if (state === 'doubted') log.warn({ skewMs: ms }, `${formatSkew(ms)}; ${staysReadyMessage}`);
     else log.info({ skewMs: ms }, 'the clock of this machine agrees with the database clock again');
   };
 }
 
-const staysReadyText = 'the process stays ready, because most other processes do not confirm the database clock';
+const staysReadyMessage = 'the process stays ready, because most other processes do not confirm the database clock';
 
-function skewText(ms: number): string {
+function formatSkew(ms: number): string {
   const seconds = (Math.abs(ms) / 1000).toFixed(1);
-  const side = ms > 0 ? 'ahead of' : 'behind';
-  return `the clock of this machine is ${seconds} s ${side} the database clock; allowed: ${maxSkewMs / 1000} s; synchronize both machines`;
+  const direction = ms > 0 ? 'ahead of' : 'behind';
+  return `the clock of this machine is ${seconds} s ${direction} the database clock; allowed: ${maxSkewMs / 1000} s; synchronize both machines`;
 }

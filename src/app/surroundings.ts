@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import { runningNow } from '../domain/work/running-time.ts';
+import { getRunningTimeMs } from '../domain/work/running-time.ts';
 import type { Resolve } from '../outbound/connector.ts';
 import type { EgressAllow } from '../outbound/egress.ts';
 import type { LookupLimits } from '../outbound/lookups.ts';
@@ -9,26 +9,26 @@ import type { LoopLag } from './observability/loop-lag.ts';
 import type { ProcessMemory } from './process-memory.ts';
 
 /** External dependencies and time limits of a process. Tests set their own. */
-export type Surroundings = {
+export type RuntimeOptions = {
   resolve: Resolve;
-  lookups: LookupLimits;
+  dnsLimits: LookupLimits;
   /**
    * Addresses that the address guard also treats as public if an unverified caller chooses the URL. Empty except in
    * tests.
    */
-  publicAddresses: EgressAllow;
+  extraPublicAddresses: EgressAllow;
   /** Maximum time for the headers, and for the whole of a request, to arrive, in ms. */
-  headersMs: number;
-  requestMs: number;
+  headersTimeoutMs: number;
+  requestTimeoutMs: number;
   /** Maximum time for a client to read each 2 MiB of a response, in ms. */
   slowReaderMs: number;
   /**
    * Maximum idle time of a connection, in ms. Longer than any call, and longer than the idle timeout of common load
    * balancers, so that they close first.
    */
-  silentMs: number;
+  idleTimeoutMs: number;
   /** Maximum number of concurrent client connections, for a process without a proxy in front. */
-  mostConnections: number;
+  maxConnections: number;
   /** Maximum time that a call waits for a slot under the limits, in ms. */
   queueMs: number;
   /** Returns epoch ms. Decisions that other processes rely on use `DatabaseClock` instead. */
@@ -45,9 +45,9 @@ export type Surroundings = {
   /** Time limits of PostgreSQL work; undefined uses the defaults. */
   postgresLimits?: PostgresLimits | undefined;
   /** Time between two checks if this process should run a leader job, in ms. */
-  electedLookMs: number;
+  leaderPollIntervalMs: number;
   /** Divides the memory of this process, given the number of workers. */
-  memory: (workers: number) => ProcessMemory;
+  divideMemory: (workers: number) => ProcessMemory;
   createLoopLag: (clock: () => number) => LoopLag;
 };
 
@@ -55,5 +55,5 @@ export type Surroundings = {
 export const processClocks = {
   now: Date.now,
   clock: performance.now.bind(performance),
-  runningClock: runningNow,
-} satisfies ProcessClocks & Pick<Surroundings, 'runningClock'>;
+  runningClock: getRunningTimeMs,
+} satisfies ProcessClocks & Pick<RuntimeOptions, 'runningClock'>;

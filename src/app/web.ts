@@ -2,22 +2,22 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
-import { keyHeader } from '../domain/credentials/credential.ts';
+import { apiKeyHeader } from '../domain/credentials/credential.ts';
 import type { Processes } from '../domain/limits.ts';
-import type { Strangers, Visit } from '../domain/visit.ts';
-import { loadInTurns, nextTurn } from '../domain/work/next-turn.ts';
+import type { ClientRequest, UnverifiedCallerLimits } from '../domain/visit.ts';
+import { loadSequentially, yieldToEventLoop } from '../domain/work/next-turn.ts';
 import { createAddressLimit, createReturnLimit } from '../edge/address-limit.ts';
 import { Unauthenticated } from '../errors.ts';
-import { authenticate, sessionActor } from '../manage/actors.ts';
-import type { RestParts } from '../manage/rest.ts';
+import { authenticate, findSessionActor } from '../manage/actors.ts';
+import type { RestDeps } from '../manage/rest.ts';
 import { createSignIn } from '../manage/sign-in.ts';
-import { createOAuthRouter, resourceMetadata } from '../oauth/router.ts';
+import { createOAuthRouter, toResourceMetadata } from '../oauth/router.ts';
 import { loadOperations } from '../operations/load-operations.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { ServingRunner } from '../operations/run-operation.ts';
 import { apiPath } from '../routes.ts';
 import { version } from '../version.ts';
-import { managerCredentials } from './adapters/callers.ts';
+import { createManagerCredentials } from './adapters/callers.ts';
 import type { Caches } from './caches.ts';
 import type { FullConfig } from './full-config.ts';
 import type { Logins } from './logins.ts';
@@ -30,15 +30,15 @@ export type Web = {
   login: Hono<{ Bindings: HttpBindings }>;
 };
 
-type WebParts = {
+type WebDeps = {
   config: FullConfig;
   caches: Caches;
   logins: Logins;
   runner: ServingRunner;
   observability: Observability;
-  strangers: Strangers;
-  networkOf: (visit: Visit) => string;
-  unread: RestParts['unread'];
+  unverifiedCallers: UnverifiedCallerLimits;
+  networkOf: (visit: ClientRequest) => string;
+  unreadResponses: RestDeps['unreadResponses'];
   /** Monotonic ms. */
   clock: () => number;
   /** Monotonic ms in which this process ran. */
@@ -48,7 +48,7 @@ type WebParts = {
 };
 
 /** Modules that the routes import. Evaluated together, they would block the event loop for 30 ms. */
-const partsOfRoutes: readonly (() => Promise<unknown>)[] = [
+const routeModules: readonly (() => Promise<unknown>)[] = [
   () => import('@hono/node-server'),
   () => import('../operations/applying/server-file.ts'),
   () => import('../manage/rest.ts'),
@@ -58,48 +58,58 @@ const partsOfRoutes: readonly (() => Promise<unknown>)[] = [
 export const loginRequestsPerMinute = 300;
 
 /** Loads the operations and the routes, in small steps. */
-export async function createWeb(parts: WebParts): Promise<Web> {
+export async function createWeb(deps: WebDeps): Promise<Web> {
   await loadOperations();
-  await loadInTurns(partsOfRoutes);
+  await loadSequentially(routeModules);
   const { createWebRouter } = await import('../manage/router.ts');
-  await nextTurn();
-  const { config, runner, observability, unread, strangers, networkOf, clock, processes, onUnexpected } = parts;
-  const { oauthParts, identity, welcome, managementLogin } = parts.logins;
-  const perMinute = (turns: number) => {
-    const limit = createAddressLimit({ perMinute: turns, clock, processes });
-    return (request: Visit) => limit.take(networkOf(request));
+  await yieldToEventLoop();
+  const {
+    config,
+    runner,
+    observability,
+    unreadResponses,
+    unverifiedCallers,
+    networkOf: getNetwork,
+    clock,
+    processes,
+    onUnexpected,
+  } = deps;
+  const { oauthParts, identity, welcome, managementLogin } = deps.logins;
+  const createPerMinuteLimit = (maxRequests: number) => {
+    const limit = createAddressLimit({ perMinute: maxRequests, clock, processes });
+    return (request: ClientRequest) => limit.take(getNetwork(request));
   };
-  const returns = createReturnLimit({ networkOf, ownProvider: managementLogin.id, clock, processes });
+  const limitReturns = createReturnLimit({ getNetwork, signInProvider: managementLogin.id, clock, processes });
   const login = createOAuthRouter({
     ...oauthParts,
-    lookFor: strangers.lookFor,
-    returns,
-    mayAsk: perMinute(loginRequestsPerMinute),
+    getQueryCharge: unverifiedCallers.getQueryCharge,
+    limitReturns,
+    isWithinRateLimit: createPerMinuteLimit(loginRequestsPerMinute),
     memory: runner.memory,
-    networkOf,
+    getNetwork,
     onUnexpected,
   });
   const serve = createWebRouter({
     runner,
-    actorOf: restActor(parts),
-    unread,
+    authenticate: createFindRestActor(deps),
+    unreadResponses,
     clock,
-    runningClock: parts.runningClock,
-    strangers,
+    runningClock: deps.runningClock,
+    unverifiedCallers,
     baseUrl: config.baseUrl,
-    apiMetadata: () => resourceMetadata(managementLogin, config.baseUrl + apiPath),
+    apiMetadata: () => toResourceMetadata(managementLogin, config.baseUrl + apiPath),
     dashboardFolder: join(import.meta.dirname, '..', '..', 'dist', 'web'),
     version,
     onUnexpected,
-    ...observability.ofWebRouter,
+    ...observability.webRouterHooks,
     login,
-    maySignOut: perMinute(loginRequestsPerMinute),
+    canSignOut: createPerMinuteLimit(loginRequestsPerMinute),
     signIn: createSignIn({
       ...oauthParts,
       identity,
       welcome,
-      mayAsk: perMinute(loginRequestsPerMinute),
-      returns: (request, work) => returns(request, managementLogin.id, work),
+      canSignIn: createPerMinuteLimit(loginRequestsPerMinute),
+      limitReturns: (request, work) => limitReturns(request, managementLogin.id, work),
     }),
   });
   return { serve, login };
@@ -109,16 +119,16 @@ export async function createWeb(parts: WebParts): Promise<Web> {
  * Creates a function that finds the actor of a REST request, by its session, its API key, or a token from the sign-in
  * at the management server.
  */
-function restActor({ caches, logins, observability, strangers }: WebParts) {
-  const credentials = managerCredentials(caches, logins);
+function createFindRestActor({ caches, logins, observability, unverifiedCallers }: WebDeps) {
+  const credentials = createManagerCredentials(caches, logins);
   return async (request: IncomingMessage): Promise<Actor> => {
-    const look = strangers.lookFor(request);
-    const { authorization, [keyHeader]: key } = request.headers;
-    const isOfPage = authorization === undefined && key === undefined;
-    const person = isOfPage ? await sessionActor(request, logins.oauthParts, look) : undefined;
+    const chargeQuery = unverifiedCallers.getQueryCharge(request);
+    const { authorization, [apiKeyHeader]: key } = request.headers;
+    const isFromDashboard = authorization === undefined && key === undefined;
+    const person = isFromDashboard ? await findSessionActor(request, logins.oauthParts, chargeQuery) : undefined;
     if (person) return person;
-    return authenticate(request.headers, credentials, look).catch((error: unknown) => {
-      if (error instanceof Unauthenticated) observability.ofMcpListener.onRefused(error.refusal);
+    return authenticate(request.headers, credentials, chargeQuery).catch((error: unknown) => {
+      if (error instanceof Unauthenticated) observability.mcpListenerHooks.onRefused(error.refusal);
       throw error;
     });
   };

@@ -1,34 +1,34 @@
 import { createInterface } from 'node:readline';
 import { type Readable, Writable } from 'node:stream';
 import { AppError } from '../errors.ts';
-import { note } from './print.ts';
+import { printMessage } from './print.ts';
 
 /** Input and output for prompts. Prompts go to standard error, because standard output is for results. */
 export type Terminal = { input: Readable; output: Writable };
 
 /** Prompts for a line of input. @throws AppError if the user cancels */
-export async function ask(question: string, { input, output }: Terminal): Promise<string> {
+export async function promptLine(question: string, { input, output }: Terminal): Promise<string> {
   output.write(question);
-  return line(createInterface({ input, terminal: false }));
+  return readLine(createInterface({ input, terminal: false }));
 }
 
 /** Prompts for a line of input without echoing it. @throws AppError if the user cancels */
-export async function askHidden(question: string, { input, output }: Terminal): Promise<string> {
-  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+export async function promptHidden(question: string, { input, output }: Terminal): Promise<string> {
+  const discardingOutput = new Writable({ write: (_chunk, _encoding, done) => done() });
   // Created before the prompt is shown, because it turns off the terminal's echo.
-  const reader = createInterface({ input, output: nowhere, terminal: true });
+  const reader = createInterface({ input, output: discardingOutput, terminal: true });
   output.write(question);
   try {
-    return await line(reader);
+    return await readLine(reader);
   } finally {
     output.write('\n');
   }
 }
 
-function line(reader: ReturnType<typeof createInterface>): Promise<string> {
+function readLine(reader: ReturnType<typeof createInterface>): Promise<string> {
   return new Promise((resolve, reject) => {
-    reader.once('line', (text) => {
-      resolve(text);
+    reader.once('line', (answer) => {
+      resolve(answer);
       reader.close();
     });
     reader.once('SIGINT', () => reader.close());
@@ -40,11 +40,14 @@ function line(reader: ReturnType<typeof createInterface>): Promise<string> {
  * Returns if `--yes` is set or the user types `word` at the terminal. `what` completes the sentence "This would …".
  * @throws AppError if the user does not confirm, or standard input is not a terminal
  */
-export async function confirm(what: string, word: string, { yes }: { yes?: true }): Promise<void> {
+export async function confirmAction(action: string, confirmationWord: string, { yes }: { yes?: true }): Promise<void> {
   if (yes) return;
   if (!process.stdin.isTTY)
-    throw new AppError('invalid', `this would ${what}; nothing was changed. Add --yes to confirm`);
-  note(`This would ${what}.`);
-  const typed = await ask(`Type ${word} to confirm: `, { input: process.stdin, output: process.stderr });
-  if (typed.trim() !== word) throw new AppError('invalid', 'not confirmed; nothing was changed');
+    throw new AppError('invalid', `this would ${action}; nothing was changed. Add --yes to confirm`);
+  printMessage(`This would ${action}.`);
+  const typed = await promptLine(`Type ${confirmationWord} to confirm: `, {
+    input: process.stdin,
+    output: process.stderr,
+  });
+  if (typed.trim() !== confirmationWord) throw new AppError('invalid', 'not confirmed; nothing was changed');
 }

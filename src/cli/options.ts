@@ -1,18 +1,18 @@
 import { type Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { jsonSchemaOf } from '../operations/describe.ts';
+import { describeAsJsonSchema } from '../operations/describe.ts';
 import type { Operation } from '../operations/operation.ts';
-import { serviceAddress } from '../setting-addresses.ts';
-import { addAcceptLoss } from './accept-loss.ts';
-import { refusedUsage } from './print.ts';
+import { parseServiceUrl } from '../setting-addresses.ts';
+import { addAcceptLossOption } from './accept-loss.ts';
+import { usageErrorCode } from './print.ts';
 
 export type ConnectionOptions = { url?: string; key?: string; profile?: string };
 export type JsonOption = { json?: true };
 
 /** Makes a command exit with 1 instead of 2 on a usage error, because its exit code 2 means "differences found". */
-export function refusesUsage(command: Command): Command {
+export function exitWithOneOnUsageError(command: Command): Command {
   return command.exitOverride((error) => {
     if (error.exitCode === 0) throw error;
-    throw new CommanderError(1, refusedUsage, error.message);
+    throw new CommanderError(1, usageErrorCode, error.message);
   });
 }
 
@@ -21,92 +21,94 @@ export function jsonOption(): Option {
 }
 
 const profileName = /^[a-z0-9][a-z0-9._-]{0,62}$/;
-export const isProfileName = (name: string): boolean => profileName.test(name);
-export const profileAdvice =
+export const isValidProfileName = (name: string): boolean => profileName.test(name);
+export const profileNameRule =
   'allowed: up to 63 lowercase letters, digits, dots, -, and _, starting with a letter or a digit';
-export const urlAdvice =
+export const serviceUrlRule =
   'allowed: an http:// or https:// URL with a host, optionally a port, and the base path of the service if it has one';
 
-export function profileOption(meaning = 'profile to use (default: TOOLHOST_PROFILE or the current profile)'): Option {
-  return new Option('--profile <name>', meaning).argParser((name) => {
-    if (!isProfileName(name)) throw new InvalidArgumentError(profileAdvice);
+export function profileOption(
+  description = 'profile to use (default: TOOLHOST_PROFILE or the current profile)',
+): Option {
+  return new Option('--profile <name>', description).argParser((name) => {
+    if (!isValidProfileName(name)) throw new InvalidArgumentError(profileNameRule);
     return name;
   });
 }
 
 /** Parses the base URL of a service. @throws InvalidArgumentError with the allowed form */
-export function serviceUrl(text: string): string {
-  const address = serviceAddress(text);
-  if (address === undefined) throw new InvalidArgumentError(urlAdvice);
-  return address;
+export function parseServiceUrlOption(text: string): string {
+  const url = parseServiceUrl(text);
+  if (url === undefined) throw new InvalidArgumentError(serviceUrlRule);
+  return url;
 }
 
 /** Heading of the connection options in the help. */
-export const connectionGroup = 'Connection options:';
+export const connectionOptionsHeading = 'Connection options:';
 
-const urlMeaning = 'service URL (default: TOOLHOST_URL, BASE_URL, the URL of the profile, or http://127.0.0.1:PORT)';
-const keyMeaning =
+const urlDescription =
+  'service URL (default: TOOLHOST_URL, BASE_URL, the URL of the profile, or http://127.0.0.1:PORT)';
+const keyDescription =
   'API key (default: TOOLHOST_API_KEY, which keeps it out of process listings, or the login of the profile)';
 
 /** Adds the options shared by all commands that talk to a running service. */
 export function addConnectionOptions(command: Command): Command {
-  const shared = [
-    new Option('--url <url>', urlMeaning).argParser(serviceUrl),
-    new Option('--key <key>', keyMeaning),
+  const connectionOptions = [
+    new Option('--url <url>', urlDescription).argParser(parseServiceUrlOption),
+    new Option('--key <key>', keyDescription),
     profileOption(),
   ];
-  for (const option of shared) command.addOption(option.helpGroup(connectionGroup));
+  for (const option of connectionOptions) command.addOption(option.helpGroup(connectionOptionsHeading));
   return command.addOption(jsonOption());
 }
 
 /** Adds the options of commands that work directly on the database unless a service is named. */
-export function addPlaceOptions(command: Command): Command {
-  return addAcceptLoss(addConnectionOptions(command)).option(
+export function addTargetOptions(command: Command): Command {
+  return addAcceptLossOption(addConnectionOptions(command)).option(
     '--workspace <id>',
     'workspace in the database (default: the local workspace)',
   );
 }
 
 /** Collects the values of a repeatable option. */
-export function collectText(text: string, before: readonly string[] = []): string[] {
-  return [...before, text];
+export function collectValue(value: string, previous: readonly string[] = []): string[] {
+  return [...previous, value];
 }
 
 /** Option that names the environment variables that server files may read. */
-export const variableOption = [
+export const envOption = [
   '--env <NAME>',
   'environment variable that the files may use as the source of a secret; repeatable',
-  collectText,
+  collectValue,
 ] as const;
 
 /** A `name=value` pair from the command line. */
-export type NamedText = [name: string, text: string];
+export type NamedValue = [name: string, text: string];
 
 /** Returns a collector for a repeatable `name=value` option. */
-export function collectNamed(
-  allowed = 'allowed: name=value',
-): (text: string, before?: readonly NamedText[]) => NamedText[] {
-  return (text, before = []) => {
-    const at = text.indexOf('=');
-    if (at < 1) throw new InvalidArgumentError(allowed);
-    return [...before, [text.slice(0, at), text.slice(at + 1)]];
+export function collectNamedValues(
+  allowedForms = 'allowed: name=value',
+): (pair: string, previous?: readonly NamedValue[]) => NamedValue[] {
+  return (pair, previous = []) => {
+    const separatorIndex = pair.indexOf('=');
+    if (separatorIndex < 1) throw new InvalidArgumentError(allowedForms);
+    return [...previous, [pair.slice(0, separatorIndex), pair.slice(separatorIndex + 1)]];
   };
 }
 
 /** Returns a parser for an integer; the minimum is 1 by default. @throws InvalidArgumentError with the allowed range */
-export function wholeUpTo(most: number, least = 1): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,10}$/.test(text) ? Number(text) : -1;
-    if (value < least || value > most)
-      throw new InvalidArgumentError(`allowed: a whole number from ${least} to ${most}`);
+export function parseIntegerUpTo(max: number, min = 1): (value: string) => number {
+  return (input) => {
+    const value = /^\d{1,10}$/.test(input) ? Number(input) : -1;
+    if (value < min || value > max) throw new InvalidArgumentError(`allowed: a whole number from ${min} to ${max}`);
     return value;
   };
 }
 
 /** Collects the answers to questions of an import plan, each as `name=value`. @throws InvalidArgumentError */
-export function collectAnswer(text: string, before: Record<string, string> = {}): Record<string, string> {
-  const [answer] = collectNamed('allowed: name=value, with a name from the plan')(text);
-  return { ...before, ...(answer && Object.fromEntries([answer])) };
+export function collectPlanAnswer(pair: string, previous: Record<string, string> = {}): Record<string, string> {
+  const [answer] = collectNamedValues('allowed: name=value, with a name from the plan')(pair);
+  return { ...previous, ...(answer && Object.fromEntries([answer])) };
 }
 
 type FieldSchema = {
@@ -122,39 +124,44 @@ type FieldSchema = {
  * Formats the description of an operation field for the help. Drops the effect of `null`, which only matters to API
  * clients.
  */
-export function fieldMeaning({ description = '' }: FieldSchema): string {
-  const text = description.replace(/[;,] null [^.]*/, '').replace(/\.$/, '');
-  return sentenceStart(text);
+export function formatFieldDescription({ description = '' }: FieldSchema): string {
+  const help = description.replace(/[;,] null [^.]*/, '').replace(/\.$/, '');
+  return lowercaseStart(help);
 }
 
 /** Lowercases the first letter of a description, as everywhere in the help. Keeps a word in capitals. */
-export function sentenceStart(text: string): string {
+export function lowercaseStart(text: string): string {
   return /^[A-Z][a-z ]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;
 }
 
-export function schemaOfField({ input }: Operation, field: string): FieldSchema {
-  const declared = input.shape[field];
-  if (!declared) throw new Error(`the operation has no field ${field}`);
-  return jsonSchemaOf(declared, 'input');
+export function getFieldSchema({ input }: Operation, field: string): FieldSchema {
+  const fieldType = input.shape[field];
+  if (!fieldType) throw new Error(`the operation has no field ${field}`);
+  return describeAsJsonSchema(fieldType, 'input');
 }
 
 /** Flags of an option, with a description and a parser where those of the operation catalog do not fit. */
-export type FieldFlags =
+export type FieldOption =
   | string
   | readonly [flags: string, meaning?: string | undefined, read?: (text: string, before?: string[]) => unknown];
 
 /**
  * Creates the option for a field of an operation. Its bounds, choices, and description come from the operation catalog.
  */
-export function fieldOption(operation: Operation, field: string, given: FieldFlags, least?: number): Option {
-  const [flags, meaning, read] = typeof given === 'string' ? [given] : given;
-  const schema = schemaOfField(operation, field);
-  const { type, minimum = 0, maximum = 0, enum: choices } = schema.anyOf?.[0] ?? schema;
+export function createFieldOption(
+  operation: Operation,
+  field: string,
+  declared: FieldOption,
+  minOverride?: number,
+): Option {
+  const [flags, description, parse] = typeof declared === 'string' ? [declared] : declared;
+  const schema = getFieldSchema(operation, field);
+  const { type, minimum = 0, maximum = 0, enum: allowedValues } = schema.anyOf?.[0] ?? schema;
   const isList = type === 'array';
-  const text = meaning ?? `${fieldMeaning(schema)}${isList ? '; repeatable' : ''}`;
-  const option = new Option(flags, text);
-  if (choices) return option.choices(choices);
-  if (read) return option.argParser(read as (text: string) => string);
-  if (type === 'integer') return option.argParser(wholeUpTo(maximum, least ?? minimum));
-  return isList ? option.argParser(collectText) : option;
+  const help = description ?? `${formatFieldDescription(schema)}${isList ? '; repeatable' : ''}`;
+  const option = new Option(flags, help);
+  if (allowedValues) return option.choices(allowedValues);
+  if (parse) return option.argParser(parse as (text: string) => string);
+  if (type === 'integer') return option.argParser(parseIntegerUpTo(maximum, minOverride ?? minimum));
+  return isList ? option.argParser(collectValue) : option;
 }

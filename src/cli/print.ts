@@ -1,115 +1,123 @@
 import { CommanderError } from 'commander';
-import { AppError, messageOf, type Problem } from '../errors.ts';
+import { AppError, getErrorMessage, type Problem } from '../errors.ts';
 
 /** Prints a result to standard output. Everything else goes to standard error, so that output can be piped. */
 export function print(text: string): void {
-  process.stdout.write(process.stdout.isTTY ? `${harmless(text)}\n` : `${text}\n`);
+  process.stdout.write(process.stdout.isTTY ? `${sanitize(text)}\n` : `${text}\n`);
 }
 
 /** Prints JSON: indented at a terminal, on one line otherwise. */
 export function printJson(value: unknown): void {
-  print(jsonText(value, process.stdout.isTTY ? 2 : undefined));
+  print(toJsonText(value, process.stdout.isTTY ? 2 : undefined));
 }
 
 /**
  * Serializes JSON and escapes the characters that `harmless` would replace. `JSON.stringify` leaves those above U+007E
  * as they are.
  */
-export function jsonText(value: unknown, indent?: number): string {
-  const escaped = (found: string) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return JSON.stringify(value, undefined, indent).replaceAll(/(?!\n)[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, escaped);
+export function toJsonText(value: unknown, indent?: number): string {
+  const escapeCharacter = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value, undefined, indent).replaceAll(
+    /(?!\n)[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu,
+    escapeCharacter,
+  );
 }
 
 /** Joins the lines of untrusted text, so that it cannot imitate several lines of output. */
-export function oneLine(text: string): string {
+export function toOneLine(text: string): string {
   return text.replaceAll(/\s*[\n\v\f\r\u0085\u2028\u2029]\s*/g, ' ');
 }
 
 /** Prints a message to standard error. Messages quote services and files, so control characters are replaced. */
-export function note(text: string): void {
-  process.stderr.write(`${harmless(text)}\n`);
+export function printMessage(text: string): void {
+  process.stderr.write(`${sanitize(text)}\n`);
 }
 
 /**
  * Matches control characters, including the color sequences of `painter` as a whole, and characters that change the
  * text direction, which would reorder what the terminal shows.
  */
-const controls = /\p{Cc}(?:\[(?:0|2|31|32|33)m)?|[\u202a-\u202e\u2066-\u2069]/gu;
-const kept = ['\n', '\t', '\u001b['];
+const controlCharacters = /\p{Cc}(?:\[(?:0|2|31|32|33)m)?|[\u202a-\u202e\u2066-\u2069]/gu;
+const allowedStarts = ['\n', '\t', '\u001b['];
 
 /**
  * Replaces control characters other than line breaks, tabs, and colors, so that untrusted text cannot control the
  * terminal.
  */
-function harmless(text: string): string {
-  return text.replaceAll(controls, (found) => (kept.some((start) => found.startsWith(start)) ? found : '\u{fffd}'));
+function sanitize(text: string): string {
+  return text.replaceAll(controlCharacters, (match) =>
+    allowedStarts.some((start) => match.startsWith(start)) ? match : '\u{fffd}',
+  );
 }
 
 /**
  * Formats a table of entries. Each column shows a field of the entries or the result of a function. Columns are as wide
  * as their widest text. The last column is not padded.
  */
-export function tableOf<Entry>(
+export function formatTable<Entry>(
   entries: readonly Entry[],
   columns: { [head: string]: (keyof Entry & string) | ((entry: Entry) => string | number) },
 ): string {
-  const texts = Object.entries(columns).map(([head, text]) => {
-    const ofEntries = entries.map((entry) => String(typeof text === 'string' ? entry[text] : text(entry)));
-    return [head.toUpperCase(), ...ofEntries.map(oneLine)];
+  const columnTexts = Object.entries(columns).map(([head, column]) => {
+    const cells = entries.map((entry) => String(typeof column === 'string' ? entry[column] : column(entry)));
+    return [head.toUpperCase(), ...cells.map(toOneLine)];
   });
-  const padded = texts.map((column) => {
+  const paddedColumns = columnTexts.map((column) => {
     const width = Math.max(...column.map(({ length }) => length));
     return column.map((text) => text.padEnd(width));
   });
-  const lines = ['', ...entries].map((_, row) => padded.map((column) => column[row]).join('  '));
+  const lines = ['', ...entries].map((_, row) => paddedColumns.map((column) => column[row]).join('  '));
   return lines.map((line) => line.trimEnd()).join('\n');
 }
 
-type Colour = 'green' | 'red' | 'yellow' | 'dim';
+type Color = 'green' | 'red' | 'yellow' | 'dim';
 
-const codes: Record<Colour, number> = { green: 32, red: 31, yellow: 33, dim: 2 };
+const colorCodes: Record<Color, number> = { green: 32, red: 31, yellow: 33, dim: 2 };
 
 /** Returns a function that colors text if the terminal supports it and NO_COLOR is not set (https://no-color.org). */
-export function painter(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv): (text: string, colour: Colour) => string {
-  const shows = stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb';
-  return (text, colour) => (shows ? `\u001b[${codes[colour]}m${text}\u001b[0m` : text);
+export function createPainter(
+  stream: { isTTY?: boolean },
+  env: NodeJS.ProcessEnv,
+): (text: string, color: Color) => string {
+  const showsColors = stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb';
+  return (text, color) => (showsColors ? `\u001b[${colorCodes[color]}m${text}\u001b[0m` : text);
 }
 
 /** Code of a usage error of a command whose exit code 2 has another meaning. */
-export const refusedUsage = 'toolhost.refusedUsage';
+export const usageErrorCode = 'toolhost.refusedUsage';
 
 /** Prints the reason of a failure to standard error, as text or as one JSON object. Returns the exit code. */
 export function reportFailure(error: unknown, isJson = false): 0 | 1 | 2 {
-  const isUsage = error instanceof CommanderError;
-  if (isUsage && error.exitCode === 0) return 0;
-  if (isJson) note(jsonText({ error: failureJson(error) }));
+  const isUsageError = error instanceof CommanderError;
+  if (isUsageError && error.exitCode === 0) return 0;
+  if (isJson) printMessage(toJsonText({ error: toFailureJson(error) }));
   // Commander has already printed its message.
-  else if (!isUsage) note(`${paintedError()} ${failureText(error)}`);
-  return isUsage && error.code !== refusedUsage ? 2 : 1;
+  else if (!isUsageError) printMessage(`${errorPrefix()} ${formatFailure(error)}`);
+  return isUsageError && error.code !== usageErrorCode ? 2 : 1;
 }
 
 /** Returns the prefix of an error message, in red if the terminal supports colors. */
-export function paintedError(): string {
-  return painter(process.stderr, process.env)('error:', 'red');
+export function errorPrefix(): string {
+  return createPainter(process.stderr, process.env)('error:', 'red');
 }
 
 /** Converts a failure to JSON. `kind` is `usage`, the kind of an `AppError`, `failed`, or `internal`. */
-function failureJson(error: unknown): { kind: string; message: string; problems: readonly Problem[] } {
+function toFailureJson(error: unknown): { kind: string; message: string; problems: readonly Problem[] } {
   if (error instanceof CommanderError)
     return { kind: 'usage', message: error.message.replace(/^error: /, ''), problems: [] };
-  if (error instanceof AppError) return { kind: error.kind, message: headline(error), problems: error.problems };
-  return { kind: isRefusal(error) ? 'failed' : 'internal', message: failureText(error), problems: [] };
+  if (error instanceof AppError) return { kind: error.kind, message: getHeadline(error), problems: error.problems };
+  return { kind: isExpectedError(error) ? 'failed' : 'internal', message: formatFailure(error), problems: [] };
 }
 
-function failureText(error: unknown): string {
-  if (error instanceof AppError) return [headline(error), ...problemLines(error)].join('\n');
-  if (isRefusal(error)) return refusalText(error);
+function formatFailure(error: unknown): string {
+  if (error instanceof AppError) return [getHeadline(error), ...formatProblemLines(error)].join('\n');
+  if (isExpectedError(error)) return formatExpectedError(error);
   const stack = error instanceof Error ? error.stack : String(error);
   return `unexpected error; this is a bug in toolhost\n${stack}`;
 }
 
 /** Returns true for an error of the settings, the operating system, or the database, whose message helps the user. */
-function isRefusal(error: unknown): error is Error {
+function isExpectedError(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = String((error as NodeJS.ErrnoException).code ?? 'ERR_');
   return error.name === 'ConfigError' || code === 'ERR_SQLITE_ERROR' || !code.startsWith('ERR_');
@@ -118,22 +126,22 @@ function isRefusal(error: unknown): error is Error {
 /**
  * Formats the message of a refusal. A host with several addresses fails once per address, so the reasons are joined.
  */
-function refusalText(error: Error): string {
+function formatExpectedError(error: Error): string {
   const reasons =
-    error instanceof AggregateError ? [...new Set(error.errors.map(messageOf))].join('; ') : error.message;
-  const isNoAnswer = /^(ECONN\w+|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH)$/.test(
+    error instanceof AggregateError ? [...new Set(error.errors.map(getErrorMessage))].join('; ') : error.message;
+  const isConnectionError = /^(ECONN\w+|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH)$/.test(
     String((error as NodeJS.ErrnoException).code),
   );
-  return isNoAnswer ? `the database does not respond: ${reasons}` : reasons;
+  return isConnectionError ? `the database does not respond: ${reasons}` : reasons;
 }
 
-function problemLines({ problems }: AppError): string[] {
+function formatProblemLines({ problems }: AppError): string[] {
   return problems.map(({ path, message }) => `  ${path ? `${path}: ` : ''}${message}`);
 }
 
 /** Returns the message without the list of problems at its end, which is printed on separate lines. */
-function headline({ message, problems }: AppError): string {
-  const list = problems.map(({ path, message: what }) => (path ? `${path}: ${what}` : what)).join('; ');
+function getHeadline({ message, problems }: AppError): string {
+  const list = problems.map(({ path, message: problem }) => (path ? `${path}: ${problem}` : problem)).join('; ');
   if (list === '' || !message.endsWith(list)) return message;
   return message.slice(0, -list.length).replace(/:\s*$/, '') || 'refused';
 }

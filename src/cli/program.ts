@@ -5,7 +5,7 @@ import { commit, version } from '../version.ts';
 import { addCall, addPreview } from './commands/call.ts';
 import { addBackup, addMasterKey } from './commands/database.ts';
 import { addDoctor } from './commands/doctor.ts';
-import { addImport, addImportAgain } from './commands/import.ts';
+import { addImport, addReimport } from './commands/import.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLimits, addQuotas } from './commands/limits.ts';
 import { addLogin, addLogout, addProfiles } from './commands/login-commands.ts';
@@ -15,8 +15,8 @@ import { addLogins, addSecrets, addServers, addTools } from './commands/servers.
 import { addVersions } from './commands/versions.ts';
 import { addCompletion } from './completion/completion.ts';
 import { addApply, addCheck, addDev, addDiff, addExport, addSchema } from './files/commands.ts';
-import { connectionGroup } from './options.ts';
-import { paintedError, reportFailure } from './print.ts';
+import { connectionOptionsHeading } from './options.ts';
+import { errorPrefix, reportFailure } from './print.ts';
 
 const commandGroups: { [heading: string]: readonly ((program: Command) => void)[] } = {
   'The service:': [addServe, addDev],
@@ -24,7 +24,7 @@ const commandGroups: { [heading: string]: readonly ((program: Command) => void)[
   'Servers (running service):': [addServers, addTools, addSecrets, addVersions, addLogins],
   'Calls (running service):': [addCall, addPreview, addCalls, addAudit],
   'Configuration files:': [addCheck, addApply, addDiff, addExport, addSchema],
-  'API descriptions:': [addImport, addImportAgain],
+  'API descriptions:': [addImport, addReimport],
   'Any MCP server:': [addDoctor],
   'Database (DATA_DIR or DATABASE_URL):': [addKeys, addLimits, addQuotas, addMasterKey, addBackup],
 };
@@ -33,18 +33,18 @@ const commandGroups: { [heading: string]: readonly ((program: Command) => void)[
 export type ProgramOutput = { isQuiet?: boolean; width?: number; write?: (text: string) => void };
 
 /** Declares every command. */
-export function createProgram({ isQuiet = false, width = helpWidth(), write }: ProgramOutput = {}): Command {
+export function createProgram({ isQuiet = false, width = getHelpWidth(), write }: ProgramOutput = {}): Command {
   const program = new Command('toolhost')
     .description('Turns HTTP APIs into hosted MCP servers.')
     .option('-V, --version', 'print the version and the commit')
-    .on('option:version', printVersion)
+    .on('option:version', printVersionAndExit)
     .exitOverride()
-    .configureHelp({ groupItems: connectionLast, subcommandTerm, subcommandDescription })
+    .configureHelp({ groupItems: groupWithConnectionLast, subcommandTerm, subcommandDescription })
     .configureOutput({
       getOutHelpWidth: () => width,
       writeOut: (text) => (write ?? writeOut)(wrapProse(text, width)),
       writeErr: (text) => void (isQuiet || process.stderr.write(text)),
-      outputError: (text, write) => write(text.replace(/^error:/, paintedError())),
+      outputError: (text, write) => write(text.replace(/^error:/, errorPrefix())),
     })
     .showHelpAfterError('Add --help for usage.')
     .addHelpText(
@@ -61,21 +61,21 @@ Examples:
 Exit codes: 0 success, 1 failure, 2 usage error. Commands that compare
 exit with 2 if they find differences, as their --help says.`,
     );
-  for (const [heading, adders] of Object.entries(commandGroups)) {
-    for (const add of adders) {
-      const before = program.commands.length;
-      add(program);
-      for (const command of program.commands.slice(before)) command.helpGroup(heading);
+  for (const [heading, commandAdders] of Object.entries(commandGroups)) {
+    for (const addCommand of commandAdders) {
+      const commandCount = program.commands.length;
+      addCommand(program);
+      for (const command of program.commands.slice(commandCount)) command.helpGroup(heading);
     }
   }
   return program;
 }
 
-const narrowest = 40;
-const widest = 100;
+const minHelpWidth = 40;
+const maxHelpWidth = 100;
 
-function helpWidth(): number {
-  return Math.min(Math.max(process.stdout.columns ?? 80, narrowest), widest);
+function getHelpWidth(): number {
+  return Math.min(Math.max(process.stdout.columns ?? 80, minHelpWidth), maxHelpWidth);
 }
 
 function writeOut(text: string): void {
@@ -104,23 +104,23 @@ function subcommandDescription(command: Command): string {
 }
 
 /** Groups the items of the help. The connection options, which most commands share, come last. */
-function connectionLast<Item extends Command | Option>(
+function groupWithConnectionLast<Item extends Command | Option>(
   _all: Item[],
   visible: Item[],
-  groupOf: (item: Item) => string,
+  getGroup: (item: Item) => string,
 ): Map<string, Item[]> {
-  const groups = Map.groupBy(visible, groupOf);
-  const shared = groups.get(connectionGroup);
-  groups.delete(connectionGroup);
-  return shared ? groups.set(connectionGroup, shared) : groups;
+  const groups = Map.groupBy(visible, getGroup);
+  const connectionItems = groups.get(connectionOptionsHeading);
+  groups.delete(connectionOptionsHeading);
+  return connectionItems ? groups.set(connectionOptionsHeading, connectionItems) : groups;
 }
 
-function printVersion(): never {
-  process.stdout.write(`${version} (commit ${commit ?? commitOfCheckout()})\n`);
+function printVersionAndExit(): never {
+  process.stdout.write(`${version} (commit ${commit ?? readCheckoutCommit()})\n`);
   throw new CommanderError(0, 'commander.version', version);
 }
 
-function commitOfCheckout(): string {
+function readCheckoutCommit(): string {
   try {
     const cwd = import.meta.dirname;
     return execFileSync('git', ['rev-parse', 'HEAD'], { cwd, encoding: 'utf8', stdio: 'pipe' }).trim();
@@ -135,8 +135,8 @@ function commitOfCheckout(): string {
  * one JSON object to standard error.
  */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
-  const isJson = isJsonWanted(args);
-  process.stdout.on('error', (error) => endWithoutOutput(error, isJson));
+  const isJson = hasJsonOption(args);
+  process.stdout.on('error', (error) => exitOnOutputError(error, isJson));
   // A command continues even if its messages cannot be written.
   process.stderr.on('error', () => undefined);
   try {
@@ -146,14 +146,14 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   }
 }
 
-function isJsonWanted(args: readonly string[]): boolean {
-  const end = args.indexOf('--');
-  return args.slice(0, end < 0 ? undefined : end).includes('--json');
+function hasJsonOption(args: readonly string[]): boolean {
+  const separatorIndex = args.indexOf('--');
+  return args.slice(0, separatorIndex < 0 ? undefined : separatorIndex).includes('--json');
 }
 
 /** Exits after standard output failed. A closed pipe, as in `toolhost … | head`, is not a failure. */
-function endWithoutOutput(error: NodeJS.ErrnoException, isJson: boolean): never {
+function exitOnOutputError(error: NodeJS.ErrnoException, isJson: boolean): never {
   if (error.code === 'EPIPE') process.exit();
-  const refusal = new AppError('unavailable', `cannot write to standard output: ${error.message}`);
-  process.exit(reportFailure(refusal, isJson));
+  const outputError = new AppError('unavailable', `cannot write to standard output: ${error.message}`);
+  process.exit(reportFailure(outputError, isJson));
 }

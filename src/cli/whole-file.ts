@@ -1,33 +1,33 @@
 import { mkdirSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { AppError, messageOf } from '../errors.ts';
+import { AppError, getErrorMessage } from '../errors.ts';
 
 /**
  * Writes a file atomically: no reader sees half of it, and the previous file survives a full disk. A symbolic link is
- * kept, and its target is replaced. `ownMode` sets the file mode and creates the folder accessible to this user only.
+ * kept, and its target is replaced. `mode` sets the file mode and creates the folder accessible to this user only.
  * @throws AppError unavailable
  */
-export function writeWholeFile(path: string, text: string, ownMode?: number): void {
+export function writeFileAtomically(path: string, text: string, mode?: number): void {
   try {
-    if (ownMode !== undefined) mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    const before = statSync(path, { throwIfNoEntry: false });
+    if (mode !== undefined) mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const existing = statSync(path, { throwIfNoEntry: false });
     // A device or a pipe, such as /dev/stdout, must not be replaced by a file.
-    if (before && !before.isFile()) writeFileSync(path, text);
-    else replace(before ? realpathSync(path) : path, text, ownMode ?? before?.mode);
+    if (existing && !existing.isFile()) writeFileSync(path, text);
+    else replaceFile(existing ? realpathSync(path) : path, text, mode ?? existing?.mode);
   } catch (error) {
-    throw new AppError('unavailable', `${path}: cannot be written: ${messageOf(error)}`);
+    throw new AppError('unavailable', `${path}: cannot be written: ${getErrorMessage(error)}`);
   }
 }
 
-function replace(path: string, text: string, mode = 0o666): void {
-  const draft = join(dirname(path), `.${basename(path)}.${process.pid}.draft`);
+function replaceFile(path: string, text: string, mode = 0o666): void {
+  const temporaryFile = join(dirname(path), `.${basename(path)}.${process.pid}.draft`);
   // Left behind by an earlier process with the same ID.
-  rmSync(draft, { force: true });
+  rmSync(temporaryFile, { force: true });
   try {
-    writeFileSync(draft, text, { flag: 'wx', mode: mode & 0o777, flush: true });
-    renameSync(draft, path);
+    writeFileSync(temporaryFile, text, { flag: 'wx', mode: mode & 0o777, flush: true });
+    renameSync(temporaryFile, path);
   } catch (error) {
-    rmSync(draft, { force: true });
+    rmSync(temporaryFile, { force: true });
     throw error;
   }
 }

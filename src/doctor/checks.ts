@@ -1,13 +1,13 @@
 import {
-  clientsThat,
   clientsWithStrictNames,
-  inWords,
+  findClientNames,
+  joinNames,
   knownClients,
-  toolNameOfModels,
+  modelToolNamePattern,
 } from '../domain/clients/clients.ts';
-import { firstNames } from '../domain/problems.ts';
-import { schemaFaults } from '../domain/warnings/client-warnings.ts';
-import { type Fields, objectOf, textsOf } from './web.ts';
+import { formatFirstNames } from '../domain/problems.ts';
+import { schemaIssues } from '../domain/warnings/client-warnings.ts';
+import { asObject, type Fields, toStrings } from './web.ts';
 
 /** A single requirement of clients, and the result for the server. */
 export type Check = {
@@ -35,46 +35,46 @@ export const ok = (detail: string, clients?: string[]): Verdict => ({
 export const warning = (detail: string, clients?: string[]): Verdict => ({ ...ok(detail, clients), status: 'warning' });
 
 /** Creates a warning from its consequences for some clients. */
-export function warningOf(reasons: readonly Reason[]): Verdict {
-  const concerned = new Set(reasons.flatMap(({ clients }) => clients));
-  const clients = everyClient.filter((name) => concerned.has(name));
+export function createWarning(reasons: readonly Reason[]): Verdict {
+  const affected = new Set(reasons.flatMap(({ clients }) => clients));
+  const clients = allClients.filter((name) => affected.has(name));
   return { status: 'warning', detail: reasons.map(({ text }) => text).join(' '), clients, reasons };
 }
 export const problem = (detail: string, clients?: string[]): Verdict => ({ ...ok(detail, clients), status: 'problem' });
 
-export const everyClient: readonly string[] = knownClients.map((client) => client.name);
+export const allClients: readonly string[] = knownClients.map((client) => client.name);
 
 /** Clients that can log in. The others use a token that their user enters. */
-export const loginClients: readonly string[] = clientsThat(({ neverLogsIn }) => !neverLogsIn);
+export const loginClients: readonly string[] = findClientNames(({ cannotLogIn }) => !cannotLogIn);
 
 /** Shows if a client can use the server, with the reasons why not or what is missing. */
 export type ClientVerdict = { client: string; works: 'yes' | 'partly' | 'no'; because: string[] };
 
 /** Returns the consequences of the checks for each client. */
-export function clientVerdicts(checks: readonly Check[]): ClientVerdict[] {
+export function getClientVerdicts(checks: readonly Check[]): ClientVerdict[] {
   return knownClients.map(({ name }) => {
-    const found = checks.filter(({ status, clients }) => status !== 'ok' && clients.includes(name));
-    const remarks = found.flatMap((check) => remarksFor(name, check));
-    const isStopped = remarks.some(({ stops }) => stops);
-    const because = remarks.filter(({ stops }) => stops || !isStopped).map(({ text }) => text);
-    return { client: name, works: isStopped ? 'no' : remarks.length > 0 ? 'partly' : 'yes', because };
+    const failedChecks = checks.filter(({ status, clients }) => status !== 'ok' && clients.includes(name));
+    const consequences = failedChecks.flatMap((check) => getConsequences(name, check));
+    const isStopped = consequences.some(({ stops }) => stops);
+    const because = consequences.filter(({ stops }) => stops || !isStopped).map(({ text }) => text);
+    return { client: name, works: isStopped ? 'no' : consequences.length > 0 ? 'partly' : 'yes', because };
   });
 }
 
-function remarksFor(client: string, { status, detail, reasons }: Check): { text: string; stops: boolean }[] {
-  const own = reasons?.filter(({ clients }) => clients.includes(client));
-  if (own) return own.map(({ text, stops }) => ({ text, stops: stops === true || status === 'problem' }));
+function getConsequences(client: string, { status, detail, reasons }: Check): { text: string; stops: boolean }[] {
+  const ownReasons = reasons?.filter(({ clients }) => clients.includes(client));
+  if (ownReasons) return ownReasons.map(({ text, stops }) => ({ text, stops: stops === true || status === 'problem' }));
   return [{ text: detail, stops: status === 'problem' }];
 }
 
 /** Returns the clients that are known to call only a different path than this URL has. */
-export function pathReasons(address: string): Reason[] {
+export function findPathReasons(address: string): Reason[] {
   const { pathname } = new URL(address);
   return knownClients
-    .filter(({ onlyPath }) => onlyPath !== undefined && onlyPath !== pathname)
-    .map(({ name, onlyPath }) => ({
+    .filter(({ requiredPath }) => requiredPath !== undefined && requiredPath !== pathname)
+    .map(({ name, requiredPath }) => ({
       clients: [name],
-      text: `${name} reportedly calls only servers with the path ${onlyPath}. The path of this server is ${pathname}.`,
+      text: `${name} reportedly calls only servers with the path ${requiredPath}. The path of this server is ${pathname}.`,
     }));
 }
 
@@ -87,20 +87,20 @@ export function checkAddress(address: string): Verdict {
   if (username !== '' || password !== '')
     return problem('The URL contains a user name or a password, which clients reject.');
   if (hash !== '') return problem('The URL has a fragment (#), which is never sent.');
-  const hosted = clientsThat(({ isHosted }) => isHosted);
+  const hostedClients = findClientNames(({ isHosted }) => isHosted);
   if (isLoopbackHost(hostname)) {
-    const detail = `Only programs on this machine can reach it. ${inWords(hosted)} connect from the internet.`;
+    const detail = `Only programs on this machine can reach it. ${joinNames(hostedClients)} connect from the internet.`;
     const text = 'It connects from the internet, but only programs on this machine can reach the URL.';
-    return { ...warning(detail, hosted), reasons: [{ clients: hosted, text, stops: true }] };
+    return { ...warning(detail, hostedClients), reasons: [{ clients: hostedClients, text, stops: true }] };
   }
   if (protocol === 'http:') {
-    const detail = `It is not https, so credentials can be intercepted. ${inWords(hosted)} reject it.`;
-    const reasons = [{ clients: hosted, text: 'It accepts only https.', stops: true as const }];
-    return { ...warning(detail), reasons: [...reasons, { clients: everyClient, text: 'It is not https.' }] };
+    const detail = `It is not https, so credentials can be intercepted. ${joinNames(hostedClients)} reject it.`;
+    const reasons = [{ clients: hostedClients, text: 'It accepts only https.', stops: true as const }];
+    return { ...warning(detail), reasons: [...reasons, { clients: allClients, text: 'It is not https.' }] };
   }
   if (search !== '') return warning('The URL has a query, which some clients drop when they look for the login.');
-  const picky = pathReasons(address);
-  if (picky.length > 0) return warningOf(picky);
+  const picky = findPathReasons(address);
+  if (picky.length > 0) return createWarning(picky);
   return ok('The URL uses https and is not a loopback address.');
 }
 
@@ -111,14 +111,17 @@ export function checkAddress(address: string): Verdict {
 export function checkResourceMetadata(resource: Fields, address: string): Verdict {
   if (typeof resource.resource !== 'string') return problem('"resource" is missing.');
   if (resource.resource !== address) {
-    const isSlash = resource.resource.replace(/\/$/, '') === address.replace(/\/$/, '');
-    const detail = `"resource" is ${shown(resource.resource)}, not ${address}; clients compare it character by character.`;
-    return isSlash ? warning(`${detail} Only the trailing slash differs, which some clients ignore.`) : problem(detail);
+    const differsBySlash = resource.resource.replace(/\/$/, '') === address.replace(/\/$/, '');
+    const detail = `"resource" is ${formatJson(resource.resource)}, not ${address}; clients compare it character by character.`;
+    return differsBySlash
+      ? warning(`${detail} Only the trailing slash differs, which some clients ignore.`)
+      : problem(detail);
   }
-  const servers = textsOf(resource.authorization_servers);
+  const servers = toStrings(resource.authorization_servers);
   if (servers.length === 0) return problem('The metadata names no authorization server.');
   const unusable = servers.filter((server) => !URL.canParse(server));
-  if (unusable.length > 0) return problem(`The authorization server ${shown(unusable[0] as string)} is not a URL.`);
+  if (unusable.length > 0)
+    return problem(`The authorization server ${formatJson(unusable[0] as string)} is not a URL.`);
   return ok('The resource is exactly the URL that people configure.');
 }
 
@@ -129,18 +132,20 @@ const endpoints = ['authorization_endpoint', 'token_endpoint'] as const;
  */
 export function checkServerMetadata(metadata: Fields, issuer: string): Verdict {
   if (metadata.issuer !== issuer)
-    return problem(`"issuer" is ${shown(metadata.issuer)}, not ${issuer}; clients compare it character by character.`);
+    return problem(
+      `"issuer" is ${formatJson(metadata.issuer)}, not ${issuer}; clients compare it character by character.`,
+    );
   const missing = endpoints.filter((name) => typeof metadata[name] !== 'string');
   if (missing.length > 0) return problem(`${missing.join(' and ')} is missing.`);
   const unsafe = endpoints.filter((name) => !isSafeUrl(metadata[name] as string));
   if (unsafe.length > 0) return problem(`${unsafe.join(' and ')} is neither https nor on a loopback address.`);
-  if (!textsOf(metadata.code_challenge_methods_supported).includes('S256'))
+  if (!toStrings(metadata.code_challenge_methods_supported).includes('S256'))
     return problem('PKCE with S256 is not announced, and clients must not continue without it.');
   const types = metadata.response_types_supported;
-  if (types !== undefined && !textsOf(types).includes('code'))
+  if (types !== undefined && !toStrings(types).includes('code'))
     return problem('The response type "code" is not announced.');
   const grants = metadata.grant_types_supported;
-  if (grants !== undefined && !textsOf(grants).includes('authorization_code'))
+  if (grants !== undefined && !toStrings(grants).includes('authorization_code'))
     return problem('The grant type "authorization_code" is not announced.');
   return ok('The issuer is as announced, and no endpoint is missing.');
 }
@@ -168,7 +173,7 @@ export function isLoopbackHost(hostname: string): boolean {
   return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 }
 
-function shown(value: unknown): string {
+function formatJson(value: unknown): string {
   return (JSON.stringify(value) ?? 'missing').slice(0, 200);
 }
 
@@ -176,32 +181,34 @@ const maxTokens = 10_000;
 
 /** Checks the entries of `tools/list` (MCP 2025-11-25, server/tools). */
 export function checkToolList(tools: readonly Fields[]): Verdict {
-  const nameless = tools.filter(({ name }) => typeof name !== 'string' || name === '').length;
-  if (nameless > 0) return problem(`Tools without a name: ${nameless}.`);
+  const unnamedCount = tools.filter(({ name }) => typeof name !== 'string' || name === '').length;
+  if (unnamedCount > 0) return problem(`Tools without a name: ${unnamedCount}.`);
   const byName = Map.groupBy(tools, ({ name }) => String(name));
-  const twice = [...byName].filter(([, { length }]) => length > 1).map(([name]) => name);
-  if (twice.length > 0) return problem(`Several tools have the same name: ${firstNames(twice)}.`);
-  const broken = tools.filter(({ inputSchema }) => objectOf(inputSchema).type !== 'object');
-  if (broken.length > 0) {
-    const strict = clientsThat(({ addsTypes }) => !addsTypes);
-    return problem(`These tools have no input schema of type object: ${firstNames(namesOf(broken))}.`, strict);
+  const duplicates = [...byName].filter(([, { length }]) => length > 1).map(([name]) => name);
+  if (duplicates.length > 0) return problem(`Several tools have the same name: ${formatFirstNames(duplicates)}.`);
+  const invalid = tools.filter(({ inputSchema }) => asObject(inputSchema).type !== 'object');
+  if (invalid.length > 0) {
+    const strict = findClientNames(({ addsMissingTypes }) => !addsMissingTypes);
+    return problem(`These tools have no input schema of type object: ${formatFirstNames(getNames(invalid))}.`, strict);
   }
-  const listing = tools.filter(
-    ({ outputSchema }) => outputSchema !== undefined && objectOf(outputSchema).type !== 'object',
+  const invalidOutput = tools.filter(
+    ({ outputSchema }) => outputSchema !== undefined && asObject(outputSchema).type !== 'object',
   );
-  if (listing.length > 0)
+  if (invalidOutput.length > 0)
     return problem(
-      `These tools have an output schema that is not of type object, so SDKs reject the whole list: ${firstNames(namesOf(listing))}.`,
+      `These tools have an output schema that is not of type object, so SDKs reject the whole list: ${formatFirstNames(getNames(invalidOutput))}.`,
     );
-  const silent = tools.filter(({ description }) => typeof description !== 'string' || description.trim() === '');
-  if (silent.length > 0)
-    return warning(`Models choose tools by their description. These tools have none: ${firstNames(namesOf(silent))}.`);
+  const incomplete = tools.filter(({ description }) => typeof description !== 'string' || description.trim() === '');
+  if (incomplete.length > 0)
+    return warning(
+      `Models choose tools by their description. These tools have none: ${formatFirstNames(getNames(incomplete))}.`,
+    );
   return ok('Every tool has a name, a description, and an input schema of type object.');
 }
 
-export function checkToolCount(count: number, none = 'The server has no tools'): Verdict {
+export function checkToolCount(count: number, emptyText = 'The server has no tools'): Verdict {
   const tools = count === 1 ? '1 tool' : `${count} tools`;
-  if (count === 0) return warning(`${none}.`);
+  if (count === 0) return warning(`${emptyText}.`);
   const limited = knownClients.filter((client) => client.maxTools !== undefined);
   const exceeded = limited.filter((client) => count > (client.maxTools ?? 0));
   const limits = limited.map(({ name, maxTools }) => `${name} ${maxTools}`).join(', ');
@@ -215,57 +222,57 @@ export function checkToolCount(count: number, none = 'The server has no tools'):
 
 /** Checks tool names. `slug` is the name under which people add the server to their client. */
 export function checkToolNames(names: readonly string[], slug: string): Verdict {
-  const strange = names.filter((name) => !toolNameOfModels.test(name));
-  const tooLong = knownClients.flatMap(({ name: client, toolName }) =>
+  const invalidNames = names.filter((name) => !modelToolNamePattern.test(name));
+  const longNames = knownClients.flatMap(({ name: client, toolName }) =>
     names
-      .filter((name) => toolName.shown(slug, name).length > toolName.max)
+      .filter((name) => toolName.format(slug, name).length > toolName.max)
       .map((name) => ({ client, name, max: toolName.max })),
   );
-  const reasons: Reason[] = [...Map.groupBy(tooLong, ({ client }) => client)].map(([client, found]) => ({
+  const reasons: Reason[] = [...Map.groupBy(longNames, ({ client }) => client)].map(([client, excessive]) => ({
     clients: [client],
-    text: `${client} allows ${found[0]?.max} characters including the server name. Longer names: ${firstNames(found.map(({ name }) => name))}.`,
+    text: `${client} allows ${excessive[0]?.max} characters including the server name. Longer names: ${formatFirstNames(excessive.map(({ name }) => name))}.`,
   }));
-  if (strange.length > 0) {
-    const text = `Models accept only letters, digits, _ and -. Other names: ${firstNames(strange)}.`;
+  if (invalidNames.length > 0) {
+    const text = `Models accept only letters, digits, _ and -. Other names: ${formatFirstNames(invalidNames)}.`;
     reasons.unshift({ clients: clientsWithStrictNames, text, stops: true });
   }
   if (reasons.length === 0) return ok('Short enough for every client, including the server name as prefix.');
-  return warningOf(reasons);
+  return createWarning(reasons);
 }
 
 export function checkTokens(tokens: number): Verdict {
-  const cost = `About ${tokens} tokens in every conversation`;
-  return tokens <= maxTokens ? ok(`${cost}.`) : warning(`${cost}; shorten descriptions or split the server.`);
+  const summary = `About ${tokens} tokens in every conversation`;
+  return tokens <= maxTokens ? ok(`${summary}.`) : warning(`${summary}; shorten descriptions or split the server.`);
 }
 
 /** Checks input schemas for anything that known clients reject or omit. */
 export function checkSchemas(tools: readonly Fields[]): Verdict {
-  const reasons = schemaFaults.flatMap(({ what, refusedBy, spoiltBy, find }): Reason[] => {
-    const found = tools.filter(({ inputSchema }) => find(objectOf(inputSchema)).length > 0);
-    if (found.length === 0) return [];
-    const text = `${what}: ${firstNames(namesOf(found))}`;
-    const refused: Reason[] = refusedBy.length === 0 ? [] : [{ text: `${text}.`, clients: refusedBy, stops: true }];
-    if (!spoiltBy) return refused;
-    const { clients, how } = spoiltBy;
-    return [...refused, { text: `${text}; ${inWords(clients)} ${how}.`, clients }];
+  const reasons = schemaIssues.flatMap(({ title, rejectedBy, degradedBy, find }): Reason[] => {
+    const affectedTools = tools.filter(({ inputSchema }) => find(asObject(inputSchema)).length > 0);
+    if (affectedTools.length === 0) return [];
+    const text = `${title}: ${formatFirstNames(getNames(affectedTools))}`;
+    const rejected: Reason[] = rejectedBy.length === 0 ? [] : [{ text: `${text}.`, clients: rejectedBy, stops: true }];
+    if (!degradedBy) return rejected;
+    const { clients, effect } = degradedBy;
+    return [...rejected, { text: `${text}; ${joinNames(clients)} ${effect}.`, clients }];
   });
-  return reasons.length === 0 ? ok('No schema has anything that a known client rejects.') : warningOf(reasons);
+  return reasons.length === 0 ? ok('No schema has anything that a known client rejects.') : createWarning(reasons);
 }
 
 const hints = ['readOnlyHint', 'destructiveHint', 'openWorldHint'];
 
 /** Checks the annotations by which some clients decide if a tool only reads. */
 export function checkHints(tools: readonly Fields[]): Verdict {
-  const concerned = clientsThat(({ wantsHints }) => wantsHints);
-  const silent = tools.filter(({ annotations }) =>
-    hints.some((hint) => typeof objectOf(annotations)[hint] !== 'boolean'),
+  const affected = findClientNames(({ requiresHints }) => requiresHints);
+  const incomplete = tools.filter(({ annotations }) =>
+    hints.some((hint) => typeof asObject(annotations)[hint] !== 'boolean'),
   );
-  if (silent.length === 0) return ok('Every tool has the annotations that show if it only reads.', concerned);
+  if (incomplete.length === 0) return ok('Every tool has the annotations that show if it only reads.', affected);
   return warning(
-    `${inWords(concerned)} assumes that tools without ${inWords(hints)} change data: ${firstNames(namesOf(silent))}.`,
-    concerned,
+    `${joinNames(affected)} assumes that tools without ${joinNames(hints)} change data: ${formatFirstNames(getNames(incomplete))}.`,
+    affected,
   );
 }
 
-const namesOf = (tools: readonly Fields[]) => tools.map(({ name }) => String(name));
+const getNames = (tools: readonly Fields[]) => tools.map(({ name }) => String(name));
 const clientNames = (clients: readonly { name: string }[]) => clients.map((client) => client.name);

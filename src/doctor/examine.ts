@@ -1,7 +1,7 @@
 import { AppError } from '../errors.ts';
-import { type Check, checkAddress, everyClient, loginClients, ok, problem, type Verdict, warning } from './checks.ts';
-import { errorOf, examineLogin } from './login.ts';
-import { checkFirstAnswer, examineSession, initialize, type McpAddress, post } from './session.ts';
+import { allClients, type Check, checkAddress, loginClients, ok, problem, type Verdict, warning } from './checks.ts';
+import { examineLogin, formatLoginError } from './login.ts';
+import { checkFirstResponse, examineSession, initialize, type McpAddress, post } from './session.ts';
 import { type Fields, Unreachable, type WebClient } from './web.ts';
 
 /** A completed login of a person, as its client received it. */
@@ -11,15 +11,15 @@ export type FinishedLogin = {
   accessToken: string;
   refreshToken: string | undefined;
   /** Ends the login with one of its tokens; undefined if the server does not support that. @throws AppError */
-  end: ((token: string) => Promise<void>) | undefined;
+  revoke: ((token: string) => Promise<void>) | undefined;
 };
 
 /** A tool call to test. */
-export type CallToTry = {
+export type ExaminedCall = {
   tool: string;
   arguments: Fields;
   /** Asks if a tool that is not marked as read-only may be called. */
-  mayChange: () => Promise<boolean>;
+  confirmChange: () => Promise<boolean>;
 };
 
 export type ExamineOptions = {
@@ -27,17 +27,17 @@ export type ExamineOptions = {
   /** A token or API key that the server accepts. Without it, only the steps before the login can be examined. */
   token?: string | undefined;
   /** True if clients may be registered. The server may store each registration. */
-  registers: boolean;
+  canRegister: boolean;
   /** Lets a person log in if the server requires it and there is no token. @throws AppError */
   logIn?: (() => Promise<FinishedLogin>) | undefined;
-  call?: CallToTry | undefined;
+  call?: ExaminedCall | undefined;
 };
 
 export type ReportCheck = (id: string, title: string, verdict: Verdict) => Verdict;
 export type Examination = ExamineOptions & { address: string; report: ReportCheck };
 
 /** Login checks, which affect only clients that log in. */
-const ofLogin: ReadonlySet<string> = new Set([
+const loginChecks: ReadonlySet<string> = new Set([
   ...['challenge', 'resource_metadata', 'server_metadata', 'registration', 'register', 'authorize'],
   ...['token_endpoint', 'expired_token', 'login', 'refresh'],
 ]);
@@ -49,11 +49,11 @@ const ofLogin: ReadonlySet<string> = new Set([
 export async function examine(address: string, options: ExamineOptions): Promise<Check[]> {
   const checks: Check[] = [];
   const report: ReportCheck = (id, title, verdict) => {
-    checks.push({ id, title, clients: [...(ofLogin.has(id) ? loginClients : everyClient)], ...verdict });
+    checks.push({ id, title, clients: [...(loginChecks.has(id) ? loginClients : allClients)], ...verdict });
     return verdict;
   };
   try {
-    await examineAll({ ...options, address, report });
+    await runChecks({ ...options, address, report });
   } catch (error) {
     if (!(error instanceof Unreachable)) throw error;
     report('answer', 'Every request gets a response', problem(`A request got no response: ${error.message}.`));
@@ -61,34 +61,35 @@ export async function examine(address: string, options: ExamineOptions): Promise
   return checks;
 }
 
-async function examineAll(examination: Examination): Promise<void> {
+async function runChecks(examination: Examination): Promise<void> {
   const { address, report, web, token } = examination;
   if (report('address', 'The URL is usable', checkAddress(address)).status === 'problem') return;
-  const first = await post({ web, address, token: undefined }, initialize);
-  const reach = report('reach', 'The server responds to MCP clients', checkFirstAnswer(first));
+  const firstResponse = await post({ web, address, token: undefined }, initialize);
+  const reach = report('reach', 'The server responds to MCP clients', checkFirstResponse(firstResponse));
   if (reach.status === 'problem') return;
-  if (first.status !== 401) return examineSession({ web, address, token: undefined }, first, examination);
-  await examineLogin(examination, first);
+  if (firstResponse.status !== 401)
+    return examineSession({ web, address, token: undefined }, firstResponse, examination);
+  await examineLogin(examination, firstResponse);
   if (token !== undefined) return examineWithToken(examination, token);
   const login = await finishLogin(examination);
   if (!login) return;
-  const last = await renew(examination, login);
+  const currentTokens = await renewLogin(examination, login);
   try {
-    await examineWithToken(examination, last.accessToken);
+    await examineWithToken(examination, currentTokens.accessToken);
   } finally {
-    await endLogin(examination, login, last.refreshToken ?? last.accessToken);
+    await revokeLogin(examination, login, currentTokens.refreshToken ?? currentTokens.accessToken);
   }
 }
 
 async function examineWithToken(examination: Examination, token: string): Promise<void> {
-  const at: McpAddress = { web: examination.web, address: examination.address, token };
-  const opened = await post(at, initialize);
+  const target: McpAddress = { web: examination.web, address: examination.address, token };
+  const response = await post(target, initialize);
   const verdict =
-    opened.status === 200
+    response.status === 200
       ? ok('The token is accepted.')
-      : problem(`The server responds to the token with ${opened.status}.`);
+      : problem(`The server responds to the token with ${response.status}.`);
   if (examination.report('token', 'The token is accepted', verdict).status === 'problem') return;
-  await examineSession(at, opened, examination);
+  await examineSession(target, response, examination);
 }
 
 async function finishLogin({ logIn, report }: Examination): Promise<FinishedLogin | undefined> {
@@ -105,11 +106,11 @@ async function finishLogin({ logIn, report }: Examination): Promise<FinishedLogi
 }
 
 /** Ends the login of the examination. */
-async function endLogin({ report }: Examination, { end }: FinishedLogin, token: string): Promise<void> {
+async function revokeLogin({ report }: Examination, { revoke }: FinishedLogin, token: string): Promise<void> {
   const title = 'The login is ended';
-  if (!end) return void report('logout', title, ok('The server cannot end a login before it expires.', []));
+  if (!revoke) return void report('logout', title, ok('The server cannot end a login before it expires.', []));
   try {
-    await end(token);
+    await revoke(token);
     report('logout', title, ok('The login of this check was ended.'));
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
@@ -120,10 +121,10 @@ async function endLogin({ report }: Examination, { end }: FinishedLogin, token: 
 type Tokens = Pick<FinishedLogin, 'accessToken' | 'refreshToken'>;
 
 /** Clients that omit `resource` when they renew a login (https://github.com/openai/codex/issues/33403). */
-const withoutResource = ['Codex'];
+const clientsWithoutResource = ['Codex'];
 
 /** Renews a login as clients do when its token has expired (RFC 6749, 6). Returns the tokens to continue with. */
-async function renew({ web, address, report }: Examination, login: FinishedLogin): Promise<Tokens> {
+async function renewLogin({ web, address, report }: Examination, login: FinishedLogin): Promise<Tokens> {
   const title = 'A login is renewed';
   const { refreshToken } = login;
   if (refreshToken === undefined) {
@@ -131,37 +132,40 @@ async function renew({ web, address, report }: Examination, login: FinishedLogin
     report('refresh', title, warning(detail, [...loginClients]));
     return login;
   }
-  const plain = await refresh(web, login, { refresh_token: refreshToken });
-  if (plain.tokens) {
+  const withoutResource = await requestRefresh(web, login, { refresh_token: refreshToken });
+  if (withoutResource.tokens) {
     report('refresh', title, ok('The refresh token returns a new access token, even without the resource parameter.'));
-    return plain.tokens;
+    return withoutResource.tokens;
   }
-  const named = await refresh(web, login, { refresh_token: refreshToken, resource: address });
-  if (named.tokens) {
-    const detail = `Renewal requires the resource parameter. Without it, the server responds with ${plain.fault}.`;
-    report('refresh', title, problem(detail, withoutResource));
-    return named.tokens;
+  const withResource = await requestRefresh(web, login, { refresh_token: refreshToken, resource: address });
+  if (withResource.tokens) {
+    const detail = `Renewal requires the resource parameter. Without it, the server responds with ${withoutResource.failure}.`;
+    report('refresh', title, problem(detail, clientsWithoutResource));
+    return withResource.tokens;
   }
   report(
     'refresh',
     title,
-    problem(`The server responds to the refresh token with ${named.fault}, so people must log in again.`),
+    problem(`The server responds to the refresh token with ${withResource.failure}, so people must log in again.`),
   );
   return login;
 }
 
-async function refresh(
+async function requestRefresh(
   web: WebClient,
   { tokenEndpoint, clientId }: FinishedLogin,
   form: { refresh_token: string; resource?: string },
-): Promise<{ tokens?: Tokens; fault: string }> {
-  const page = await web.ask(tokenEndpoint, {
+): Promise<{ tokens?: Tokens; failure: string }> {
+  const response = await web.request(tokenEndpoint, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
     body: new URLSearchParams({ grant_type: 'refresh_token', client_id: clientId, ...form }).toString(),
   });
-  const { access_token: accessToken, refresh_token: next } = page.json ?? ({} as Fields);
-  const fault = `${page.status}${errorOf(page.json)}`;
-  if (page.status !== 200 || typeof accessToken !== 'string') return { fault };
-  return { tokens: { accessToken, refreshToken: typeof next === 'string' ? next : form.refresh_token }, fault };
+  const { access_token: accessToken, refresh_token: newRefreshToken } = response.json ?? ({} as Fields);
+  const failure = `${response.status}${formatLoginError(response.json)}`;
+  if (response.status !== 200 || typeof accessToken !== 'string') return { failure };
+  return {
+    tokens: { accessToken, refreshToken: typeof newRefreshToken === 'string' ? newRefreshToken : form.refresh_token },
+    failure,
+  };
 }

@@ -1,7 +1,7 @@
-import { clientsThat, inWords } from '../domain/clients/clients.ts';
-import { modernRevision, newestLegacyRevision, revisions } from '../domain/mcp.ts';
-import { tokensOfLength } from '../domain/pieces/tokens.ts';
-import { nearest, newGuesses } from '../domain/problems.ts';
+import { findClientNames, joinNames } from '../domain/clients/clients.ts';
+import { newestStatefulRevision, revisions, statelessRevision } from '../domain/mcp.ts';
+import { estimateTokenCount } from '../domain/pieces/tokens.ts';
+import { createSuggestionBudget, suggestNearest } from '../domain/problems.ts';
 import {
   checkHints,
   checkSchemas,
@@ -14,15 +14,15 @@ import {
   type Verdict,
   warning,
 } from './checks.ts';
-import type { CallToTry, Examination, ReportCheck } from './examine.ts';
-import { type Answered, type Fields, objectOf, streamedMessage, typeOfAnswer, type WebClient } from './web.ts';
+import type { Examination, ExaminedCall, ReportCheck } from './examine.ts';
+import { asObject, type Fields, findStreamedMessage, getMediaType, type WebClient, type WebResponse } from './web.ts';
 
 const clientInfo = { name: 'toolhost-doctor', version: '1' };
 
 /** The examined server, and the token to send, if any. */
 export type McpAddress = { web: WebClient; address: string; token: string | undefined };
 
-function authorizationOf(token: string | undefined): Record<string, string> {
+function getAuthorization(token: string | undefined): Record<string, string> {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }
 
@@ -31,13 +31,13 @@ export function post(
   { web, address, token }: McpAddress,
   message: Fields,
   headers: Record<string, string> = {},
-): Promise<Answered> {
-  return web.ask(address, {
+): Promise<WebResponse> {
+  return web.request(address, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
-      ...authorizationOf(token),
+      ...getAuthorization(token),
       ...headers,
     },
     body: JSON.stringify({ jsonrpc: '2.0', ...message }),
@@ -47,17 +47,17 @@ export function post(
 export const initialize: Fields = {
   id: 1,
   method: 'initialize',
-  params: { protocolVersion: newestLegacyRevision, capabilities: {}, clientInfo },
+  params: { protocolVersion: newestStatefulRevision, capabilities: {}, clientInfo },
 };
 
 /** Returns the JSON-RPC message of a response, which is JSON or an event stream. */
-function rpcOf(page: Answered): Fields | undefined {
-  return typeOfAnswer(page.headers) === 'text/event-stream' ? streamedMessage(page.text) : page.json;
+function parseRpc(response: WebResponse): Fields | undefined {
+  return getMediaType(response.headers) === 'text/event-stream' ? findStreamedMessage(response.text) : response.json;
 }
 
-export const resultOf = (rpc: Fields | undefined): Fields => objectOf(rpc?.result);
+export const getResult = (rpc: Fields | undefined): Fields => asObject(rpc?.result);
 
-const firstAnswers: { readonly [status: number]: Verdict } = {
+const firstResponseVerdicts: { readonly [status: number]: Verdict } = {
   401: ok('A request without a credential is rejected with 401.'),
   403: problem('A request without a credential is rejected with 403, but clients log in only after 401.'),
   404: problem('The server has nothing at this URL (404). Check the path.'),
@@ -68,23 +68,23 @@ const firstAnswers: { readonly [status: number]: Verdict } = {
 };
 
 /** Checks the response to `initialize` without a credential. */
-export function checkFirstAnswer(page: Answered): Verdict {
-  const { status, headers } = page;
-  const known = firstAnswers[status];
-  if (known) return known;
+export function checkFirstResponse(response: WebResponse): Verdict {
+  const { status, headers } = response;
+  const verdict = firstResponseVerdicts[status];
+  if (verdict) return verdict;
   if (status >= 300 && status < 400) {
-    const target = URL.parse(headers.get('location') ?? '', page.url);
+    const target = URL.parse(headers.get('location') ?? '', response.url);
     return problem(
       `The server responds with a redirect (${status})${target ? ` to ${target.origin}${target.pathname}` : ''}. Clients lose the message or the credential when they follow it, so use the target URL instead.`,
     );
   }
   if (status !== 200) return problem(`The server responds to initialize with ${status}.`);
-  const type = typeOfAnswer(headers);
+  const type = getMediaType(headers);
   if (type !== 'application/json' && type !== 'text/event-stream')
     return problem(
       `The response is ${type || 'without a Content-Type'}. An MCP server responds with application/json or text/event-stream.`,
     );
-  return rpcOf(page)
+  return parseRpc(response)
     ? ok('The server responds without a credential.')
     : problem('The response is not a JSON-RPC message.');
 }
@@ -93,9 +93,9 @@ export function checkFirstAnswer(page: Answered): Verdict {
 export function checkInitialize(result: Fields): Verdict {
   const { protocolVersion, capabilities, serverInfo } = result;
   if (typeof protocolVersion !== 'string') return problem('The response to initialize has no protocolVersion.');
-  if (typeof objectOf(serverInfo).name !== 'string')
+  if (typeof asObject(serverInfo).name !== 'string')
     return problem('The response to initialize has no serverInfo with a name.');
-  if (!('tools' in objectOf(capabilities)))
+  if (!('tools' in asObject(capabilities)))
     return problem('The response to initialize does not announce tools, so clients request none.');
   if (!revisions.some((revision) => revision === protocolVersion))
     return warning(`The server uses revision ${JSON.stringify(protocolVersion)}, which few clients support.`);
@@ -105,11 +105,11 @@ export function checkInitialize(result: Fields): Verdict {
 /** A stateful session. Every request after `initialize` repeats its revision and its session ID, if it has one. */
 type McpSession = { at: McpAddress; headers: Record<string, string>; hasId: boolean };
 
-function sessionOf(at: McpAddress, opened: Answered): McpSession {
-  const { protocolVersion } = resultOf(rpcOf(opened));
-  const id = opened.headers.get('mcp-session-id');
+function createSession(at: McpAddress, response: WebResponse): McpSession {
+  const { protocolVersion } = getResult(parseRpc(response));
+  const id = response.headers.get('mcp-session-id');
   const headers = {
-    'mcp-protocol-version': String(protocolVersion ?? newestLegacyRevision),
+    'mcp-protocol-version': String(protocolVersion ?? newestStatefulRevision),
     ...(id !== null && { 'mcp-session-id': id }),
   };
   return { at, headers, hasId: id !== null };
@@ -123,11 +123,11 @@ async function checkNotification({ at, headers }: McpSession): Promise<Verdict> 
 }
 
 async function checkUnknownMethod({ at, headers }: McpSession): Promise<Verdict> {
-  const page = await post(at, { id: 7, method: 'toolhost/doctor' }, headers);
-  const error = objectOf(rpcOf(page)?.error);
+  const response = await post(at, { id: 7, method: 'toolhost/doctor' }, headers);
+  const error = asObject(parseRpc(response)?.error);
   if (typeof error.code === 'number') return ok('The server responds to an unknown method with a JSON-RPC error.');
   return warning(
-    `The server responds to an unknown method with ${page.status} and no JSON-RPC error, but newer clients try methods first.`,
+    `The server responds to an unknown method with ${response.status} and no JSON-RPC error, but newer clients try methods first.`,
   );
 }
 
@@ -136,14 +136,14 @@ async function checkUnknownMethod({ at, headers }: McpSession): Promise<Verdict>
  * transports).
  */
 async function checkGet({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
-  const page = await web.ask(address, {
-    headers: { ...headers, ...authorizationOf(token), accept: 'text/event-stream' },
-    headOnly: true,
+  const response = await web.request(address, {
+    headers: { ...headers, ...getAuthorization(token), accept: 'text/event-stream' },
+    isHeadOnly: true,
   });
-  if (page.status === 405) return ok('The server responds to GET with 405, so it sends no messages of its own.');
-  if (page.status === 200 && typeOfAnswer(page.headers) === 'text/event-stream')
+  if (response.status === 405) return ok('The server responds to GET with 405, so it sends no messages of its own.');
+  if (response.status === 200 && getMediaType(response.headers) === 'text/event-stream')
     return ok('GET opens an event stream.');
-  return warning(`The server responds to GET with ${page.status}. Expected: 405, or an event stream.`);
+  return warning(`The server responds to GET with ${response.status}. Expected: 405, or an event stream.`);
 }
 
 /**
@@ -151,40 +151,41 @@ async function checkGet({ at: { web, address, token }, headers }: McpSession): P
  * transports).
  */
 async function endSession({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
-  const { status } = await web.ask(address, {
+  const { status } = await web.request(address, {
     method: 'DELETE',
-    headers: { ...headers, ...authorizationOf(token) },
-    headOnly: true,
+    headers: { ...headers, ...getAuthorization(token) },
+    isHeadOnly: true,
   });
   if (status === 405) return ok('The server responds to DELETE with 405, so it ends its sessions itself.', []);
   if (status < 300) return ok('The session of this check was ended.', []);
   return warning(`The server responds to DELETE with ${status}. Expected: a success status, or 405.`, []);
 }
 
-const mostPages = 50;
+const maxPages = 50;
 
 /** Returns all tools, read page by page, or the reason why they cannot be read. */
 async function listTools({ at, headers }: McpSession): Promise<Fields[] | string> {
   const tools: Fields[] = [];
   const cursors = new Set<unknown>();
   let cursor: unknown;
-  for (let page = 0; page < mostPages; page++) {
+  for (let page = 0; page < maxPages; page++) {
     const params = cursor === undefined ? {} : { cursor };
-    const answer = await post(at, { id: 10 + page, method: 'tools/list', params }, headers);
-    const rpc = rpcOf(answer);
-    const found = resultOf(rpc).tools;
-    if (!Array.isArray(found)) return `The server responds to tools/list with ${answer.status} and ${summaryOf(rpc)}.`;
-    tools.push(...found.map(objectOf));
-    cursor = resultOf(rpc).nextCursor;
+    const response = await post(at, { id: 10 + page, method: 'tools/list', params }, headers);
+    const rpc = parseRpc(response);
+    const pageTools = getResult(rpc).tools;
+    if (!Array.isArray(pageTools))
+      return `The server responds to tools/list with ${response.status} and ${describeRpc(rpc)}.`;
+    tools.push(...pageTools.map(asObject));
+    cursor = getResult(rpc).nextCursor;
     if (cursor === undefined || cursor === null) return tools;
     if (cursors.has(cursor)) return 'tools/list repeats a cursor, so clients never reach the end.';
     cursors.add(cursor);
   }
-  return `tools/list has more than ${mostPages} pages.`;
+  return `tools/list has more than ${maxPages} pages.`;
 }
 
-function summaryOf(rpc: Fields | undefined): string {
-  const { code } = objectOf(rpc?.error);
+function describeRpc(rpc: Fields | undefined): string {
+  const { code } = asObject(rpc?.error);
   if (typeof code === 'number') return `the JSON-RPC error ${code}`;
   return rpc ? 'a result without tools' : 'no JSON-RPC message';
 }
@@ -193,38 +194,38 @@ function summaryOf(rpc: Fields | undefined): string {
  * Checks which protocol generations the server supports. Lack of the stateless one is not a problem, because clients
  * fall back.
  */
-async function checkModern(at: McpAddress): Promise<Verdict> {
+async function checkStateless(at: McpAddress): Promise<Verdict> {
   const meta = {
-    'io.modelcontextprotocol/protocolVersion': modernRevision,
+    'io.modelcontextprotocol/protocolVersion': statelessRevision,
     'io.modelcontextprotocol/clientCapabilities': {},
     'io.modelcontextprotocol/clientInfo': clientInfo,
   };
-  const page = await post(
+  const response = await post(
     at,
     { id: 5, method: 'server/discover', params: { _meta: meta } },
-    { 'mcp-protocol-version': modernRevision, 'mcp-method': 'server/discover' },
+    { 'mcp-protocol-version': statelessRevision, 'mcp-method': 'server/discover' },
   );
-  const { supportedVersions } = resultOf(rpcOf(page));
-  if (Array.isArray(supportedVersions) && supportedVersions.includes(modernRevision))
-    return ok(`Revision ${modernRevision} is supported, too.`);
-  if (page.status >= 500)
-    return problem(`The server responds to server/discover with ${page.status}, but newer clients send it first.`);
-  if (page.status === 401 || page.status === 403)
+  const { supportedVersions } = getResult(parseRpc(response));
+  if (Array.isArray(supportedVersions) && supportedVersions.includes(statelessRevision))
+    return ok(`Revision ${statelessRevision} is supported, too.`);
+  if (response.status >= 500)
+    return problem(`The server responds to server/discover with ${response.status}, but newer clients send it first.`);
+  if (response.status === 401 || response.status === 403)
     return problem(
-      `The server responds to server/discover with ${page.status} although initialize succeeded, so clients ask to log in again.`,
+      `The server responds to server/discover with ${response.status} although initialize succeeded, so clients ask to log in again.`,
     );
-  return ok(`Revision ${modernRevision} is not supported. Newer clients fall back to the handshake.`);
+  return ok(`Revision ${statelessRevision} is not supported. Newer clients fall back to the handshake.`);
 }
 
 /** Examines everything after the login: the handshake, the tools, a call, and the requests of newer clients. */
 export async function examineSession(
   at: McpAddress,
-  opened: Answered,
+  response: WebResponse,
   { address, report, call }: Examination,
 ): Promise<void> {
-  const rpc = rpcOf(opened);
-  if (report('handshake', 'The server introduces itself', checkInitialize(resultOf(rpc))).status === 'problem') return;
-  const session = sessionOf(at, opened);
+  const rpc = parseRpc(response);
+  if (report('handshake', 'The server introduces itself', checkInitialize(getResult(rpc))).status === 'problem') return;
+  const session = createSession(at, response);
   report('notification', 'The handshake is completed', await checkNotification(session));
   const tools = await listTools(session);
   if (typeof tools === 'string') report('tool_list', 'The tool list is well-formed', problem(tools));
@@ -234,72 +235,76 @@ export async function examineSession(
   }
   report('unknown_method', 'Unknown methods get a response', await checkUnknownMethod(session));
   report('get', 'GET gets a response', await checkGet(session));
-  report('modern', 'The newest revision', await checkModern(at));
+  report('modern', 'The newest revision', await checkStateless(at));
   if (session.hasId) report('session', 'The session is ended', await endSession(session));
 }
 
 function reportTools(tools: readonly Fields[], address: string, report: ReportCheck): void {
   const names = tools.map(({ name }) => String(name));
-  const cost = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
+  const definitions = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
   report('tool_list', 'The tool list is well-formed', checkToolList(tools));
   report('tool_count', 'The number of tools is within limits', checkToolCount(tools.length));
-  report('tool_names', 'The tool names are usable', checkToolNames(names, nameOf(address)));
+  report('tool_names', 'The tool names are usable', checkToolNames(names, getServerName(address)));
   report('tool_hints', 'The tools have annotations', checkHints(tools));
   report('tool_schemas', 'Every client accepts the tool schemas', checkSchemas(tools));
-  report('token_estimate', 'The tool list is affordable', checkTokens(tokensOfLength(JSON.stringify(cost).length)));
+  report(
+    'token_estimate',
+    'The tool list is affordable',
+    checkTokens(estimateTokenCount(JSON.stringify(definitions).length)),
+  );
 }
 
 /** Returns the name that people would give the server in their client. */
-function nameOf(address: string): string {
+function getServerName(address: string): string {
   const { hostname, pathname } = new URL(address);
-  const last = pathname.split('/').findLast((part) => part !== '' && part !== 'mcp');
-  return last ?? (hostname.split('.').at(-2) || hostname);
+  const lastSegment = pathname.split('/').findLast((segment) => segment !== '' && segment !== 'mcp');
+  return lastSegment ?? (hostname.split('.').at(-2) || hostname);
 }
 
 const blockTypes = new Set(['text', 'image', 'audio', 'resource', 'resource_link']);
-const shownCharacters = 300;
+const maxTextLength = 300;
 
 /** Calls one tool and checks the form of its result (MCP 2025-11-25, server/tools). */
-async function checkCall({ at, headers }: McpSession, tools: readonly Fields[], call: CallToTry): Promise<Verdict> {
+async function checkCall({ at, headers }: McpSession, tools: readonly Fields[], call: ExaminedCall): Promise<Verdict> {
   const tool = tools.find(({ name }) => name === call.tool);
   if (!tool) {
     const names = tools.map(({ name }) => String(name));
-    return problem(`There is no such tool${nearest(call.tool, names, newGuesses())}.`, []);
+    return problem(`There is no such tool${suggestNearest(call.tool, names, createSuggestionBudget())}.`, []);
   }
-  const isReading = objectOf(tool.annotations).readOnlyHint === true;
-  if (!isReading && !(await call.mayChange()))
+  const isReadOnly = asObject(tool.annotations).readOnlyHint === true;
+  if (!isReadOnly && !(await call.confirmChange()))
     return warning(
       'The tool was not called, because it is not marked as read-only (readOnlyHint). Use --yes to call it anyway.',
       [],
     );
   const params = { name: call.tool, arguments: call.arguments };
-  const page = await post(at, { id: 20, method: 'tools/call', params }, headers);
-  const rpc = rpcOf(page);
+  const response = await post(at, { id: 20, method: 'tools/call', params }, headers);
+  const rpc = parseRpc(response);
   if (!rpc || !('result' in rpc || 'error' in rpc))
-    return problem(`The server responds to tools/call with ${page.status} and no JSON-RPC message.`);
-  const { code, message } = objectOf(rpc.error);
+    return problem(`The server responds to tools/call with ${response.status} and no JSON-RPC message.`);
+  const { code, message } = asObject(rpc.error);
   if (typeof code === 'number')
-    return problem(`The server responds to tools/call with the JSON-RPC error ${code}: ${visible(message)}`);
-  return checkResult(resultOf(rpc), tool);
+    return problem(`The server responds to tools/call with the JSON-RPC error ${code}: ${toVisibleText(message)}`);
+  return checkResult(getResult(rpc), tool);
 }
 
 function checkResult(result: Fields, tool: Fields): Verdict {
   const { content, structuredContent, isError } = result;
   if (!Array.isArray(content)) return problem('The result has no content list, which clients expect.');
-  const types = content.map((block) => String(objectOf(block).type));
+  const types = content.map((block) => String(asObject(block).type));
   const unknown = types.find((type) => !blockTypes.has(type));
   if (unknown !== undefined) return problem(`The result has a block of the unknown type ${JSON.stringify(unknown)}.`);
-  const text = content.map((block) => objectOf(block).text).find((found) => typeof found === 'string');
-  if (isError === true) return warning(`The tool reports an error: ${visible(text)}`, []);
+  const text = content.map((block) => asObject(block).text).find((value) => typeof value === 'string');
+  if (isError === true) return warning(`The tool reports an error: ${toVisibleText(text)}`, []);
   if (tool.outputSchema !== undefined && structuredContent === undefined)
     return problem('The tool has an outputSchema, but its result has no structuredContent, so SDKs reject it.');
-  const strict = clientsThat(({ wantsObjects }) => wantsObjects);
+  const strict = findClientNames(({ requiresObjects }) => requiresObjects);
   if (structuredContent === undefined && isBareJson(text))
     return warning(
-      `The text is JSON but not an object. ${inWords(strict)} fails without structuredContent such as {"result": …}.`,
+      `The text is JSON but not an object. ${joinNames(strict)} fails without structuredContent such as {"result": …}.`,
       strict,
     );
-  return ok(`The result has ${types.length === 0 ? 'no blocks' : types.join(', ')}: ${visible(text)}`, []);
+  return ok(`The result has ${types.length === 0 ? 'no blocks' : types.join(', ')}: ${toVisibleText(text)}`, []);
 }
 
 /** Returns true if a text is JSON but not an object. */
@@ -313,8 +318,8 @@ function isBareJson(text: unknown): boolean {
 }
 
 /** Returns the beginning of a server text on one line, without characters that control a terminal. */
-function visible(text: unknown): string {
+function toVisibleText(text: unknown): string {
   if (typeof text !== 'string') return '(no text)';
   const line = text.replaceAll(/[\p{C}\s]+/gu, ' ').trim();
-  return line.length > shownCharacters ? `${line.slice(0, shownCharacters)}…` : line;
+  return line.length > maxTextLength ? `${line.slice(0, maxTextLength)}…` : line;
 }

@@ -1,18 +1,18 @@
-import { mediaTypeOf } from '../domain/http/headers.ts';
+import { parseMediaType } from '../domain/http/headers.ts';
 
 export type Fields = { [key: string]: unknown };
 
 /** Returns a value if it is an object, otherwise an empty object. */
-export function objectOf(value: unknown): Fields {
+export function asObject(value: unknown): Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 }
 
-export function textsOf(value: unknown): string[] {
+export function toStrings(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((entry) => typeof entry === 'string') : [];
 }
 
-/** A response of the examined server. `text` is truncated at `mostAnswerBytes`. */
-export type Answered = {
+/** A response of the examined server. `text` is truncated at `maxResponseBytes`. */
+export type WebResponse = {
   url: string;
   status: number;
   headers: Headers;
@@ -21,30 +21,30 @@ export type Answered = {
   json: Fields | undefined;
 };
 
-export type Ask = {
+export type WebRequest = {
   method?: string;
   headers?: Record<string, string>;
   body?: string;
   /** Skips the response body. A stream that a server opens for its own messages may never send anything. */
-  headOnly?: boolean;
+  isHeadOnly?: boolean;
 };
 
 /** Sends requests as clients do, without following redirects. */
 export type WebClient = {
   /** @throws Unreachable */
-  ask(url: string, ask?: Ask): Promise<Answered>;
+  request(url: string, request?: WebRequest): Promise<WebResponse>;
 };
 
 /** Reason why there was no response, in a sentence for people. */
 export class Unreachable extends Error {}
 
-export const mostAnswerBytes = 16 * 1024 * 1024;
+export const maxWebResponseBytes = 16 * 1024 * 1024;
 const userAgent = 'toolhost-doctor';
 
 /** Creates a client. `timeoutMs` applies to each whole response. */
 export function createWebClient(fetch: typeof globalThis.fetch, timeoutMs: number): WebClient {
   return {
-    async ask(url, { method = 'GET', headers = {}, body, headOnly = false } = {}) {
+    async request(url, { method = 'GET', headers = {}, body, isHeadOnly = false } = {}) {
       try {
         const response = await fetch(url, {
           method,
@@ -53,24 +53,24 @@ export function createWebClient(fetch: typeof globalThis.fetch, timeoutMs: numbe
           signal: AbortSignal.timeout(timeoutMs),
           ...(body !== undefined && { body }),
         });
-        const text = headOnly ? await leaveUnread(response) : await textOf(response);
-        return { url, status: response.status, headers: response.headers, text, json: jsonOf(text) };
+        const text = isHeadOnly ? await discardBody(response) : await readText(response);
+        return { url, status: response.status, headers: response.headers, text, json: parseJsonObject(text) };
       } catch (error) {
-        throw new Unreachable(reasonOf(error, timeoutMs), { cause: error });
+        throw new Unreachable(getReason(error, timeoutMs), { cause: error });
       }
     },
   };
 }
 
-async function leaveUnread(response: Response): Promise<string> {
+async function discardBody(response: Response): Promise<string> {
   await response.body?.cancel();
   return '';
 }
 
 /** Reads the body. Stops after the first message of an event stream, which may stay open. */
-async function textOf(response: Response): Promise<string> {
+async function readText(response: Response): Promise<string> {
   if (!response.body) return '';
-  const isAnswered = typeOfAnswer(response.headers) === 'text/event-stream' ? createAnswerFinder() : undefined;
+  const isComplete = getMediaType(response.headers) === 'text/event-stream' ? createResponseDetector() : undefined;
   const decoder = new TextDecoder();
   let text = '';
   let bytes = 0;
@@ -79,76 +79,76 @@ async function textOf(response: Response): Promise<string> {
     const { done, value } = await reader.read();
     if (done) return text + decoder.decode();
     bytes += value.length;
-    const piece = decoder.decode(value, { stream: true });
-    text += piece;
-    if (bytes > mostAnswerBytes || isAnswered?.(piece)) {
+    const chunk = decoder.decode(value, { stream: true });
+    text += chunk;
+    if (bytes > maxWebResponseBytes || isComplete?.(chunk)) {
       await reader.cancel();
       return text;
     }
   }
 }
 
-export function typeOfAnswer(headers: Headers): string {
-  return mediaTypeOf(headers.get('content-type') ?? undefined);
+export function getMediaType(headers: Headers): string {
+  return parseMediaType(headers.get('content-type') ?? undefined);
 }
 
-function jsonOf(text: string): Fields | undefined {
+function parseJsonObject(text: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? objectOf(value) : undefined;
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? asObject(value) : undefined;
   } catch {
     // Anything other than a JSON object has none of the fields that are read.
     return undefined;
   }
 }
 
-const betweenEvents = /\r?\n\r?\n/;
+const eventSeparator = /\r?\n\r?\n/;
 
 /**
  * Creates a function that returns true for the chunk in which the first response of an event stream ends. Each event is
  * parsed once, regardless of the chunk boundaries.
  */
-function createAnswerFinder(): (piece: string) => boolean {
+function createResponseDetector(): (chunk: string) => boolean {
   let unread = '';
-  let end = '';
-  return (piece) => {
-    const isFinished = betweenEvents.test(end + piece);
-    end = (end + piece).slice(-2);
-    unread += piece;
+  let tail = '';
+  return (chunk) => {
+    const isFinished = eventSeparator.test(tail + chunk);
+    tail = (tail + chunk).slice(-2);
+    unread += chunk;
     if (!isFinished) return false;
-    const events = unread.split(betweenEvents);
+    const events = unread.split(eventSeparator);
     unread = events.pop() ?? '';
-    return events.some((event) => messageOf(event) !== undefined);
+    return events.some((event) => parseEvent(event) !== undefined);
   };
 }
 
 /** Returns the first JSON-RPC response in an event stream; undefined if there is none yet. */
-export function streamedMessage(stream: string): Fields | undefined {
-  for (const event of stream.split(betweenEvents)) {
-    const message = messageOf(event);
+export function findStreamedMessage(stream: string): Fields | undefined {
+  for (const event of stream.split(eventSeparator)) {
+    const message = parseEvent(event);
     if (message) return message;
   }
   return undefined;
 }
 
-function messageOf(event: string): Fields | undefined {
+function parseEvent(event: string): Fields | undefined {
   const data = event
     .split(/\r?\n/)
     .filter((line) => line.startsWith('data:'))
     .map((line) => line.slice(5).trimStart())
     .join('\n');
-  const message = jsonOf(data);
+  const message = parseJsonObject(data);
   return message && ('result' in message || 'error' in message) ? message : undefined;
 }
 
-function reasonOf(error: unknown, timeoutMs: number): string {
+function getReason(error: unknown, timeoutMs: number): string {
   if (error instanceof Error && error.name === 'TimeoutError')
     return `the server did not respond within ${timeoutMs / 1000} s`;
-  const { code } = objectOf(error instanceof Error ? error.cause : undefined);
-  return connectionReason(error) ?? `the connection failed${typeof code === 'string' ? ` (${code})` : ''}`;
+  const { code } = asObject(error instanceof Error ? error.cause : undefined);
+  return getConnectionReason(error) ?? `the connection failed${typeof code === 'string' ? ` (${code})` : ''}`;
 }
 
-const reasons: { readonly [code: string]: string } = {
+const reasonsByCode: { readonly [code: string]: string } = {
   ENOTFOUND: 'its host name is unknown',
   EAI_AGAIN: 'its host name could not be resolved',
   ECONNREFUSED: 'nothing listens at its address',
@@ -165,7 +165,7 @@ const reasons: { readonly [code: string]: string } = {
 };
 
 /** Returns why `fetch` got no complete response from a server, for people; undefined for an unlisted cause. */
-export function connectionReason(error: unknown): string | undefined {
+export function getConnectionReason(error: unknown): string | undefined {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return reasons[String((cause as NodeJS.ErrnoException | undefined)?.code)];
+  return reasonsByCode[String((cause as NodeJS.ErrnoException | undefined)?.code)];
 }

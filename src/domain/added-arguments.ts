@@ -19,35 +19,40 @@ const clientArguments: ReadonlySet<string> = new Set([
 const maxCompared = 2000;
 const maxNameLength = 64;
 /** Minimum lengths at which one and two edits count as a misspelling of a declared name. */
-const oneEditFrom = 5;
-const twoEditsFrom = 8;
+const minLengthForOneEdit = 5;
+const minLengthForTwoEdits = 8;
 
 /**
  * Returns the names of undeclared arguments to drop from a call: those that clients are known to add and, if the call
  * only reads, every name that is not close to a declared one. Any other undeclared argument is refused, because a
  * filter that is missing from a write or a deletion widens it.
  */
-export function addedArguments(given: object, declared: readonly string[], isReadOnly: boolean): string[] {
-  const known = new Set(declared);
-  const undeclared = Object.keys(given).filter((name) => !known.has(name));
+export function findIgnoredArguments(args: object, declared: readonly string[], isReadOnly: boolean): string[] {
+  const declaredNames = new Set(declared);
+  const undeclared = Object.keys(args).filter((name) => !declaredNames.has(name));
   if (undeclared.length === 0) return undeclared;
-  const isComparable = isReadOnly && undeclared.length * declared.length <= maxCompared;
+  const canCompare = isReadOnly && undeclared.length * declared.length <= maxCompared;
   return undeclared.filter(
-    (name) => clientArguments.has(name) || (isComparable && !declared.some((other) => isNearMiss(name, other))),
+    (name) =>
+      clientArguments.has(name) || (canCompare && !declared.some((declaredName) => isNearMiss(name, declaredName))),
   );
 }
 
 function isNearMiss(name: string, declared: string): boolean {
-  const [one, other] = [folded(name), folded(declared)];
-  if (one === other) return true;
-  const shorter = Math.min(one.length, other.length);
-  if (Math.max(one.length, other.length) > maxNameLength + 2) return false;
-  const maxEdits = shorter >= twoEditsFrom ? 2 : shorter >= oneEditFrom ? 1 : 0;
-  return maxEdits > 0 && Math.abs(one.length - other.length) <= maxEdits && distance(one, other) <= maxEdits;
+  const [normalizedName, normalizedDeclared] = [normalizeName(name), normalizeName(declared)];
+  if (normalizedName === normalizedDeclared) return true;
+  const shorterLength = Math.min(normalizedName.length, normalizedDeclared.length);
+  if (Math.max(normalizedName.length, normalizedDeclared.length) > maxNameLength + 2) return false;
+  const maxEdits = shorterLength >= minLengthForTwoEdits ? 2 : shorterLength >= minLengthForOneEdit ? 1 : 0;
+  return (
+    maxEdits > 0 &&
+    Math.abs(normalizedName.length - normalizedDeclared.length) <= maxEdits &&
+    distance(normalizedName, normalizedDeclared) <= maxEdits
+  );
 }
 
 /** Normalizes a name: removes separators and lowers its case. */
-function folded(name: string): string {
+function normalizeName(name: string): string {
   return name
     .slice(0, 2 * maxNameLength)
     .replaceAll(/[\s_.\-[\]]+/g, '')
@@ -57,9 +62,9 @@ function folded(name: string): string {
 const maxListed = 10;
 
 /** Returns the result line that names the dropped arguments, or no lines if nothing was dropped. */
-export function leftOutText(names: readonly string[], why: string): string[] {
+export function ignoredArgumentsText(names: readonly string[], reason: string): string[] {
   if (names.length === 0) return [];
-  const listed = names.slice(0, maxListed).map((name) => name.slice(0, maxNameLength).toWellFormed());
+  const listedNames = names.slice(0, maxListed).map((name) => name.slice(0, maxNameLength).toWellFormed());
   const more = names.length > maxListed ? ` and ${names.length - maxListed} more` : '';
-  return [`Ignored arguments: ${listed.join(', ')}${more} (${why}).`];
+  return [`Ignored arguments: ${listedNames.join(', ')}${more} (${reason}).`];
 }

@@ -1,6 +1,6 @@
 import type { Outcome } from '../errors.ts';
 import type { Access } from './config/server-wide.ts';
-import type { Era, ToolCall } from './mcp.ts';
+import type { ProtocolGeneration, ToolCall } from './mcp.ts';
 
 /** Events of a call that metrics and tracing receive. */
 
@@ -10,12 +10,12 @@ import type { Era, ToolCall } from './mcp.ts';
  */
 export type CallTimes = { outcome: Outcome; waitMs: number | undefined; upstreamMs: number | undefined };
 
-export type ObserveCall = (access: Access, era: Era, times: CallTimes, totalMs: number) => void;
+export type ObserveCall = (access: Access, generation: ProtocolGeneration, times: CallTimes, totalMs: number) => void;
 
 /** A call in a trace. */
 export type CallSpan = {
   /** Starts the span of a request to the upstream. */
-  request(method: string, origin: string): RequestSpan;
+  startRequest(method: string, origin: string): RequestSpan;
   end(outcome: Outcome): void;
 };
 
@@ -23,7 +23,7 @@ export type CallSpan = {
 export type RequestSpan = {
   /** W3C trace context to send with the request. */
   traceparent: string;
-  end(answer: { status: number } | { failure: string }): void;
+  end(result: { status: number } | { failure: string }): void;
 };
 
 export type TraceCall = (slug: string, call: ToolCall) => CallSpan;

@@ -1,8 +1,8 @@
-import { shortText } from '../errors.ts';
+import { truncateText } from '../errors.ts';
 import type { FieldChange } from './config-changes.ts';
 
 /** Labels of fields. Other fields are shown by name. */
-const words: { readonly [field: string]: string } = {
+const fieldLabels: { readonly [field: string]: string } = {
   url: 'address',
   base_url: 'base address',
   timeout_ms: 'timeout',
@@ -19,7 +19,7 @@ const words: { readonly [field: string]: string } = {
 };
 
 /** Labels for the entries of fields with named entries. */
-const entries: { readonly [field: string]: string } = {
+const entryLabels: { readonly [field: string]: string } = {
   input_schema: 'argument',
   headers: 'header',
   variables: 'variable',
@@ -28,35 +28,35 @@ const entries: { readonly [field: string]: string } = {
 };
 
 /** Maximum length of a change text. The path next to it shows more of a long name. */
-const longestText = 120;
+const maxTextLength = 120;
 
 /** Describes a change, such as "list_orders: timeout changed" or "tool add_note added". Long names are cut. */
-export function changeText(change: FieldChange): string {
-  return shortText(meaningOf(change), longestText);
+export function formatChange(change: FieldChange): string {
+  return truncateText(describeChange(change), maxTextLength);
 }
 
-function meaningOf({ path, before, after }: FieldChange): string {
+function describeChange({ path, before, after }: FieldChange): string {
   const verb = before === undefined ? 'added' : after === undefined ? 'removed' : 'changed';
   if (path === '') return 'everything changed';
   if (path === 'tools')
     return before === undefined || after === undefined ? `tools ${verb}` : 'order of the tools changed';
   const [, tool, field] = /^tools\[([^\]]*)\]\.?(.*)$/.exec(path) ?? [];
-  if (tool === undefined) return `${fieldText(path)} ${verb}`;
+  if (tool === undefined) return `${formatField(path)} ${verb}`;
   if (field === '' || field === undefined) return `tool ${tool} ${verb}`;
   if (field === 'disabled') return `tool ${tool} ${after === true ? 'disabled' : 'enabled'}`;
-  return `${tool}: ${fieldText(field)} ${verb}`;
+  return `${tool}: ${formatField(field)} ${verb}`;
 }
 
 /** Describes a field: `input_schema.count.description` → "description of argument count". */
-function fieldText(path: string): string {
+function formatField(path: string): string {
   const [field = '', name, ...inner] = path.split('.');
-  const entry = entries[field];
+  const entry = entryLabels[field];
   if (entry !== undefined && name !== undefined) {
-    const what = `${entry} ${name}`;
+    const label = `${entry} ${name}`;
     return inner.length === 0 || (field === 'variables' && inner[0] === 'value')
-      ? what
-      : `${inner.join('.')} of ${what}`;
+      ? label
+      : `${inner.join('.')} of ${label}`;
   }
-  const known = words[field] ?? field.replaceAll('_', ' ');
-  return name === undefined ? known : `${[name, ...inner].join('.').replaceAll('_', ' ')} of the ${known}`;
+  const fieldLabel = fieldLabels[field] ?? field.replaceAll('_', ' ');
+  return name === undefined ? fieldLabel : `${[name, ...inner].join('.').replaceAll('_', ' ')} of the ${fieldLabel}`;
 }

@@ -2,12 +2,12 @@
  * Decodes a document. UTF-16 is recognized by its byte order mark or by zero bytes among the first characters, because
  * an API description begins with ASCII. Everything else is UTF-8.
  */
-export function documentText(bytes: Uint8Array): string {
-  const encoding = encodingOf(bytes);
+export function decodeDocument(bytes: Uint8Array): string {
+  const encoding = detectEncoding(bytes);
   return new TextDecoder(encoding, { ignoreBOM: encoding === 'utf-8' }).decode(bytes);
 }
 
-function encodingOf([first, second, third, fourth]: Uint8Array): string {
+function detectEncoding([first, second, third, fourth]: Uint8Array): string {
   if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0 && third !== 0 && fourth === 0))
     return 'utf-16le';
   if ((first === 0xfe && second === 0xff) || (first === 0 && second !== 0 && third === 0 && fourth !== 0))

@@ -4,7 +4,7 @@
  * its middle, so a percentile is exact below 8 ms and within an eighth above. The table `call_counts` stores the
  * bucket's index, so changing the bounds needs a new table.
  */
-export const durationClasses: readonly number[] = lowerBounds();
+export const durationBuckets: readonly number[] = lowerBounds();
 
 function lowerBounds(): number[] {
   const bounds: number[] = [];
@@ -13,31 +13,31 @@ function lowerBounds(): number[] {
 }
 
 /** Returns the index of the bucket for a duration in ms. */
-export function durationClassOf(ms: number): number {
-  let [low, high] = [0, durationClasses.length - 1];
+export function getDurationBucket(ms: number): number {
+  let [low, high] = [0, durationBuckets.length - 1];
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if ((durationClasses[middle] as number) <= ms) low = middle;
+    if ((durationBuckets[middle] as number) <= ms) low = middle;
     else high = middle - 1;
   }
   return low;
 }
 
 /** Returns the duration that a bucket stands for, in ms. */
-export function middleOfClass(index: number): number {
-  const lower = durationClasses[index] ?? 0;
-  const next = durationClasses[index + 1] ?? Math.floor(lower * 1.25);
-  return lower + Math.floor((next - lower) / 2);
+export function getBucketMiddle(index: number): number {
+  const lower = durationBuckets[index] ?? 0;
+  const upper = durationBuckets[index + 1] ?? Math.floor(lower * 1.25);
+  return lower + Math.floor((upper - lower) / 2);
 }
 
 /** Returns the nearest-rank percentile of durations counted per bucket; undefined if there are none. */
 export function percentile(counts: readonly number[], share: number): number | undefined {
-  let left = Math.ceil(counts.reduce((sum, count) => sum + count, 0) * share);
-  if (left === 0) return undefined;
-  return middleOfClass(
+  let remaining = Math.ceil(counts.reduce((sum, count) => sum + count, 0) * share);
+  if (remaining === 0) return undefined;
+  return getBucketMiddle(
     counts.findIndex((count) => {
-      left -= count;
-      return left <= 0;
+      remaining -= count;
+      return remaining <= 0;
     }),
   );
 }

@@ -2,7 +2,7 @@
  * Folds the case of an address the way invitations compare it. Only ASCII letters are folded: by Unicode's rules the
  * Kelvin sign would become a k, and with it another person's address. Invitations accept ASCII addresses only.
  */
-export function foldedAddress(address: string): string {
+export function foldAddressCase(address: string): string {
   return address.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }
 
@@ -10,15 +10,15 @@ export function foldedAddress(address: string): string {
  * Maximum length of an address in characters. A longer one is never cut, because it would become another person's
  * address.
  */
-export const longestAddress = 200;
+export const maxAddressLength = 200;
 
 const addressCharacter = String.raw`[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\s,;:<>()[\]{}"\\@，、；：؛،＠﹐﹑﹔﹕﹫]`;
-const oneAddress = new RegExp(`^${addressCharacter}+@${addressCharacter}+$`, 'u');
+const singleAddressPattern = new RegExp(`^${addressCharacter}+@${addressCharacter}+$`, 'u');
 
 /**
  * Returns true for exactly one bare address. Mail libraries read commas, semicolons, brackets, quotes, and spaces as
  * lists, groups, and display names, so such a text could add a recipient. Invitations accept fewer characters.
  */
-export function isOneAddress(text: string): boolean {
-  return text.length <= longestAddress && oneAddress.test(text);
+export function isSingleAddress(text: string): boolean {
+  return text.length <= maxAddressLength && singleAddressPattern.test(text);
 }

@@ -5,8 +5,8 @@ export type CallQuotas = { callsPerMinute?: number; callsPerDay?: number };
 export type CallLimits = CallQuotas & { callsPerSecond: number; concurrentCalls: number };
 export type LimitName = keyof CallLimits;
 /** Largest values that may be set; the smallest is 1. */
-export const mostLimit = 100_000;
-export const mostCallQuota = 1_000_000_000;
+export const maxLimit = 100_000;
+export const maxCallQuota = 1_000_000_000;
 
 /** Limits of a single key, in addition to the limits of every key. */
 export type KeyLimits = CallQuotas & { callsPerSecond?: number };
@@ -15,7 +15,7 @@ export type KeyLimits = CallQuotas & { callsPerSecond?: number };
 export type LimitedKey = { id: string; limits: KeyLimits };
 
 /** Configured limits; absent ones have their default. */
-export type SetLimits = Partial<CallLimits>;
+export type ConfiguredLimits = Partial<CallLimits>;
 
 /** Source of a limit: the default, a setting, or the workspace limit, which caps all others. */
 export const limitSources = ['default', 'set', 'workspace'] as const;
@@ -25,42 +25,47 @@ export type LimitSource = (typeof limitSources)[number];
 export type SourcedLimit = { value: number; from: LimitSource };
 
 /** Number of servers at their full default limit that fit into a workspace with default limits. */
-export const workspaceShare = 5;
+export const workspaceLimitFactor = 5;
 
-export function limitOfWorkspace(name: LimitName, defaults: CallLimits, set: SetLimits): SourcedLimit {
-  const own = set[name];
-  if (own !== undefined) return { value: own, from: 'set' };
-  return { value: (defaults[name] ?? 0) * workspaceShare, from: 'default' };
-}
-
-export function limitOfServer(
+export function resolveWorkspaceLimit(
   name: LimitName,
   defaults: CallLimits,
-  set: SetLimits,
+  configuredLimits: ConfiguredLimits,
+): SourcedLimit {
+  const configured = configuredLimits[name];
+  if (configured !== undefined) return { value: configured, from: 'set' };
+  return { value: (defaults[name] ?? 0) * workspaceLimitFactor, from: 'default' };
+}
+
+export function resolveServerLimit(
+  name: LimitName,
+  defaults: CallLimits,
+  configuredLimits: ConfiguredLimits,
   workspace: SourcedLimit,
 ): SourcedLimit {
-  const own = set[name];
-  const wanted: SourcedLimit =
-    own === undefined ? { value: defaults[name] ?? 0, from: 'default' } : { value: own, from: 'set' };
-  const isAbove = wanted.value === 0 || wanted.value > workspace.value;
-  return workspace.value !== 0 && isAbove ? { value: workspace.value, from: 'workspace' } : wanted;
+  const configured = configuredLimits[name];
+  const serverLimit: SourcedLimit =
+    configured === undefined ? { value: defaults[name] ?? 0, from: 'default' } : { value: configured, from: 'set' };
+  const isAbove = serverLimit.value === 0 || serverLimit.value > workspace.value;
+  return workspace.value !== 0 && isAbove ? { value: workspace.value, from: 'workspace' } : serverLimit;
 }
 
 /** Returns the effective call limits of a server and of its workspace. */
 export function effectiveLimits(
   defaults: CallLimits,
-  set: { server: SetLimits; workspace: SetLimits },
+  configuredLimits: { server: ConfiguredLimits; workspace: ConfiguredLimits },
 ): { server: CallLimits; workspace: CallLimits } {
-  const workspace = (name: LimitName) => limitOfWorkspace(name, defaults, set.workspace);
-  const server = (name: LimitName) => limitOfServer(name, defaults, set.server, workspace(name)).value;
+  const workspace = (name: LimitName) => resolveWorkspaceLimit(name, defaults, configuredLimits.workspace);
+  const server = (name: LimitName) =>
+    resolveServerLimit(name, defaults, configuredLimits.server, workspace(name)).value;
   return {
     server: {
-      ...quotasOf(set.server),
+      ...pickQuotas(configuredLimits.server),
       callsPerSecond: server('callsPerSecond'),
       concurrentCalls: server('concurrentCalls'),
     },
     workspace: {
-      ...quotasOf(set.workspace),
+      ...pickQuotas(configuredLimits.workspace),
       callsPerSecond: workspace('callsPerSecond').value,
       concurrentCalls: workspace('concurrentCalls').value,
     },
@@ -68,7 +73,7 @@ export function effectiveLimits(
 }
 
 /** Quotas have no defaults. A call counts toward the quota of its server and of its workspace. */
-function quotasOf({ callsPerMinute, callsPerDay }: SetLimits): CallQuotas {
+function pickQuotas({ callsPerMinute, callsPerDay }: ConfiguredLimits): CallQuotas {
   return {
     ...(callsPerMinute !== undefined && { callsPerMinute }),
     ...(callsPerDay !== undefined && { callsPerDay }),
@@ -82,7 +87,7 @@ export type Processes = { readonly count: number };
  * Returns one process's share of a shared limit; 0 means no limit. A share is at least 1, so processes may together
  * exceed a small limit.
  */
-export function shareOf(limit: number, processes: number): number {
+export function getProcessShare(limit: number, processes: number): number {
   return limit === 0 ? 0 : Math.max(1, Math.floor(limit / processes));
 }
 
@@ -98,33 +103,33 @@ export type CircuitState = {
   calls: number;
   failures: number;
   /** Time until one attempt is made, in ms; undefined if closed. */
-  retryMs: number | undefined;
+  retryAfterMs: number | undefined;
 };
 
 /**
  * A network that contains an address's network, and the number of turns that it gets for each turn of a single network.
  */
-export type WiderNetwork = { name: string; times: number };
+export type WiderNetwork = { name: string; weight: number };
 
 /**
  * Returns the wider networks around an IPv6 /64, as `clientNetwork` formats it; none for an IPv4 address. Anyone can
  * rent a /56 or a /48, which contains 65,536 networks of that size. But a phone company gives each of its customers one
  * /64, so a wider network gets more turns than a single one.
  */
-export function widerNetworks(network: string): readonly WiderNetwork[] {
-  const [a, b, c, d, ...more] = network.split(':');
-  if (d === undefined || more.length > 0) return none;
+export function getWiderNetworks(network: string): readonly WiderNetwork[] {
+  const [a, b, c, d, ...otherGroups] = network.split(':');
+  if (d === undefined || otherGroups.length > 0) return noNetworks;
   return [
-    { name: `${a}:${b}:${c}/48`, times: 16 },
-    { name: `${a}:${b}:${c}:${Number(d) >> 8}/56`, times: 4 },
+    { name: `${a}:${b}:${c}/48`, weight: 16 },
+    { name: `${a}:${b}:${c}:${Number(d) >> 8}/56`, weight: 4 },
   ];
 }
 
-const none: readonly WiderNetwork[] = [];
+const noNetworks: readonly WiderNetwork[] = [];
 
 /** Returns the widest network that a single person may control. Caches that everyone shares count it as one owner. */
-export function widestNetwork(network: string): string {
+export function getWidestNetwork(network: string): string {
   // Parsing an address takes 0.1 µs, and each call from an unverified caller does it.
   if (!network.includes(':')) return network;
-  return widerNetworks(network)[0]?.name ?? network;
+  return getWiderNetworks(network)[0]?.name ?? network;
 }

@@ -1,8 +1,8 @@
 import type { Access } from './config/server-wide.ts';
-import { type BodyLimits, wellFormedJsonText } from './json/json-scan.ts';
-import { tokensOfLength } from './pieces/tokens.ts';
+import { type BodyLimits, toWellFormedJsonText } from './json/json-scan.ts';
+import { estimateTokenCount } from './pieces/tokens.ts';
 import type { Arguments } from './request/sent-argument.ts';
-import type { Lookup, Party, RequestHeaders, Visit } from './visit.ts';
+import type { ClientRequest, QueryCharge, RequestHeaders, TenantKey } from './visit.ts';
 import type { MaybePromise } from './work/next-turn.ts';
 
 /**
@@ -11,12 +11,12 @@ import type { MaybePromise } from './work/next-turn.ts';
  */
 export const revisions = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'] as const;
 export type Revision = (typeof revisions)[number];
-export const modernRevision = revisions[0];
-export const newestLegacyRevision = revisions[1];
+export const statelessRevision = revisions[0];
+export const newestStatefulRevision = revisions[1];
 /** First revision whose results may contain blocks of type `resource_link`. */
-export const firstRevisionWithLinks = revisions[2];
+export const resourceLinkRevision = revisions[2];
 
-export type Era = 'modern' | 'legacy';
+export type ProtocolGeneration = 'modern' | 'legacy';
 
 /** A content block of a tool result (MCP, server/tools). */
 export type ContentBlock =
@@ -47,7 +47,7 @@ export type ToolResult = {
 };
 
 /** Returns a result with one text block. A truncated text may end in half a surrogate pair, which is replaced. */
-export function textResult(text: string, isError: boolean): ToolResult {
+export function toTextResult(text: string, isError: boolean): ToolResult {
   return { content: JSON.stringify([{ type: 'text', text: text.toWellFormed() }]), structured: undefined, isError };
 }
 
@@ -55,23 +55,25 @@ export function textResult(text: string, isError: boolean): ToolResult {
  * Returns a result whose text is JSON, without a structured copy: clients that show structured content next to the text
  * would pay for it twice. With `said`, that text is shown to people and the JSON becomes structured content.
  */
-export function jsonResult(value: object, said?: string): ToolResult {
-  const json = wellFormedJsonText(JSON.stringify(value));
-  return said === undefined ? textResult(json, false) : { ...textResult(said, false), structured: json };
+export function toJsonResult(value: object, displayText?: string): ToolResult {
+  const json = toWellFormedJsonText(JSON.stringify(value));
+  return displayText === undefined
+    ? toTextResult(json, false)
+    : { ...toTextResult(displayText, false), structured: json };
 }
 
 /** Appends a text block for each line to a result. */
-export function withLines(result: ToolResult, lines: readonly string[]): ToolResult {
+export function appendTextBlocks(result: ToolResult, lines: readonly string[]): ToolResult {
   if (lines.length === 0) return result;
   const { content, tokens } = result;
-  const end = `,${lines.map((text) => JSON.stringify({ type: 'text', text })).join(',')}]`;
+  const appendedBlocks = `,${lines.map((text) => JSON.stringify({ type: 'text', text })).join(',')}]`;
   return {
     ...result,
-    ...(tokens !== undefined && { tokens: tokens + tokensOfLength(lines.join('').length) }),
+    ...(tokens !== undefined && { tokens: tokens + estimateTokenCount(lines.join('').length) }),
     content:
       typeof content === 'string'
-        ? content.slice(0, -1) + end
-        : Buffer.concat([content.subarray(0, -1), Buffer.from(end)]),
+        ? content.slice(0, -1) + appendedBlocks
+        : Buffer.concat([content.subarray(0, -1), Buffer.from(appendedBlocks)]),
   };
 }
 
@@ -82,7 +84,7 @@ export type MirroredArgument = { header: string; path: readonly string[]; type: 
 export type ToolCall = {
   name: string;
   args: Arguments;
-  era: Era;
+  generation: ProtocolGeneration;
   /** W3C trace context of the request; undefined if absent or invalid. */
   traceparent: string | undefined;
   tracestate: string | undefined;
@@ -100,19 +102,19 @@ export type ToolCall = {
    * function rather than an AbortSignal, because creating a signal with a listener takes four times as long and hardly
    * any call is canceled.
    */
-  onGone: (cancel: () => void) => void;
-  admission: Admission;
+  onDisconnect: (cancel: () => void) => void;
+  authorization: AuthorizationSnapshot;
 };
 
 /**
  * The decision that a caller may use a server. It is valid for half a second: a caller that waits longer may outlive
  * its credential, the server, or the configuration.
  */
-export type Admission<Server = Pick<McpServer, 'source'>> = {
+export type AuthorizationSnapshot<Server = Pick<McpServer, 'source'>> = {
   /** Returns true if the decision is too old to rely on. */
-  isOld(): boolean;
+  isStale(): boolean;
   /** Repeats the decision for the current server. @throws Unauthenticated, AppError */
-  again(): MaybePromise<Server>;
+  refresh(): MaybePromise<Server>;
 };
 
 /**
@@ -120,18 +122,21 @@ export type Admission<Server = Pick<McpServer, 'source'>> = {
  * this, authorization is repeated. A revoked credential is therefore refused within two seconds, even for a request
  * that had already begun.
  */
-export const admittedMs = 500;
+export const authorizationMaxAgeMs = 500;
 
 /**
  * Returns a decision that can be repeated. Its age counts from now, because `decide` may refresh a login, which can
  * take seconds. `clock` returns monotonic ms.
  */
-export function decidedAdmission<Server>(decide: () => MaybePromise<Server>, clock: () => number): Admission<Server> {
-  let at = clock();
+export function createAuthorizationSnapshot<Server>(
+  decide: () => MaybePromise<Server>,
+  clock: () => number,
+): AuthorizationSnapshot<Server> {
+  let decidedAt = clock();
   return {
-    isOld: () => clock() - at > admittedMs,
-    again() {
-      at = clock();
+    isStale: () => clock() - decidedAt > authorizationMaxAgeMs,
+    refresh() {
+      decidedAt = clock();
       return decide();
     },
   };
@@ -142,22 +147,22 @@ export type McpServer = {
   /** Source of the server, for comparison: a text, or an object that keeps its identity. */
   source: string | object;
   /** Tenant and caller that work, bodies, and results are charged to. */
-  party: Party;
+  tenantKey: TenantKey;
   /** JSON text of `{name, title, version}`. */
   info: string;
   instructions: string | undefined;
   /** Returns the JSON text of the array of tool definitions. It is long and always the same, so it is bytes. */
-  tools(): Buffer;
+  getToolsJson(): Buffer;
   toolNames: readonly string[];
   /** Limits of a message, if they differ from the defaults. */
   bodyLimits?: BodyLimits;
   /**
-   * Parses a message that is too long to parse on the event loop. Large arguments become `LongValue`s.
+   * Parses a message that is too long to parse on the event loop. Large arguments become `LargeValue`s.
    * @throws AppError
    */
-  readLong?: (message: Buffer) => Promise<unknown>;
+  parseLongMessage?: (message: Buffer) => Promise<unknown>;
   /** Returns the mirrored arguments of a tool, or undefined if there is no such tool. */
-  mirrored(tool: string): readonly MirroredArgument[] | undefined;
+  getMirroredArguments(tool: string): readonly MirroredArgument[] | undefined;
   /** Calls a tool. @throws AppError for failures that are not tool results: limits, an unavailable database */
   call(call: ToolCall): Promise<ToolResult>;
 };
@@ -168,9 +173,9 @@ export type LoginHints = { resourceMetadata: string; scopes: readonly string[] }
 /** The MCP server at one slug. */
 export type McpEndpoint = {
   /** Authorizes a request. `look` counts queries for a credential that is not cached. @throws Unauthenticated */
-  admit(visit: Visit, look: Lookup): McpServer | Promise<McpServer>;
+  authorize(request: ClientRequest, chargeQuery: QueryCharge): McpServer | Promise<McpServer>;
   /** Login discovery, if the server has a login. */
-  hints: LoginHints | undefined;
+  loginHints: LoginHints | undefined;
   /** Content of the page for people who open the address in a browser; nothing secret. */
-  about: { name: string; description: string | undefined; access: Access | 'open' | 'management'; tools: number };
+  pageContent: { name: string; description: string | undefined; access: Access | 'open' | 'management'; tools: number };
 };

@@ -5,10 +5,10 @@ export const modelKinds = ['anthropic', 'openai', 'gemini'] as const;
 export type ModelKind = (typeof modelKinds)[number];
 
 /** Maximum number of model responses per question of a person. */
-export const mostModelSteps = 20;
+export const maxModelSteps = 20;
 
 /** Default URL of each API. */
-export const modelUrls: Readonly<Record<ModelKind, string>> = {
+export const defaultModelUrls: Readonly<Record<ModelKind, string>> = {
   anthropic: 'https://api.anthropic.com/v1',
   openai: 'https://api.openai.com/v1',
   gemini: 'https://generativelanguage.googleapis.com/v1beta',
@@ -52,13 +52,13 @@ export type ModelQuestion = {
 export type ModelProgress = { text: string } | { thought: string } | { tool: string };
 
 /** Reasons why a model ended its response. */
-export const modelFinishes = ['stop', 'tool-calls', 'length', 'content-filter', 'error', 'other'] as const;
+export const modelFinishReasons = ['stop', 'tool-calls', 'length', 'content-filter', 'error', 'other'] as const;
 
 /** The model of a question, as stored in call records. */
 export type RecordedModel = { name: string; input_tokens?: number | undefined; output_tokens?: number | undefined };
 
-export type ModelAnswer = {
+export type ModelReply = {
   parts: ModelPart[];
-  finish: (typeof modelFinishes)[number];
+  finishReason: (typeof modelFinishReasons)[number];
   usage: { input: number | undefined; output: number | undefined };
 };

@@ -1,5 +1,5 @@
 /** Events that people and programs can be notified about. */
-export const noticeEvents = {
+export const notificationEvents = {
   'upstream.failing': {
     label: 'API failing',
     text: 'More than half of at least 20 calls failed within ten minutes, or within two.',
@@ -17,12 +17,12 @@ export const noticeEvents = {
   'quota.near': { label: 'Quota nearly reached', text: 'At least 80% of a quota is used.' },
 } as const;
 
-export type NoticeEvent = keyof typeof noticeEvents;
-export const noticeEventNames = Object.keys(noticeEvents) as [NoticeEvent, ...NoticeEvent[]];
+export type NotificationEvent = keyof typeof notificationEvents;
+export const notificationEventNames = Object.keys(notificationEvents) as [NotificationEvent, ...NotificationEvent[]];
 
 /** A notification. `subject` is a slug, the id of a key, or the name of a quota. */
-export type Notice = {
-  event: NoticeEvent;
+export type WorkspaceNotification = {
+  event: NotificationEvent;
   subject: string;
   /** A sentence without text from a caller or an upstream. */
   text: string;
@@ -31,7 +31,7 @@ export type Notice = {
 };
 
 /** Returns the dashboard page that a notification is about. */
-export function noticePath({ event, subject }: Pick<Notice, 'event' | 'subject'>): string {
+export function getNotificationPath({ event, subject }: Pick<WorkspaceNotification, 'event' | 'subject'>): string {
   switch (event) {
     case 'upstream.failing':
       return `/calls?server=${subject}`;
@@ -48,16 +48,16 @@ export function noticePath({ event, subject }: Pick<Notice, 'event' | 'subject'>
 
 const minuteMs = 60_000;
 /** Delays after each failed attempt. After the last one, a day after the first attempt, delivery is abandoned. */
-const pausesMs = [1, 5, 30, 120, 420, 864].map((minutes) => minutes * minuteMs);
+const retryDelaysMs = [1, 5, 30, 120, 420, 864].map((minutes) => minutes * minuteMs);
 
 /** Returns the time of the next delivery attempt, or undefined if delivery is abandoned. */
-export function nextAttemptAt(now: number, attempts: number): number | undefined {
-  const pause = pausesMs[attempts - 1];
-  return pause === undefined ? undefined : now + pause;
+export function getNextAttemptAt(now: number, attempts: number): number | undefined {
+  const delayMs = retryDelaysMs[attempts - 1];
+  return delayMs === undefined ? undefined : now + delayMs;
 }
 
-export const mostWebhooks = 5;
-export const noticesKeptMs = 30 * 24 * 60 * minuteMs;
-export const mostNoticesInDay = 200;
+export const maxWebhooks = 5;
+export const notificationRetentionMs = 30 * 24 * 60 * minuteMs;
+export const maxNotificationsPerDay = 200;
 /** Maximum number of people who are emailed per notification. */
-export const mostMailed = 50;
+export const maxMailRecipients = 50;

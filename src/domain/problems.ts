@@ -1,7 +1,14 @@
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
-import { furtherProblems, longestPath, mostProblems, type Problem, shortProblem, shortText } from '../errors.ts';
-import { valueAt } from './json/dot-path.ts';
+import {
+  maxListedProblems,
+  maxPathLength,
+  type Problem,
+  remainingProblemsLine,
+  shortenProblem,
+  truncateText,
+} from '../errors.ts';
+import { getValueAt } from './json/dot-path.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -10,10 +17,10 @@ export class ProblemList {
   readonly #problems = new Map<string, Problem>();
   #count = 0;
   /** Comparison budget that all messages of the list share. */
-  readonly guesses: Guesses;
+  readonly suggestionBudget: SuggestionBudget;
 
-  constructor(guesses = newGuesses()) {
-    this.guesses = guesses;
+  constructor(suggestionBudget = createSuggestionBudget()) {
+    this.suggestionBudget = suggestionBudget;
   }
 
   /** Number of problems that were added. */
@@ -23,38 +30,38 @@ export class ProblemList {
 
   add(make: () => Problem): void {
     this.#count++;
-    if (this.#problems.size >= mostProblems) return;
-    const problem = shortProblem(make());
+    if (this.#problems.size >= maxListedProblems) return;
+    const problem = shortenProblem(make());
     const key = `${problem.path}\0${problem.message}`;
     if (this.#problems.has(key)) this.#count--;
     else this.#problems.set(key, problem);
   }
 
-  addAll(found: readonly Problem[]): void {
-    for (const problem of found) this.add(() => problem);
+  addAll(problems: readonly Problem[]): void {
+    for (const problem of problems) this.add(() => problem);
   }
 
-  /** Returns a list that adds to this one and maps each path with `changePath`. */
-  within(changePath: (path: string) => string): ProblemList {
-    return new InnerList(this, changePath);
+  /** Returns a list that adds to this one and maps each path with `mapPath`. */
+  nested(mapPath: (path: string) => string): ProblemList {
+    return new NestedProblemList(this, mapPath);
   }
 
   /** Returns the listed problems, followed by the number of further ones. */
   all(): Problem[] {
-    const shown = [...this.#problems.values()];
-    const more = this.#count - shown.length;
-    return more > 0 ? [...shown, furtherProblems(more)] : shown;
+    const listed = [...this.#problems.values()];
+    const more = this.#count - listed.length;
+    return more > 0 ? [...listed, remainingProblemsLine(more)] : listed;
   }
 }
 
-class InnerList extends ProblemList {
+class NestedProblemList extends ProblemList {
   readonly #outer: ProblemList;
-  readonly #changePath: (path: string) => string;
+  readonly #mapPath: (path: string) => string;
 
-  constructor(outer: ProblemList, changePath: (path: string) => string) {
-    super(outer.guesses);
+  constructor(outer: ProblemList, mapPath: (path: string) => string) {
+    super(outer.suggestionBudget);
     this.#outer = outer;
-    this.#changePath = changePath;
+    this.#mapPath = mapPath;
   }
 
   override get count(): number {
@@ -64,17 +71,17 @@ class InnerList extends ProblemList {
   override add(make: () => Problem): void {
     this.#outer.add(() => {
       const { path, message } = make();
-      return { path: this.#changePath(path), message };
+      return { path: this.#mapPath(path), message };
     });
   }
 }
 
 /** Formats a path: `['tools', 2, 'url']` → `tools[2].url`. */
-export function pathText(path: readonly PropertyKey[]): string {
+export function formatPath(path: readonly PropertyKey[]): string {
   let text = '';
-  for (const part of path) {
-    if (typeof part === 'number') text += `[${part}]`;
-    else text += text ? `.${String(part)}` : String(part);
+  for (const segment of path) {
+    if (typeof segment === 'number') text += `[${segment}]`;
+    else text += text ? `.${String(segment)}` : String(segment);
   }
   return text;
 }
@@ -83,17 +90,17 @@ export function pathText(path: readonly PropertyKey[]): string {
  * Joins names with dots: `['user', 'name']` → `user.name`. The result is shortened, because names in an input may have
  * any length.
  */
-export function dotted(path: readonly string[]): string {
+export function joinPath(path: readonly string[]): string {
   let text = '';
-  for (const [index, part] of path.entries()) {
-    if (text.length > longestPath) break;
-    text += (index === 0 ? '' : '.') + part.slice(0, longestPath + 1);
+  for (const [index, segment] of path.entries()) {
+    if (text.length > maxPathLength) break;
+    text += (index === 0 ? '' : '.') + segment.slice(0, maxPathLength + 1);
   }
-  return shortText(text, longestPath);
+  return truncateText(text, maxPathLength);
 }
 
 /** Describes a value briefly for a message; never a whole document. */
-export function shown(value: unknown): string {
+export function describeValue(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
   if (Array.isArray(value)) return `an array of ${value.length}`;
@@ -105,216 +112,226 @@ export function shown(value: unknown): string {
 /** Names of fields whose values must not be repeated in a message. The same applies to everything in `secrets`. */
 const sensitiveNames = /secret|token$|password|^value$/i;
 
-function issueText(issue: Issue, found: string): string {
+function formatIssue(issue: Issue, description: string): string {
   switch (issue.code) {
     case 'invalid_type':
-      return found === 'nothing'
-        ? `required; ${article(issue.expected)}`
-        : `found ${found}; ${article(issue.expected)}`;
+      return description === 'nothing'
+        ? `required; ${allowedType(issue.expected)}`
+        : `found ${description}; ${allowedType(issue.expected)}`;
     case 'invalid_value':
-      return `found ${found}; allowed: ${issue.values.map((v) => JSON.stringify(v)).join(', ')}`;
+      return `found ${description}; allowed: ${issue.values.map((v) => JSON.stringify(v)).join(', ')}`;
     case 'too_small':
-      return `found ${found}; ${sized(issue.origin, 'at least', issue.minimum)}`;
+      return `found ${description}; ${allowedSize(issue.origin, 'at least', issue.minimum)}`;
     case 'too_big':
-      return `found ${found}; ${sized(issue.origin, 'at most', issue.maximum)}`;
+      return `found ${description}; ${allowedSize(issue.origin, 'at most', issue.maximum)}`;
     case 'not_multiple_of':
-      return `found ${found}; allowed: a multiple of ${issue.divisor}`;
+      return `found ${description}; allowed: a multiple of ${issue.divisor}`;
     case 'invalid_union':
-      return `found ${found}; allowed: ${typesOf(issue.errors).join(' or ')}`;
+      return `found ${description}; allowed: ${getExpectedTypes(issue.errors).join(' or ')}`;
     case 'custom':
       return issue.message;
     default:
-      return `found ${found}; ${issue.message}`;
+      return `found ${description}; ${issue.message}`;
   }
 }
 
-function typesOf(shapes: readonly (readonly Issue[])[]): string[] {
-  const types = shapes.flatMap((issues) =>
-    issues.flatMap((each) => (each.code === 'invalid_type' ? [each.expected] : [])),
+function getExpectedTypes(variants: readonly (readonly Issue[])[]): string[] {
+  const types = variants.flatMap((issues) =>
+    issues.flatMap((issue) => (issue.code === 'invalid_type' ? [issue.expected] : [])),
   );
-  return [...new Set(types)].map((type) => article(type).replace('allowed: ', ''));
+  return [...new Set(types)].map((type) => allowedType(type).replace('allowed: ', ''));
 }
 
-function article(expected: string): string {
-  const what = expected === 'int' ? 'whole number' : expected;
-  return `allowed: ${/^[aeio]/.test(what) ? 'an' : 'a'} ${what}`;
+function allowedType(expected: string): string {
+  const typeName = expected === 'int' ? 'whole number' : expected;
+  return `allowed: ${/^[aeio]/.test(typeName) ? 'an' : 'a'} ${typeName}`;
 }
 
-const units: Record<string, [one: string, many: string]> = {
+const unitNames: Record<string, [one: string, many: string]> = {
   string: [' character', ' characters'],
   array: [' entry', ' entries'],
 };
 
-function sized(origin: string, bound: string, limit: number | bigint): string {
-  const [one, many] = units[origin] ?? ['', ''];
-  return `allowed: ${bound} ${limit}${Number(limit) === 1 ? one : many}`;
+function allowedSize(origin: string, bound: string, limit: number | bigint): string {
+  const [singular, plural] = unitNames[origin] ?? ['', ''];
+  return `allowed: ${bound} ${limit}${Number(limit) === 1 ? singular : plural}`;
 }
 
 /**
  * Adds zod issues as problems, each with its path, the value found, and the values allowed. `keysAt` returns the
  * allowed keys of the object at a path, for "did you mean".
  */
-export function addIssues(
+export function addZodIssues(
   problems: ProblemList,
   issues: readonly Issue[],
   input: unknown,
-  keysAt: (path: string) => readonly string[] = () => [],
+  getAllowedKeys: (path: string) => readonly string[] = () => [],
 ): void {
   for (const [index, issue] of issues.entries()) {
     if (issue.code === 'invalid_union') {
-      const chosen = chosenShape(issue);
-      if (chosen) {
-        addIssues(problems, chosen, input, keysAt);
+      const variantIssues = pickClosestVariant(issue);
+      if (variantIssues) {
+        addZodIssues(problems, variantIssues, input, getAllowedKeys);
         continue;
       }
     }
     if (issue.code !== 'unrecognized_keys') {
-      if (!isOfWrongType(issue, issues[index - 1])) problems.add(() => issueProblem(issue, input));
+      if (!isRedundantSizeIssue(issue, issues[index - 1])) problems.add(() => toProblem(issue, input));
     } else
       for (const key of issue.keys)
-        problems.add(() => unknownField(issue.path, key, keysAt(pathText(issue.path)), problems.guesses));
+        problems.add(() =>
+          unknownFieldProblem(issue.path, key, getAllowedKeys(formatPath(issue.path)), problems.suggestionBudget),
+        );
   }
 }
 
 /** Returns the issues of the union variant that a value matches best, among the variants of its type. */
-export function chosenShape({ errors, path }: z.core.$ZodIssueInvalidUnion): Issue[] | undefined {
-  const fitting = errors.filter(
-    (issues) => !issues.some((each) => each.path.length === 0 && each.code === 'invalid_type'),
+export function pickClosestVariant({ errors, path }: z.core.$ZodIssueInvalidUnion): Issue[] | undefined {
+  const sameTypeVariants = errors.filter(
+    (issues) => !issues.some((issue) => issue.path.length === 0 && issue.code === 'invalid_type'),
   );
-  const [closest] = fitting.toSorted((a, b) => a.length - b.length);
+  const [closest] = sameTypeVariants.toSorted((a, b) => a.length - b.length);
   return closest?.map((issue) => ({ ...issue, path: [...path, ...issue.path] }) as Issue);
 }
 
 /** Returns true if an issue reports a size although the value has the wrong type, so its size is irrelevant. */
-function isOfWrongType(issue: Issue, before: Issue | undefined): boolean {
+function isRedundantSizeIssue(issue: Issue, previous: Issue | undefined): boolean {
   return (
     (issue.code === 'too_small' || issue.code === 'too_big') &&
-    before?.code === 'invalid_type' &&
-    pathText(before.path) === pathText(issue.path)
+    previous?.code === 'invalid_type' &&
+    formatPath(previous.path) === formatPath(issue.path)
   );
 }
 
 /** Returns zod issues as a list of problems. */
-export function problemsOf(
+export function toProblems(
   issues: readonly Issue[],
   input: unknown,
-  keysAt?: (path: string) => readonly string[],
+  getAllowedKeys?: (path: string) => readonly string[],
 ): Problem[] {
   const problems = new ProblemList();
-  addIssues(problems, issues, input, keysAt);
+  addZodIssues(problems, issues, input, getAllowedKeys);
   return problems.all();
 }
 
-function unknownField(
+function unknownFieldProblem(
   path: readonly PropertyKey[],
   key: string,
   allowed: readonly string[],
-  guesses: Guesses,
+  suggestionBudget: SuggestionBudget,
 ): Problem {
-  const known = allowed.length > 0 ? `; allowed: ${allowed.join(', ')}` : '';
-  return { path: pathText([...path, key]), message: `unknown field${didYouMean(key, allowed, guesses) || known}` };
+  const allowedText = allowed.length > 0 ? `; allowed: ${allowed.join(', ')}` : '';
+  return {
+    path: formatPath([...path, key]),
+    message: `unknown field${suggestName(key, allowed, suggestionBudget) || allowedText}`,
+  };
 }
 
-function issueProblem(issue: Issue, input: unknown): Problem {
-  const last = String(issue.path.at(-1) ?? '');
-  const value = valueAt(input, issue.path);
-  const isSensitive = sensitiveNames.test(last) || issue.path.includes('secrets');
-  const found = isSensitive && value !== undefined ? 'a value of the wrong form' : shown(value);
-  return { path: pathText(issue.path), message: issueText(issue, found) };
+function toProblem(issue: Issue, input: unknown): Problem {
+  const fieldName = String(issue.path.at(-1) ?? '');
+  const value = getValueAt(input, issue.path);
+  const isSensitive = sensitiveNames.test(fieldName) || issue.path.includes('secrets');
+  const description = isSensitive && value !== undefined ? 'a value of the wrong form' : describeValue(value);
+  return { path: formatPath(issue.path), message: formatIssue(issue, description) };
 }
 
 /**
  * Number of names that the suggestions in one response may still be compared with. Comparing two long names takes 2 µs,
  * and an input may have thousands of wrong names and thousands of right ones.
  */
-export type Guesses = { left: number };
+export type SuggestionBudget = { remaining: number };
 
-const mostCompared = 2000;
+const maxComparisons = 2000;
 
 /**
  * Returns the comparison budget of a response. Code that makes several suggestions for one response passes the same
  * budget on.
  */
-export function newGuesses(): Guesses {
-  return { left: mostCompared };
+export function createSuggestionBudget(): SuggestionBudget {
+  return { remaining: maxComparisons };
 }
 
-const longestGuess = 100;
-const mostAllowed = 1000;
+const maxSuggestionLength = 100;
+const maxCandidates = 1000;
 
 /**
  * Returns "; did you mean `method`?" if an allowed word is close, or an empty text otherwise, including when the
  * response has no comparisons left. Considers at most 1,000 words.
  */
-export function didYouMean(word: string, allowed: readonly string[], guesses: Guesses): string {
-  if (word.length > longestGuess || guesses.left <= 0) return '';
-  const wanted = word.toLowerCase();
+export function suggestName(word: string, allowed: readonly string[], suggestionBudget: SuggestionBudget): string {
+  if (word.length > maxSuggestionLength || suggestionBudget.remaining <= 0) return '';
+  const lowerCaseWord = word.toLowerCase();
   let best: string | undefined;
-  let least = Number.POSITIVE_INFINITY;
-  for (const guess of allowed.slice(0, mostAllowed)) {
-    const most = Math.floor((guess.length + 1) / 3);
-    if (Math.abs(guess.length - word.length) > most || guess.length > longestGuess) continue;
-    if (guesses.left-- <= 0) break;
-    const far = distance(wanted, guess.toLowerCase());
-    if (far > most || far >= least) continue;
-    best = guess;
-    least = far;
+  let bestDistance = Number.POSITIVE_INFINITY;
+  for (const candidate of allowed.slice(0, maxCandidates)) {
+    const maxDistance = Math.floor((candidate.length + 1) / 3);
+    if (Math.abs(candidate.length - word.length) > maxDistance || candidate.length > maxSuggestionLength) continue;
+    if (suggestionBudget.remaining-- <= 0) break;
+    const editDistance = distance(lowerCaseWord, candidate.toLowerCase());
+    if (editDistance > maxDistance || editDistance >= bestDistance) continue;
+    best = candidate;
+    bestDistance = editDistance;
   }
   return best === undefined ? '' : `; did you mean \`${best}\`?`;
 }
 
 /** Maximum number of valid names that a wrong name is compared with. */
-const mostRightNames = 1000;
+const maxValidNames = 1000;
 /** Maximum number of names in one message. */
-export const mostNamed = 10;
-const leastBeginning = 3;
+export const maxNamesInMessage = 10;
+const minPrefixLength = 3;
 
 /**
  * Returns the text that follows "there is no such …": a suggestion, or `otherwise`. The reader must be allowed to see
  * all of the names.
  */
-export function nearest(name: string, names: readonly string[], guesses: Guesses, otherwise = ''): string {
-  if (guesses.left <= 0) return otherwise;
-  const compared = names.slice(0, mostRightNames);
-  return didYouMean(name, compared, guesses) || beginsAlike(name, compared) || otherwise;
+export function suggestNearest(
+  name: string,
+  names: readonly string[],
+  suggestionBudget: SuggestionBudget,
+  fallback = '',
+): string {
+  if (suggestionBudget.remaining <= 0) return fallback;
+  const candidates = names.slice(0, maxValidNames);
+  return suggestName(name, candidates, suggestionBudget) || suggestByPrefix(name, candidates) || fallback;
 }
 
 /**
  * Suggests a name that begins the same way. Someone who remembers only the beginning omits more characters than a
  * typing error would.
  */
-function beginsAlike(name: string, names: readonly string[]): string {
-  if (name.length < leastBeginning) return '';
-  const found = names.find((other) => other.startsWith(name) || name.startsWith(`${other}-`));
-  return found === undefined ? '' : `; did you mean \`${found}\`?`;
+function suggestByPrefix(name: string, names: readonly string[]): string {
+  if (name.length < minPrefixLength) return '';
+  const match = names.find((candidate) => candidate.startsWith(name) || name.startsWith(`${candidate}-`));
+  return match === undefined ? '' : `; did you mean \`${match}\`?`;
 }
 
 /**
  * Like `nearest`, but lists all names if there is no suggestion. For short lists, such as the tools of a server. `none`
  * and `all` introduce the list.
  */
-export function nearestOrAll(
+export function suggestNearestOrList(
   name: string,
   names: readonly string[],
-  guesses: Guesses,
+  suggestionBudget: SuggestionBudget,
   { none, all } = { none: '; it has none', all: '; it has: ' },
 ): string {
-  return nearest(name, names, guesses, names.length === 0 ? none : all + listed(names));
+  return suggestNearest(name, names, suggestionBudget, names.length === 0 ? none : all + formatNames(names));
 }
 
-export function listed(names: readonly string[]): string {
-  const more = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : '';
-  return names.slice(0, mostNamed).join(', ') + more;
+export function formatNames(names: readonly string[]): string {
+  const more = names.length > maxNamesInMessage ? ` and ${names.length - maxNamesInMessage} more` : '';
+  return names.slice(0, maxNamesInMessage).join(', ') + more;
 }
 
-const mostShown = 3;
-const longestShown = 80;
+const maxShownNames = 3;
+const maxShownNameLength = 80;
 
 /** Returns the first few names, shortened, and the number of the others. */
-export function firstNames(names: readonly string[]): string {
-  const shown = names
-    .slice(0, mostShown)
-    .map((name) => (name.length > longestShown ? `${name.slice(0, longestShown)}…` : name));
-  const left = names.length - shown.length;
-  return left > 0 ? `${shown.join(', ')} and ${left} more` : shown.join(', ');
+export function formatFirstNames(names: readonly string[]): string {
+  const shownNames = names
+    .slice(0, maxShownNames)
+    .map((name) => (name.length > maxShownNameLength ? `${name.slice(0, maxShownNameLength)}…` : name));
+  const hiddenCount = names.length - shownNames.length;
+  return hiddenCount > 0 ? `${shownNames.join(', ')} and ${hiddenCount} more` : shownNames.join(', ');
 }

@@ -4,33 +4,35 @@
  * of the tenant.
  */
 export const quotaKinds = {
-  servers: { fallback: 1000, what: 'hosted servers' },
+  servers: { defaultValue: 1000, description: 'hosted servers' },
   slugs: {
-    fallback: 10_000,
-    what: 'slugs in all workspaces of the creator, including deleted ones, which stay reserved',
+    defaultValue: 10_000,
+    description: 'slugs in all workspaces of the creator, including deleted ones, which stay reserved',
   },
-  tools: { fallback: 1000, what: 'tools per server' },
-  megabytes: { fallback: 200, what: 'MB of configurations, including stored versions' },
-  versions: { fallback: 50, what: 'stored versions per server' },
-  secrets: { fallback: 2000, what: 'secrets in all servers' },
-  keys: { fallback: 1000, what: 'active API keys' },
-  members: { fallback: 200, what: 'members and invitations' },
-  writes: { fallback: 600, what: 'changes per minute in all workspaces of the creator' },
-  dailywrites: { fallback: 20_000, what: 'changes per day in all workspaces of the creator' },
+  tools: { defaultValue: 1000, description: 'tools per server' },
+  megabytes: { defaultValue: 200, description: 'MB of configurations, including stored versions' },
+  versions: { defaultValue: 50, description: 'stored versions per server' },
+  secrets: { defaultValue: 2000, description: 'secrets in all servers' },
+  keys: { defaultValue: 1000, description: 'active API keys' },
+  members: { defaultValue: 200, description: 'members and invitations' },
+  writes: { defaultValue: 600, description: 'changes per minute in all workspaces of the creator' },
+  dailywrites: { defaultValue: 20_000, description: 'changes per day in all workspaces of the creator' },
 } as const;
 
 export type QuotaName = keyof typeof quotaKinds;
 export type Quotas = { [Name in QuotaName]: number };
 /** Configured quotas; absent ones have their default. */
-export type SetQuotas = Partial<Quotas>;
+export type ConfiguredQuotas = Partial<Quotas>;
 
 export const quotaNames = Object.keys(quotaKinds) as QuotaName[];
-export const mostQuota = 10_000_000;
+export const maxQuota = 10_000_000;
 
-export const builtInQuotas = Object.fromEntries(quotaNames.map((name) => [name, quotaKinds[name].fallback])) as Quotas;
+export const defaultQuotas = Object.fromEntries(
+  quotaNames.map((name) => [name, quotaKinds[name].defaultValue]),
+) as Quotas;
 
 /** Parses quotas such as `servers=2000,keys=0`. @throws Error with the text found and the text allowed */
-export function parseQuotas(text: string): SetQuotas {
+export function parseQuotas(text: string): ConfiguredQuotas {
   const entries = text.split(',').filter((entry) => entry.trim() !== '');
   return Object.fromEntries(entries.map((entry) => parseQuota(entry.trim())));
 }
@@ -38,9 +40,9 @@ export function parseQuotas(text: string): SetQuotas {
 function parseQuota(entry: string): [QuotaName, number] {
   const [, name = '', digits = ''] = /^([a-z]+)\s*=\s*(\d{1,8})$/.exec(entry) ?? [];
   const value = Number(digits);
-  if (!isQuotaName(name) || digits === '' || value > mostQuota) {
+  if (!isQuotaName(name) || digits === '' || value > maxQuota) {
     throw new Error(
-      `QUOTAS: found ${JSON.stringify(entry)}; allowed: name=number, comma-separated, with ${quotaNames.join(', ')} and numbers from 0 (no limit) to ${mostQuota}`,
+      `QUOTAS: found ${JSON.stringify(entry)}; allowed: name=number, comma-separated, with ${quotaNames.join(', ')} and numbers from 0 (no limit) to ${maxQuota}`,
     );
   }
   return [name, value];

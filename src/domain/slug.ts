@@ -57,7 +57,7 @@ export const reservedSlugs: ReadonlySet<string> = new Set([
 ]);
 
 /** Returns the reason why a slug cannot be used, or undefined. */
-export function slugProblem(slug: string, managementSlug?: string): string | undefined {
+export function getSlugProblem(slug: string, managementSlug?: string): string | undefined {
   if (!isSlug(slug)) {
     return `found ${JSON.stringify(slug.slice(0, 80))}; allowed: 3 to 63 lower-case letters and digits, with single hyphens between them`;
   }

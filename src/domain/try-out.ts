@@ -6,18 +6,18 @@ import type { Arguments } from './request/sent-argument.ts';
 import type { ToolDefinition } from './search/own-tools.ts';
 
 /** A server or one of its views, with the settings that differ from what agents get. */
-export type Served = {
+export type ServedVariant = {
   slug: string;
   view: string | undefined;
   mode?: ToolMode | undefined;
   /** An older version of the server. */
-  older?: { version: number; config: ServerConfig } | undefined;
+  olderVersion?: { version: number; config: ServerConfig } | undefined;
 };
 
 /**
  * A test call of a tool by someone who manages the server. `token` is the caller's token, for servers that forward it.
  */
-export type TryOutCall = Served & {
+export type TestCall = ServedVariant & {
   tool: string;
   args: Arguments;
   token: string | undefined;
@@ -34,17 +34,17 @@ export type TryOutCall = Served & {
 };
 
 /** A question in the playground of a server. */
-export type AskedModel = Pick<TryOutCall, 'actorId' | 'limits' | 'requestId' | 'checkActor'> & {
-  served: Served;
+export type ModelRequest = Pick<TestCall, 'actorId' | 'limits' | 'requestId' | 'checkActor'> & {
+  variant: ServedVariant;
   question: ModelQuestion;
   /** Subject of error sentences: the model's host, or its name for actors who may not see its address. */
   subject: string;
 };
 
 /** The tools and instructions of a server, as an agent gets them. */
-export type OfferedTools = {
+export type ExposedTools = {
   instructions: string | undefined;
   tools: ToolDefinition[];
   /** Returns true if a call only reads. */
-  isReading(tool: string, args: Arguments): boolean;
+  isReadOnly(tool: string, args: Arguments): boolean;
 };

@@ -1,4 +1,4 @@
-import { didYouMean, type Guesses } from './problems.ts';
+import { type SuggestionBudget, suggestName } from './problems.ts';
 
 /** The path of a view follows that of its server, so a view cannot have the name of a login path. */
 export const reservedViewNames = [
@@ -16,16 +16,20 @@ export const reservedViewNames = [
 ] as const;
 
 const namePattern = /^[a-z0-9][a-z0-9-]{0,39}$/;
-const reserved: ReadonlySet<string> = new Set(reservedViewNames);
+const reservedNames: ReadonlySet<string> = new Set(reservedViewNames);
 
 /** Returns the reason why a view cannot have this name, or undefined. */
-export function viewNameProblem(name: string, guesses: Guesses): string | undefined {
-  if (reserved.has(name)) return `"${name}" is reserved for a login page; choose another name for the view`;
+export function getViewNameProblem(name: string, suggestionBudget: SuggestionBudget): string | undefined {
+  if (reservedNames.has(name)) return `"${name}" is reserved for a login page; choose another name for the view`;
   if (namePattern.test(name)) return undefined;
-  const repaired = name
+  const validName = name
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '');
-  const near = didYouMean(name, namePattern.test(repaired) && !reserved.has(repaired) ? [repaired] : [], guesses);
-  return `not a valid view name; allowed: 1 to 40 lower-case letters, digits, and hyphens, beginning with a letter or digit${near}`;
+  const suggestion = suggestName(
+    name,
+    namePattern.test(validName) && !reservedNames.has(validName) ? [validName] : [],
+    suggestionBudget,
+  );
+  return `not a valid view name; allowed: 1 to 40 lower-case letters, digits, and hyphens, beginning with a letter or digit${suggestion}`;
 }

@@ -1,11 +1,11 @@
-import { type Processes, shareOf, widerNetworks } from '../domain/limits.ts';
-import type { Visit } from '../domain/visit.ts';
-import { createBoundedWork } from '../domain/work/places.ts';
+import { getProcessShare, getWiderNetworks, type Processes } from '../domain/limits.ts';
+import type { ClientRequest } from '../domain/visit.ts';
+import { createWorkLimiter } from '../domain/work/places.ts';
 import { AppError } from '../errors.ts';
 
 /**
  * Limits the frequency of an action per address. Addresses have the form of `clientNetwork`. The enclosing networks are
- * limited too, at a multiple of the limit (`widerNetworks`).
+ * limited too, at a multiple of the limit (`getWiderNetworks`).
  */
 export type AddressLimit = {
   /** Takes one permit of an address. Returns false if none is left. */
@@ -15,7 +15,7 @@ export type AddressLimit = {
 };
 
 /** Permits left in a minute, and the end of the minute in monotonic ms. */
-type Minute = { left: number; until: number };
+type Minute = { remaining: number; until: number };
 
 export type AddressLimitOptions = {
   perMinute: number;
@@ -26,96 +26,102 @@ export type AddressLimitOptions = {
   /** Processes that share the permits. Defaults to one. */
   processes?: Processes;
   /** Maximum number of stored addresses. The least recently used ones are dropped. */
-  most?: number;
+  maxAddresses?: number;
 };
 
-export const mostAddresses = 50_000;
+export const defaultMaxAddresses = 50_000;
 
 /**
  * Creates a limit of permits per minute. A minute begins with an address's first permit. The memory is bounded: new
  * addresses only cause old ones to be dropped, which never costs an address a permit.
  */
 export function createAddressLimit(options: AddressLimitOptions): AddressLimit {
-  const { perMinute, minuteMs = 60_000, clock, processes = { count: 1 }, most = mostAddresses } = options;
+  const { perMinute, minuteMs = 60_000, clock, processes = { count: 1 }, maxAddresses = defaultMaxAddresses } = options;
   const minutes = new Map<string, Minute>();
 
   /** Returns the current minute of a network. Starts one if there is none. */
-  function minuteOf(network: string, times: number, now: number): Minute {
+  function getMinute(network: string, weight: number, now: number): Minute {
     let minute = minutes.get(network);
     // Moved to the end, because the first entry of the map is the least recently used.
     minutes.delete(network);
     if (!minute || minute.until <= now) {
-      minute = { left: shareOf(perMinute * times, processes.count), until: now + minuteMs };
+      minute = { remaining: getProcessShare(perMinute * weight, processes.count), until: now + minuteMs };
     }
     minutes.set(network, minute);
-    if (minutes.size > most) minutes.delete(minutes.keys().next().value as string);
+    if (minutes.size > maxAddresses) minutes.delete(minutes.keys().next().value as string);
     return minute;
   }
 
   function waitMs(network: string): number {
     const minute = minutes.get(network);
-    return minute?.left === 0 ? Math.max(0, minute.until - clock()) : 0;
+    return minute?.remaining === 0 ? Math.max(0, minute.until - clock()) : 0;
   }
 
   return {
     take(network) {
       const now = clock();
-      const taken: Minute[] = [];
+      const takenMinutes: Minute[] = [];
       // The widest network first, so that a network within an exhausted one takes no memory.
-      for (const { name, times } of [...widerNetworks(network), { name: network, times: 1 }]) {
-        const minute = minuteOf(name, times, now);
-        if (minute.left === 0) return false;
-        taken.push(minute);
+      for (const { name, weight } of [...getWiderNetworks(network), { name: network, weight: 1 }]) {
+        const minute = getMinute(name, weight, now);
+        if (minute.remaining === 0) return false;
+        takenMinutes.push(minute);
       }
-      for (const minute of taken) minute.left--;
+      for (const minute of takenMinutes) minute.remaining--;
       return true;
     },
-    waitMs: (network) => Math.max(waitMs(network), ...widerNetworks(network).map(({ name }) => waitMs(name))),
+    waitMs: (network) => Math.max(waitMs(network), ...getWiderNetworks(network).map(({ name }) => waitMs(name))),
   };
 }
 
 export type ReturnLimitOptions = Omit<AddressLimitOptions, 'perMinute'> & {
-  networkOf: (visit: Visit) => string;
+  getNetwork: (request: ClientRequest) => string;
   /** Provider for logging in to this service itself. */
-  ownProvider: string;
+  signInProvider: string;
 };
 
 /** Maximum rejected codes per minute: of one address, and of all returns from one provider. */
-export const mostFailed = { ofAddress: 100, ofProvider: 300 };
+export const maxFailures = { perAddress: 100, perProvider: 300 };
 /** Maximum concurrent returns: from one provider to one address, and in total. */
-const mostAtOnce = { ofTenant: 20, ofAll: 2000 };
+const maxConcurrent = { perTenant: 20, total: 2000 };
 
 /**
  * Limits how often unverified callers make the service send made-up codes to a provider. A provider that throttles this
  * service would lock everyone out. While a provider rejects too many codes, each address may cause only one more
  * rejection there per minute, so that other people can still log in.
  */
-export function createReturnLimit({ networkOf, ownProvider, ...options }: ReturnLimitOptions) {
-  const ofAddress = createAddressLimit({ ...options, perMinute: mostFailed.ofAddress });
-  const onlyOnce = createAddressLimit({ ...options, perMinute: 1 });
-  const ofProvider = createAddressLimit({ ...options, perMinute: mostFailed.ofProvider });
-  const busy = 'too many logins are being completed; try again in a moment';
+export function createReturnLimit({ getNetwork, signInProvider, ...options }: ReturnLimitOptions) {
+  const addressLimit = createAddressLimit({ ...options, perMinute: maxFailures.perAddress });
+  const singleFailureLimit = createAddressLimit({ ...options, perMinute: 1 });
+  const providerLimit = createAddressLimit({ ...options, perMinute: maxFailures.perProvider });
+  const busyMessage = 'too many logins are being completed; try again in a moment';
   // Tenants choose the providers of their servers, and a slow one must not prevent everyone from signing in.
-  const [ofServers, ofSignIn] = [createBoundedWork(mostAtOnce, busy), createBoundedWork(mostAtOnce, busy)];
+  const [runServerLogin, runSignIn] = [
+    createWorkLimiter(maxConcurrent, busyMessage),
+    createWorkLimiter(maxConcurrent, busyMessage),
+  ];
 
   /**
    * Handles a person's return from a provider. The work calls `failed` when the provider rejected a code.
    * @throws AppError tooMany, and errors of the work
    */
-  return async <Result>(visit: Visit, provider: string, work: (failed: () => void) => Promise<Result>) => {
-    const network = networkOf(visit);
-    const there = `${provider} ${network}`;
-    const waitMs = Math.max(ofAddress.waitMs(network), Math.min(ofProvider.waitMs(provider), onlyOnce.waitMs(there)));
+  return async <Result>(request: ClientRequest, provider: string, work: (failed: () => void) => Promise<Result>) => {
+    const network = getNetwork(request);
+    const providerAndNetwork = `${provider} ${network}`;
+    const waitMs = Math.max(
+      addressLimit.waitMs(network),
+      Math.min(providerLimit.waitMs(provider), singleFailureLimit.waitMs(providerAndNetwork)),
+    );
     if (waitMs > 0)
       throw new AppError('tooMany', 'too many sign-ins from this address have failed; wait a minute and start again', {
         retryAfterS: Math.ceil(waitMs / 1000),
       });
-    const bounded = provider === ownProvider ? ofSignIn : ofServers;
-    return bounded(there, () =>
+    const runBounded = provider === signInProvider ? runSignIn : runServerLogin;
+    return runBounded(providerAndNetwork, () =>
       work(() => {
-        ofAddress.take(network);
-        onlyOnce.take(there);
-        ofProvider.take(provider);
+        addressLimit.take(network);
+        singleFailureLimit.take(providerAndNetwork);
+        providerLimit.take(provider);
       }),
     );
   };

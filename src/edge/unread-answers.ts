@@ -1,54 +1,54 @@
 import type { ServerResponse } from 'node:http';
-import type { Party, Visit } from '../domain/visit.ts';
-import { type MemoryBudget, type OnGivenUp, uncountedBytes } from '../domain/work/memory-budget.ts';
-import { afterRunning } from '../domain/work/running-time.ts';
-import type { UnreadAnswers } from '../http/incoming.ts';
+import type { ClientRequest, TenantKey } from '../domain/visit.ts';
+import { type MemoryBudget, minCountedBytes, type OnShed } from '../domain/work/memory-budget.ts';
+import { setRunningTimeout } from '../domain/work/running-time.ts';
+import type { UnreadResponses } from '../http/incoming.ts';
 
-export type UnreadAnswersOptions = {
-  networkOf: (visit: Visit) => string;
+export type UnreadResponsesOptions = {
+  getNetwork: (request: ClientRequest) => string;
   /** Time limit for reading a response, for every started 2 MiB of it. */
   slowReaderMs: number;
   memory: MemoryBudget;
-  onGivenUp: OnGivenUp;
+  onShed: OnShed;
 };
 
-export const bytesOfDeadline = 2 * 1024 * 1024;
+export const deadlineBytes = 2 * 1024 * 1024;
 /** Time limit for a response that exceeds the memory limit. A client that reads continuously needs no more. */
-export const hastyMs = 2000;
+export const overLimitMs = 2000;
 
 /**
  * Limits the bytes that clients leave unread, and the time. When the limit is reached, the client's connection is
  * closed, because its further requests do not prove that it reads responses.
  */
-export function createUnreadAnswers({
-  networkOf,
+export function createUnreadResponses({
+  getNetwork,
   slowReaderMs,
   memory,
-  onGivenUp,
-}: UnreadAnswersOptions): UnreadAnswers {
-  const owners = new WeakMap<ServerResponse, Party>();
-  const hold: UnreadAnswers['hold'] = (response, bytes, party, own = bytes) => {
+  onShed,
+}: UnreadResponsesOptions): UnreadResponses {
+  const tenants = new WeakMap<ServerResponse, TenantKey>();
+  const track: UnreadResponses['track'] = (response, bytes, tenant, ownedBytes = bytes) => {
     if (response.destroyed) return;
-    const { workspaceId, network } = party ?? { workspaceId: '', network: networkOf(response.req) };
-    const held = memory.hold(workspaceId, network);
-    if (own > uncountedBytes) held.keep(own);
-    const ms = held.isOver ? hastyMs : slowReaderMs * (1 + Math.floor(bytes / bytesOfDeadline));
-    const cancel = afterRunning(ms, () => {
-      onGivenUp('unread_answer');
+    const { workspaceId, network } = tenant ?? { workspaceId: '', network: getNetwork(response.req) };
+    const reservation = memory.reserve(workspaceId, network);
+    if (ownedBytes > minCountedBytes) reservation.forceGrow(ownedBytes);
+    const timeoutMs = reservation.isOverLimit ? overLimitMs : slowReaderMs * (1 + Math.floor(bytes / deadlineBytes));
+    const cancel = setRunningTimeout(timeoutMs, () => {
+      onShed('unread_answer');
       response.destroy();
     });
     response.once('close', () => {
       cancel();
-      held.end();
+      reservation.release();
     });
   };
   /** Shared listener of all responses. At `prefinish`, everything was written to the socket. */
-  function onGiven(this: ServerResponse): void {
-    if (this.socket !== null && this.socket.writableLength > 0) hold(this, this.writableLength, owners.get(this));
+  function onWritten(this: ServerResponse): void {
+    if (this.socket !== null && this.socket.writableLength > 0) track(this, this.writableLength, tenants.get(this));
   }
   return {
-    hold,
-    watch: (response) => void response.once('prefinish', onGiven),
-    assign: (response, party) => void owners.set(response, party),
+    track,
+    watch: (response) => void response.once('prefinish', onWritten),
+    assign: (response, tenant) => void tenants.set(response, tenant),
   };
 }

@@ -1,21 +1,21 @@
 import { LRUCache } from 'lru-cache';
-import { sizeOfValue } from '../domain/config/sizes.ts';
+import { getValueSize } from '../domain/config/sizes.ts';
 import { parseJson } from '../domain/json/json.ts';
 
 /** Maximum cache size, in characters. A character takes about ten bytes once compiled. */
-const mostCharacters = 8_000_000;
+const maxCharacters = 8_000_000;
 
 /** Caches the compiled forms of recurring JSON texts, by text. */
-export function compiledTexts<Compiled extends object>(
+export function createCompileCache<Compiled extends object>(
   compile: (value: unknown) => Compiled,
 ): (text: string) => Compiled {
-  const kept = new LRUCache<string, Compiled>({ maxSize: mostCharacters });
+  const cache = new LRUCache<string, Compiled>({ maxSize: maxCharacters });
   return (text) => {
-    const known = kept.get(text);
-    if (known) return known;
+    const cached = cache.get(text);
+    if (cached) return cached;
     const value = parseJson(text);
-    const made = compile(value);
-    kept.set(text, made, { size: sizeOfValue(value) });
-    return made;
+    const compiled = compile(value);
+    cache.set(text, compiled, { size: getValueSize(value) });
+    return compiled;
   };
 }

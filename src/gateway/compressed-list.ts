@@ -1,18 +1,18 @@
 import { Buffer } from 'node:buffer';
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw } from 'node:zlib';
-import type { Pieces } from './protocol/json-rpc.ts';
+import type { JsonChunks } from './protocol/json-rpc.ts';
 
 const deflate = promisify(deflateRaw);
 
 /** Minimum size of a list that is compressed, in bytes. Shorter lists fit into one packet. */
-const leastBytes = 1024;
+const minBytes = 1024;
 /** Maximum size of a stored block (RFC 1951, 3.2.4), in bytes. */
-const mostStored = 65_535;
-const gzipHead = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
+const maxStoredBytes = 65_535;
+const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
 
 /** Returns true if a client accepts gzip (RFC 9110, 12.5.3). */
-export function takesGzip(acceptEncoding: string | string[] | undefined): boolean {
+export function acceptsGzip(acceptEncoding: string | string[] | undefined): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(String(acceptEncoding ?? ''));
 }
 
@@ -21,31 +21,31 @@ export function takesGzip(acceptEncoding: string | string[] | undefined): boolea
  * blocks, with the text before and after the list in stored blocks. The blocks of a list are computed once, in a libuv
  * thread, and are cached as long as the list exists. Returns undefined for a response that is sent uncompressed.
  */
-export function createListCompression(): (body: string | Pieces | undefined) => Promise<Buffer[] | undefined> {
-  const blocksOf = new WeakMap<Buffer, Promise<Buffer>>();
-  const blocksOfList = (list: Buffer) => {
-    const known = blocksOf.get(list);
-    if (known) return known;
-    const made = deflate(list, { finishFlush: constants.Z_SYNC_FLUSH });
-    blocksOf.set(list, made);
-    return made;
+export function createListCompression(): (body: string | JsonChunks | undefined) => Promise<Buffer[] | undefined> {
+  const blocksByList = new WeakMap<Buffer, Promise<Buffer>>();
+  const getBlocks = (list: Buffer) => {
+    const cached = blocksByList.get(list);
+    if (cached) return cached;
+    const blocks = deflate(list, { finishFlush: constants.Z_SYNC_FLUSH });
+    blocksByList.set(list, blocks);
+    return blocks;
   };
   return async (body) => {
-    const [start, list, end, more] = Array.isArray(body) ? (body as Pieces) : [];
-    if (start === undefined || end === undefined || more !== undefined || typeof list !== 'object') return undefined;
-    const [before, after] = [Buffer.from(start), Buffer.from(end)];
-    if (list.length < leastBytes || Math.max(before.length, after.length) > mostStored) return undefined;
-    const foot = Buffer.alloc(8);
-    foot.writeUInt32LE(crc32(after, crc32(list, crc32(before))), 0);
-    foot.writeUInt32LE(before.length + list.length + after.length, 4);
-    const head = Buffer.concat([gzipHead, storedHead(before, false), before]);
-    return [head, await blocksOfList(list), Buffer.concat([storedHead(after, true), after, foot])];
+    const [start, list, end, extra] = Array.isArray(body) ? (body as JsonChunks) : [];
+    if (start === undefined || end === undefined || extra !== undefined || typeof list !== 'object') return undefined;
+    const [prefix, suffix] = [Buffer.from(start), Buffer.from(end)];
+    if (list.length < minBytes || Math.max(prefix.length, suffix.length) > maxStoredBytes) return undefined;
+    const trailer = Buffer.alloc(8);
+    trailer.writeUInt32LE(crc32(suffix, crc32(list, crc32(prefix))), 0);
+    trailer.writeUInt32LE(prefix.length + list.length + suffix.length, 4);
+    const header = Buffer.concat([gzipHeader, toStoredBlockHeader(prefix, false), prefix]);
+    return [header, await getBlocks(list), Buffer.concat([toStoredBlockHeader(suffix, true), suffix, trailer])];
   };
 }
 
-function storedHead({ length }: Buffer, isLast: boolean): Buffer {
-  const head = Buffer.from([isLast ? 1 : 0, 0, 0, 0, 0]);
-  head.writeUInt16LE(length, 1);
-  head.writeUInt16LE(mostStored - length, 3);
-  return head;
+function toStoredBlockHeader({ length }: Buffer, isLast: boolean): Buffer {
+  const header = Buffer.from([isLast ? 1 : 0, 0, 0, 0, 0]);
+  header.writeUInt16LE(length, 1);
+  header.writeUInt16LE(maxStoredBytes - length, 3);
+  return header;
 }

@@ -7,13 +7,13 @@ export type FailureData = {
   outcome: Outcome;
   message: string;
   problems: readonly Problem[];
-  forRecord: string | undefined;
+  recordMessage: string | undefined;
 };
 
-export function failureData({ outcome, message, problems, forRecord }: ToolFailure): FailureData {
-  return { outcome, message, problems, forRecord };
+export function toFailureData({ outcome, message, problems, recordMessage }: ToolFailure): FailureData {
+  return { outcome, message, problems, recordMessage };
 }
 
-export function toFailure({ outcome, message, problems, forRecord }: FailureData): ToolFailure {
-  return new ToolFailure(outcome, message, problems, forRecord);
+export function fromFailureData({ outcome, message, problems, recordMessage }: FailureData): ToolFailure {
+  return new ToolFailure(outcome, message, problems, recordMessage);
 }

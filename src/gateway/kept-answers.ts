@@ -7,7 +7,7 @@ import type { Caller } from './callers/caller.ts';
  * Dependencies of the stores that retain parts of results for a few minutes: continuations of long results, and large
  * files.
  */
-export type KeptAnswersOptions = {
+export type ResultStoreOptions = {
   db: Db;
   /** Database handle whose writes do not delay calls. */
   records: Db;
@@ -22,7 +22,7 @@ export type KeptAnswersOptions = {
  * Identifies the network of a caller that has neither an API key nor a login, as a MAC that does not reveal the
  * address. Returns undefined for every other caller.
  */
-export function strangerOf(caller: Caller, workspaceId: string, keyring: Keyring): string | undefined {
+export function getUnverifiedCallerId(caller: Caller, workspaceId: string, keyring: Keyring): string | undefined {
   if (caller.keyId !== undefined) return undefined;
   return keyring.mac(`${workspaceId} ${caller.network}`, 'address of files');
 }

@@ -1,36 +1,36 @@
-import { reservedToolNames } from '../domain/config/tool.ts';
+import { getReservedToolNames } from '../domain/config/tool.ts';
 import { parseJson } from '../domain/json/json.ts';
 import {
   type ContentBlock,
-  decidedAdmission,
+  createAuthorizationSnapshot,
   type JsonText,
-  newestLegacyRevision,
+  newestStatefulRevision,
   type ToolResult,
 } from '../domain/mcp.ts';
-import { nearestOrAll, newGuesses } from '../domain/problems.ts';
+import { createSuggestionBudget, suggestNearestOrList } from '../domain/problems.ts';
 import type { Arguments } from '../domain/request/sent-argument.ts';
 import { coerceObject } from '../domain/schema/coerce-value.ts';
 import { searchToolNames } from '../domain/search/own-tools.ts';
-import type { Served, TryOutCall } from '../domain/try-out.ts';
-import { nextTurn } from '../domain/work/next-turn.ts';
+import type { ServedVariant, TestCall } from '../domain/try-out.ts';
+import { yieldToEventLoop } from '../domain/work/next-turn.ts';
 import { AppError, ToolFailure } from '../errors.ts';
 import type { Capture, CapturedResponse } from '../store/calls/captures.ts';
 import type { CallRow } from '../store/schema.ts';
-import { tokensOfContent, tokensOfResult } from './answer/json-answer.ts';
+import { estimateContentTokens, estimateResultTokens } from './answer/json-answer.ts';
 import { prepareArguments } from './arguments/prepare-arguments.ts';
 import { isCapturing } from './call/call.ts';
-import type { CallToolParts } from './call/call-tool.ts';
-import { findPreview, type Previewed, previewCall } from './call/preview-call.ts';
+import type { CallToolDeps } from './call/call-tool.ts';
+import { type CallPreview, findPreview, previewCall } from './call/preview-call.ts';
 import { checkOnThread } from './call/thread-work.ts';
-import { textsAtStart } from './captures/capture-job.ts';
-import { readSizes, withGivenFiles } from './files/given-files.ts';
+import { getTextsAtStart } from './captures/capture-job.ts';
+import { readSizes, replaceFileUrls } from './files/given-files.ts';
 import type { HostedServer, HostedTool } from './hosted/hosted-server.ts';
 import type { HostedServers } from './hosted/hosted-servers.ts';
-import { findServed } from './hosted/served.ts';
-import { runnerOf } from './own-tools/read-more.ts';
+import { findVariant } from './hosted/served.ts';
+import { getRunner } from './own-tools/read-more.ts';
 
 /** A result for display. `left_out` describes what was cut from a long one. */
-type ShownResult = {
+type DisplayedResult = {
   is_error: boolean;
   content: ContentBlock[];
   estimated_tokens: number;
@@ -41,11 +41,11 @@ type ShownResult = {
 /**
  * Runs a tool for a try-out. The operations that call it have checked the permissions. `clock` returns monotonic ms.
  */
-export function createTryOut(servers: HostedServers, parts: CallToolParts & { clock: () => number }) {
+export function createTryOut(servers: HostedServers, deps: CallToolDeps & { clock: () => number }) {
   const prepare = (server: HostedServer, tool: HostedTool, args: Arguments) =>
-    preparePreview(server, tool, args, parts);
+    preparePreviewArguments(server, tool, args, deps);
   /** Returns the prepared arguments of a call, or undefined if they are invalid. */
-  async function preparable(server: HostedServer, tool: HostedTool, args: Arguments): Promise<Arguments | undefined> {
+  async function tryPrepare(server: HostedServer, tool: HostedTool, args: Arguments): Promise<Arguments | undefined> {
     try {
       return await prepare(server, tool, args);
     } catch (error) {
@@ -54,60 +54,60 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
     }
   }
   return {
-    async callTool(call: TryOutCall) {
+    async callTool(call: TestCall) {
       const { server, tool } = await findTool(servers, call);
-      const sent = tool ? { tool, args: call.args } : calledInside(server, call);
-      if (sent) checkToken(server, sent.tool, call.token);
-      const written: Written = {};
-      const result = await runnerOf(server)(
+      const innerCall = tool ? { tool, args: call.args } : getInnerCall(server, call);
+      if (innerCall) checkToken(server, innerCall.tool, call.token);
+      const recorded: RecordedCall = {};
+      const result = await getRunner(server)(
         server,
         {
           kind: 'try_out',
           keyId: call.actorId,
           id: call.actorId,
           network: undefined,
-          isKnown: true,
+          isVerified: true,
           limits: call.limits,
           token: server.access === 'api_key' ? undefined : call.token,
         },
         {
           name: call.tool,
           args: call.args,
-          era: 'legacy',
+          generation: 'legacy',
           traceparent: undefined,
           tracestate: undefined,
           headers: {},
           requestId: call.requestId,
           bytesIn: 0,
-          revision: newestLegacyRevision,
+          revision: newestStatefulRevision,
           ownOrigin: undefined,
-          onGone: () => undefined,
-          admission: decidedAdmission(async () => {
+          onDisconnect: () => undefined,
+          authorization: createAuthorizationSnapshot(async () => {
             await call.checkActor();
             return (await findTool(servers, call)).server;
-          }, parts.clock),
+          }, deps.clock),
         },
-        recordingInto(written, server, parts),
+        withRecording(recorded, server, deps),
       );
-      const answered = shown(result);
+      const displayed = toDisplayedResult(result);
       // The preview walks through all arguments twice more.
-      await nextTurn();
-      const args = sent && (await preparable(server, sent.tool, sent.args));
-      await nextTurn();
+      await yieldToEventLoop();
+      const args = innerCall && (await tryPrepare(server, innerCall.tool, innerCall.args));
+      await yieldToEventLoop();
       return {
-        ...answered,
-        record: written.row,
-        request: sent && findPreview(sent.tool, args),
-        response: responseIn(written.capture),
+        ...displayed,
+        record: recorded.row,
+        request: innerCall && findPreview(innerCall.tool, args),
+        response: getResponse(recorded.capture),
       };
     },
-    async previewCall(of: WantedTool, args: Arguments): Promise<Previewed> {
-      const found = await findTool(servers, of);
-      if (!found.tool) throw new AppError('invalid', `${of.tool} is a built-in tool and sends no request`);
+    async previewCall(target: ToolTarget, args: Arguments): Promise<CallPreview> {
+      const resolved = await findTool(servers, target);
+      if (!resolved.tool) throw new AppError('invalid', `${target.tool} is a built-in tool and sends no request`);
       try {
-        const prepared = await prepare(found.server, found.tool, args);
-        await nextTurn();
-        return previewCall(found.server, found.tool, prepared);
+        const prepared = await prepare(resolved.server, resolved.tool, args);
+        await yieldToEventLoop();
+        return previewCall(resolved.server, resolved.tool, prepared);
       } catch (error) {
         if (!(error instanceof ToolFailure)) throw error;
         const problems = error.problems.map(({ path, message }) => ({ path: `arguments.${path}`, message }));
@@ -118,61 +118,61 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
 }
 
 /** Prepares arguments for a preview, which shows file sizes instead of contents. @throws ToolFailure */
-async function preparePreview(
+async function preparePreviewArguments(
   { workspaceId }: HostedServer,
   tool: HostedTool,
   args: Arguments,
-  parts: CallToolParts,
+  deps: CallToolDeps,
 ): Promise<Arguments> {
-  const of = { workspaceId, onGone: undefined };
-  const prepared = await prepareArguments(tool, args, (long) => checkOnThread(parts.threads, tool, long, of));
-  return withGivenFiles(tool.fileArguments, prepared, parts.fileAddresses.idIn, readSizes(workspaceId, parts));
+  const jobContext = { workspaceId, registerCancel: undefined };
+  const prepared = await prepareArguments(tool, args, (long) => checkOnThread(deps.threads, tool, long, jobContext));
+  return replaceFileUrls(tool.fileArguments, prepared, deps.fileUrls.findId, readSizes(workspaceId, deps));
 }
 
 /** The record of a call, and its capture. */
-type Written = { row?: CallRow; capture?: string | undefined };
+type RecordedCall = { row?: CallRow; capture?: string | undefined };
 
 /** Returns deps that also copy the record of a call to `written`. Its capture is stored only if the server captures. */
-function recordingInto(written: Written, server: HostedServer, parts: CallToolParts): CallToolParts {
+function withRecording(recorded: RecordedCall, server: HostedServer, deps: CallToolDeps): CallToolDeps {
   return {
-    ...parts,
+    ...deps,
     record(row, capture) {
-      written.row = row;
-      written.capture = capture;
-      parts.record(row, isCapturing(server, row.started_at) ? capture : undefined);
+      recorded.row = row;
+      recorded.capture = capture;
+      deps.record(row, isCapturing(server, row.started_at) ? capture : undefined);
     },
   };
 }
 
 /** Returns the upstream response of a capture. */
-function responseIn(capture: string | undefined): CapturedResponse | undefined {
+function getResponse(capture: string | undefined): CapturedResponse | undefined {
   return capture === undefined ? undefined : (parseJson(capture) as Capture).response;
 }
 
-type WantedTool = Served & { tool: string };
+type ToolTarget = ServedVariant & { tool: string };
 
 /** Finds a server and one of its tools. The tool is undefined if it is a built-in one. @throws AppError notFound */
-async function findTool(servers: HostedServers, { tool, ...served }: WantedTool) {
-  const server = await findServed(servers, served);
-  const found = server.tool(tool);
-  if (found || reservedToolNames(server.config).has(tool)) return { server, tool: found };
+async function findTool(servers: HostedServers, { tool, ...target }: ToolTarget) {
+  const server = await findVariant(servers, target);
+  const foundTool = server.getTool(tool);
+  if (foundTool || getReservedToolNames(server.config).has(tool)) return { server, tool: foundTool };
   const isDisabled = server.config.tools.some(({ name, disabled }) => name === tool && disabled);
   const name = JSON.stringify(tool);
-  const why = isDisabled
+  const detail = isDisabled
     ? `the tool ${name} is disabled; enable it first`
-    : `the ${served.view === undefined ? 'server' : 'view'} has no tool ${name}${nearestOrAll(tool, server.toolNames, newGuesses())}`;
-  throw new AppError('notFound', why);
+    : `the ${target.view === undefined ? 'server' : 'view'} has no tool ${name}${suggestNearestOrList(tool, server.toolNames, createSuggestionBudget())}`;
+  throw new AppError('notFound', detail);
 }
 
 /** Returns the tool and the arguments inside a `call_tool`. */
-function calledInside(server: HostedServer, { tool, args }: TryOutCall) {
-  const inner = tool === searchToolNames.call ? server.tool(String(args.name)) : undefined;
+function getInnerCall(server: HostedServer, { tool, args }: TestCall) {
+  const inner = tool === searchToolNames.call ? server.getTool(String(args.name)) : undefined;
   return inner && { tool: inner, args: coerceObject(args.arguments) ?? {} };
 }
 
 /** Rejects a try-out that lacks the token it needs. It is not a call and leaves no record. @throws AppError invalid */
-function checkToken(server: HostedServer, tool: HostedTool, given: string | undefined): void {
-  if (given !== undefined || server.access === 'api_key' || tool.request.credentials.length === 0) return;
+function checkToken(server: HostedServer, tool: HostedTool, callerToken: string | undefined): void {
+  if (callerToken !== undefined || server.access === 'api_key' || tool.request.credentials.length === 0) return;
   throw new AppError('invalid', "token: this server forwards the caller's token; provide one to try the tool", {
     problems: [{ path: 'token', message: "this server forwards the caller's token; provide one to try the tool" }],
   });
@@ -182,36 +182,41 @@ function checkToken(server: HostedServer, tool: HostedTool, given: string | unde
  * Maximum size of a result that is shown completely, in bytes of its JSON. Parsing and serializing that much takes a
  * few milliseconds.
  */
-const mostShownWhole = 512 * 1024;
+const maxDisplayedBytes = 512 * 1024;
 
 /** Maximum length of the text that is shown of a longer result, in characters. */
-const mostShownText = 256 * 1024;
+const maxDisplayedCharacters = 256 * 1024;
 
-function shown(result: ToolResult): ShownResult {
+function toDisplayedResult(result: ToolResult): DisplayedResult {
   const { content: json, structured, isError } = result;
   const bytes = Buffer.byteLength(json);
-  if (bytes + Buffer.byteLength(structured ?? '') > mostShownWhole) {
-    const left_out = `The result is ${bytes} bytes long. Only the first ${mostShownText} characters of its text are shown here, without structured content. An agent gets the complete result.`;
-    return { is_error: isError, content: beginningOf(json), estimated_tokens: tokensOfResult(result), left_out };
+  if (bytes + Buffer.byteLength(structured ?? '') > maxDisplayedBytes) {
+    const left_out = `The result is ${bytes} bytes long. Only the first ${maxDisplayedCharacters} characters of its text are shown here, without structured content. An agent gets the complete result.`;
+    return {
+      is_error: isError,
+      content: getStartOfContent(json),
+      estimated_tokens: estimateResultTokens(result),
+      left_out,
+    };
   }
   const content = JSON.parse(String(json)) as ContentBlock[];
   return {
     is_error: isError,
     content,
-    estimated_tokens: tokensOfContent(content),
+    estimated_tokens: estimateContentTokens(content),
     ...(structured !== undefined && { structured_content: parseJson(String(structured)) }),
   };
 }
 
 /** Returns the texts at the start of the content, without half of a surrogate pair at the end. */
-function beginningOf(json: JsonText): ContentBlock[] {
-  let left = mostShownText;
-  return textsAtStart(typeof json === 'string' ? Buffer.from(json) : json, mostShownText).flatMap(
+function getStartOfContent(json: JsonText): ContentBlock[] {
+  let remaining = maxDisplayedCharacters;
+  return getTextsAtStart(typeof json === 'string' ? Buffer.from(json) : json, maxDisplayedCharacters).flatMap(
     (text): ContentBlock[] => {
-      if (left <= 0) return [];
-      const isSplit = text.length > left && /[\ud800-\udbff]/.test(text.charAt(left - 1));
-      const start = text.slice(0, isSplit ? left - 1 : left);
-      left -= text.length;
+      if (remaining <= 0) return [];
+      const isSplit = text.length > remaining && /[\ud800-\udbff]/.test(text.charAt(remaining - 1));
+      const start = text.slice(0, isSplit ? remaining - 1 : remaining);
+      remaining -= text.length;
       return [{ type: 'text', text: start }];
     },
   );

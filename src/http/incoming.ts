@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Party } from '../domain/visit.ts';
+import type { TenantKey } from '../domain/visit.ts';
 
 /** A request that has passed the edge checks, with its response. */
 export type Incoming = {
@@ -9,28 +9,28 @@ export type Incoming = {
   readonly path: string;
   readonly requestId: string;
   /** Origin of the server's own host, if the request was sent to one. */
-  readonly ownOrigin: string | undefined;
+  readonly serverOrigin: string | undefined;
   /** Base URL under the requested name of this machine, if it differs from the configured one. */
-  readonly otherBaseUrl: string | undefined;
+  readonly alternativeBaseUrl: string | undefined;
   /** URL of the home page, for links. A server's own host has no home page, so there it is absolute. */
-  readonly home: string;
+  readonly homeUrl: string;
   /** Headers of every response, with names and values alternating. The code that writes the response adds its own. */
   readonly headers: string[];
 };
 
 /** Responses that their clients have not read yet. */
-export type UnreadAnswers = {
+export type UnreadResponses = {
   /**
    * Counts the memory of a response that was written to the connection completely, until the client has read it. `own`
    * is the number of its `bytes` that nothing else holds; all of them if absent. A tool list, for example, is in memory
    * once, with its server.
    */
-  hold(response: ServerResponse, bytes: number, party?: Party, own?: number): void;
+  track(response: ServerResponse, bytes: number, tenant?: TenantKey, ownedBytes?: number): void;
   /**
    * Starts to count a response once it is written. If the operating system accepts it immediately, the cost is one
    * comparison.
    */
   watch(response: ServerResponse): void;
   /** Assigns a watched response to a tenant. Until then it is charged to the client's network. */
-  assign(response: ServerResponse, party: Party): void;
+  assign(response: ServerResponse, tenant: TenantKey): void;
 };

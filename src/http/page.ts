@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { html, raw } from 'hono/html';
-import { unseenCharacters } from '../domain/unseen-characters.ts';
+import { invisibleCharacters } from '../domain/unseen-characters.ts';
 
 /** Result of `html`. Its text is already escaped. */
 export type Markup = ReturnType<typeof html>;
@@ -46,7 +46,7 @@ const styleSource = `'sha256-${createHash('sha256').update(style).digest('base64
 export const pagePolicy = `default-src 'none'; style-src ${styleSource}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`;
 
 /** Renders the frame of every server-rendered page: no script, readable in light and dark mode and on a phone. */
-export function page(title: string, body: Markup, head: Markup | '' = ''): string {
+export function renderPage(title: string, body: Markup, head: Markup | '' = ''): string {
   return String(html`<!doctype html>
 <html lang="en">
 <head>
@@ -69,29 +69,29 @@ ${body}
 /**
  * Returns true if the client is a browser that shows the response to a person. Programs do not list HTML explicitly.
  */
-export function wantsPage(method: string | undefined, accept: string | undefined): boolean {
+export function acceptsPage(method: string | undefined, accept: string | undefined): boolean {
   return (method === 'GET' || method === 'HEAD') && (accept?.includes('text/html') ?? false);
 }
 
 /**
  * Renders a page for a URL that has nothing to show, at least at the moment: the reason, and a link to the home page.
  */
-export function plainErrorPage(message: string, home: string): string {
+export function renderErrorPage(message: string, homeUrl: string): string {
   const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
-  return page(
+  return renderPage(
     'Toolhost',
-    html`<h1>${visible(sentence)}</h1>
+    html`<h1>${showInvisible(sentence)}</h1>
 <p class="soft">The URL may be mistyped, or the page no longer exists.</p>
-<div class="actions"><a class="button primary" href="${home}">Go to the home page</a></div>`,
+<div class="actions"><a class="button primary" href="${homeUrl}">Go to the home page</a></div>`,
   );
 }
 
 /** Replaces invisible characters in external text with a visible one. */
-export function visible(text: string): string {
-  return text.replaceAll(unseenCharacters, '\ufffd');
+export function showInvisible(text: string): string {
+  return text.replaceAll(invisibleCharacters, '\ufffd');
 }
 
 /** Formats an external name as one line of visible text. */
-export function onOneLine(name: string): string {
-  return visible(name.replaceAll(/\s+/g, ' ').trim());
+export function toSingleLine(name: string): string {
+  return showInvisible(name.replaceAll(/\s+/g, ' ').trim());
 }

@@ -1,15 +1,15 @@
 import { AppError, errorKinds, Unauthenticated } from '../errors.ts';
-import { pagePolicy, plainErrorPage } from './page.ts';
+import { pagePolicy, renderErrorPage } from './page.ts';
 
 /**
  * Renders an error as a REST response: `application/problem+json` (RFC 9457) or, if `home` is the URL of the home page,
  * a page for a person.
  */
-export function problemAnswer(
+export function createErrorResponse(
   thrown: unknown,
   requestId: string,
   onUnexpected: (error: unknown, requestId: string) => void,
-  home?: string,
+  homeUrl?: string,
 ): Response {
   const error = toAppError(thrown);
   if (!error) onUnexpected(thrown, requestId);
@@ -17,13 +17,13 @@ export function problemAnswer(
   const headers: Record<string, string> = { 'Content-Type': 'application/problem+json', ...error?.headers };
   if (status === 401) headers['WWW-Authenticate'] = 'Bearer';
   const message = error?.message ?? `internal error; request ${requestId}`;
-  if (home !== undefined) {
+  if (homeUrl !== undefined) {
     const pageHeaders = {
       ...headers,
       'Content-Type': 'text/html; charset=utf-8',
       'Content-Security-Policy': pagePolicy,
     };
-    return new Response(plainErrorPage(message, home), { status, headers: pageHeaders });
+    return new Response(renderErrorPage(message, homeUrl), { status, headers: pageHeaders });
   }
   const { code, title } = errorKinds[error?.kind ?? 'internal'];
   const body = {

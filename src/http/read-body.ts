@@ -1,32 +1,32 @@
 import type { IncomingMessage } from 'node:http';
-import { type Held, uncountedBytes } from '../domain/work/memory-budget.ts';
-import { nextTurn } from '../domain/work/next-turn.ts';
-import { afterRunning } from '../domain/work/running-time.ts';
+import { type MemoryReservation, minCountedBytes } from '../domain/work/memory-budget.ts';
+import { yieldToEventLoop } from '../domain/work/next-turn.ts';
+import { setRunningTimeout } from '../domain/work/running-time.ts';
 import { AppError } from '../errors.ts';
 
 /** Limits for reading a body without storing it. The connection of a client that sends more is closed. */
-export type Drain = { bytes: number; pieces: number };
+export type DiscardLimits = { bytes: number; chunks: number };
 
 /**
  * Maximum chunks of a body. Every chunk costs time and memory regardless of its size, and no well-behaved client sends
  * a few bytes at a time.
  */
-const maxPieces = 16_384;
-export const drainOfCaller: Drain = { bytes: 16 * 1024 * 1024, pieces: 2 * maxPieces };
+const maxChunks = 16_384;
+export const callerDiscardLimits: DiscardLimits = { bytes: 16 * 1024 * 1024, chunks: 2 * maxChunks };
 /** Limits for rejected requests: as many bytes as a valid one may have, in chunks of packet size. */
-export const drainOfRefused: Drain = { bytes: 1024 * 1024, pieces: 2048 };
+export const rejectedDiscardLimits: DiscardLimits = { bytes: 1024 * 1024, chunks: 2048 };
 
-const ended = () => new AppError('invalid', 'the request ended before its body was complete');
+const createEndedError = () => new AppError('invalid', 'the request ended before its body was complete');
 
 /** Memory of a chunk besides its bytes. */
-const pieceBytes = 256;
+const chunkOverheadBytes = 256;
 /**
  * Size above which bodies that end simultaneously are processed one per event loop turn, because checking and parsing
  * each takes some milliseconds.
  */
 const longBytes = 64 * 1024;
 
-const givenUp = () =>
+const createShedError = () =>
   new AppError(
     'unavailable',
     'too many request bodies are arriving, and there is no memory left for this one; send it again',
@@ -46,61 +46,63 @@ const givenUp = () =>
 export function readBody(
   request: IncomingMessage,
   limitBytes: number,
-  { held, gone }: { held?: Held; gone?: AbortSignal },
+  { reservation, signal }: { reservation?: MemoryReservation; signal?: AbortSignal },
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // The client may have disconnected while the headers were checked. No event follows then.
     if (request.destroyed) {
-      reject(ended());
+      reject(createEndedError());
       return;
     }
     let chunks: Buffer[] = [];
     let size = 0;
-    let pieces = 0;
-    let isRefused = false;
-    const refuse = (why: unknown) => {
-      isRefused = true;
+    let chunkCount = 0;
+    let isRejected = false;
+    const rejectBody = (reason: unknown) => {
+      isRejected = true;
       chunks = [];
-      held?.end();
-      reject(why);
+      reservation?.release();
+      reject(reason);
     };
-    gone?.addEventListener('abort', () => refuse(gone.reason));
+    signal?.addEventListener('abort', () => rejectBody(signal.reason));
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      pieces++;
-      if (!isRefused && size > limitBytes) refuse(tooLarge(limitBytes));
-      if (!isRefused && pieces > maxPieces)
-        refuse(new AppError('tooLarge', `the body was sent in more than ${maxPieces} chunks`));
-      if (!isRefused) {
+      chunkCount++;
+      if (!isRejected && size > limitBytes) rejectBody(createTooLargeError(limitBytes));
+      if (!isRejected && chunkCount > maxChunks)
+        rejectBody(new AppError('tooLarge', `the body was sent in more than ${maxChunks} chunks`));
+      if (!isRejected) {
         // A growing empty array allocates space for more than the one chunk that nearly every body has.
-        if (pieces === 1) chunks = [chunk];
+        if (chunkCount === 1) chunks = [chunk];
         else chunks.push(chunk);
-        const bytes = size + pieces * pieceBytes;
-        if (held && bytes > uncountedBytes && !held.add(bytes - held.bytes)) refuse(givenUp());
-      } else if (size > drainOfCaller.bytes || pieces > drainOfCaller.pieces) request.destroy();
+        const bytes = size + chunkCount * chunkOverheadBytes;
+        if (reservation && bytes > minCountedBytes && !reservation.grow(bytes - reservation.bytes))
+          rejectBody(createShedError());
+      } else if (size > callerDiscardLimits.bytes || chunkCount > callerDiscardLimits.chunks) request.destroy();
     });
     request.on('end', () => {
       const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-      if (size > longBytes && !isRefused) void nextTurn().then(() => resolve(body));
+      if (size > longBytes && !isRejected) void yieldToEventLoop().then(() => resolve(body));
       else resolve(body);
     });
-    request.on('error', () => reject(ended()));
+    request.on('error', () => reject(createEndedError()));
   });
 }
 
-function tooLarge(limitBytes: number): AppError {
+function createTooLargeError(limitBytes: number): AppError {
   return new AppError('tooLarge', `the body is larger than ${limitBytes} bytes`);
 }
 
-function encoded(coding: string): string {
+function formatEncodedMessage(coding: string): string {
   return `the body has the Content-Encoding ${JSON.stringify(coding.slice(0, 100))}, which is not supported; send it uncompressed, without that header`;
 }
 
 /** Rejects a body by its headers, before any of it is read. @throws AppError encoded, tooLarge */
 export function checkBodyHeaders({ headers }: IncomingMessage, limitBytes: number): void {
   const coding = headers['content-encoding'];
-  if (coding !== undefined && !/^(?:identity)?$/i.test(coding)) throw new AppError('encoded', encoded(coding));
-  if (Number(headers['content-length'] ?? 0) > limitBytes) throw tooLarge(limitBytes);
+  if (coding !== undefined && !/^(?:identity)?$/i.test(coding))
+    throw new AppError('encoded', formatEncodedMessage(coding));
+  if (Number(headers['content-length'] ?? 0) > limitBytes) throw createTooLargeError(limitBytes);
 }
 
 /** Returns true if a request has a body (RFC 9112, 6.3). */
@@ -110,7 +112,7 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /** Time that a response waits for the first bytes of a body. */
-const startMs = 1000;
+const startTimeoutMs = 1000;
 
 /**
  * Reads the first bytes of a rejected request's body: at least `limitBytes` if they arrive within a second. The
@@ -119,16 +121,16 @@ const startMs = 1000;
 export function readStart(
   request: IncomingMessage,
   limitBytes: number,
-  most: Drain,
-): Promise<{ bytes: Buffer; isWhole: boolean }> {
+  limits: DiscardLimits,
+): Promise<{ bytes: Buffer; isComplete: boolean }> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    const finish = (isWhole: boolean) => {
+    const finish = (isComplete: boolean) => {
       cancel();
-      resolve({ bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks), isWhole });
+      resolve({ bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks), isComplete });
     };
-    const cancel = afterRunning(startMs, () => finish(false));
+    const cancel = setRunningTimeout(startTimeoutMs, () => finish(false));
     if (request.destroyed || !hasBody(request)) {
       finish(!request.destroyed);
       return;
@@ -140,7 +142,7 @@ export function readStart(
       if (size >= limitBytes) finish(false);
     });
     request.on('end', () => finish(true));
-    discardBody(request, most);
+    discardBody(request, limits);
   });
 }
 
@@ -148,14 +150,14 @@ export function readStart(
  * Reads and discards an unwanted body, so that the client receives its response and the connection can be reused. The
  * connection is closed if the body exceeds the limits.
  */
-export function discardBody(request: IncomingMessage, most: Drain): void {
+export function discardBody(request: IncomingMessage, limits: DiscardLimits): void {
   if (request.destroyed || !hasBody(request)) return;
   let size = 0;
-  let pieces = 0;
+  let chunkCount = 0;
   request.on('data', (chunk: Buffer) => {
     size += chunk.length;
-    pieces++;
-    if (size > most.bytes || pieces > most.pieces) request.destroy();
+    chunkCount++;
+    if (size > limits.bytes || chunkCount > limits.chunks) request.destroy();
   });
   // The connection broke, so nothing is left to read.
   request.on('error', () => undefined);

@@ -1,16 +1,16 @@
 import type { UrlRule } from '../domain/config/server-rules.ts';
-import { generatedOf } from './again/generated.ts';
-import { documentHash } from './again/import-again.ts';
+import { toGenerated } from './again/generated.ts';
+import { hashDocument } from './again/import-again.ts';
 import { SchemaFinder } from './document/references.ts';
 import type { ApiDescription, Finding } from './model.ts';
 import type { ImportChoices } from './plan/choices.ts';
-import { type ImportedConfig, type ImportPlan, planImport, sizeProblem } from './plan/plan-import.ts';
-import { groupOf } from './plan/selection.ts';
-import { type ImportLine, type PlanReport, planBounds, type ReportKind } from './plan-outline.ts';
+import { getSizeProblem, type ImportedConfig, type ImportPlan, planImport } from './plan/plan-import.ts';
+import { getGroup } from './plan/selection.ts';
+import { type ImportReportLine, type PlanReport, planLimits, type ReportKind } from './plan-outline.ts';
 import { readDescription } from './read-description.ts';
-import { type AnswerFields, answerFieldsOf } from './tools/answer-fields.ts';
+import { proposeResponseFields, type ResponseFields } from './tools/answer-fields.ts';
 import type { ImportedTool } from './tools/made-tool.ts';
-import { listedName } from './tools/texts.ts';
+import { truncateName } from './tools/texts.ts';
 
 /** Import plan as plain data, including what is stored when the server is created. */
 export type PlannedImport = PlanReport & {
@@ -20,7 +20,7 @@ export type PlannedImport = PlanReport & {
    */
   config: string | undefined;
   /** Reason why the configuration is too large. */
-  tooLarge: string | undefined;
+  sizeError: string | undefined;
   /** Generated values, as JSON, for a later re-import. */
   generated: string | undefined;
   documentHash: string;
@@ -40,75 +40,86 @@ export function importDocument(
   const description = readDescription(document);
   const plan = planImport(description, choices, urlProblem);
   const { title, format, counts, groups, proposal, questions, secrets, notes, unmatched, findings } = plan;
-  const answers = choices.fields || report !== 'none' ? answersOf(plan, description) : new Map();
-  const made = choices.fields ? plan.config && withFields(plan.config, answers) : plan.config;
-  const text = made && JSON.stringify(made);
-  const tooLarge = text && sizeProblem(text);
-  const config = tooLarge === undefined ? plan.config : undefined;
+  const responseFieldsByTool =
+    choices.fields || report !== 'none' ? selectResponseFields(plan, description) : new Map();
+  const serverConfig = choices.fields
+    ? plan.config && addResponseFields(plan.config, responseFieldsByTool)
+    : plan.config;
+  const configJson = serverConfig && JSON.stringify(serverConfig);
+  const sizeError = configJson && getSizeProblem(configJson);
+  const config = sizeError === undefined ? plan.config : undefined;
   return {
     title,
     format,
     operations: counts,
-    groups: groups.slice(0, planBounds.groups).map((group) => ({ ...group, name: listedName(group.name) })),
+    groups: groups.slice(0, planLimits.groups).map((group) => ({ ...group, name: truncateName(group.name) })),
     proposal,
     chosen: { tools: plan.chosen.length, tokens: plan.tokens },
-    questions: questions.slice(0, planBounds.entries),
-    secrets: secrets.slice(0, planBounds.entries),
-    notes: [...(tooLarge === undefined ? [] : [tooLarge]), ...notes].slice(0, planBounds.notes),
-    unmatched: unmatched.slice(0, planBounds.notes),
-    findings: firstFindings(findings),
-    report: linesOf(plan, report, answers),
-    config: config && text,
-    tooLarge,
-    generated: config && JSON.stringify(generatedOf(config, plan)),
-    documentHash: documentHash(document),
+    questions: questions.slice(0, planLimits.entries),
+    secrets: secrets.slice(0, planLimits.entries),
+    notes: [...(sizeError === undefined ? [] : [sizeError]), ...notes].slice(0, planLimits.notes),
+    unmatched: unmatched.slice(0, planLimits.notes),
+    findings: limitFindings(findings),
+    report: toReportLines(plan, report, responseFieldsByTool),
+    config: config && configJson,
+    sizeError,
+    generated: config && JSON.stringify(toGenerated(config, plan)),
+    documentHash: hashDocument(document),
   };
 }
 
-type Answers = ReadonlyMap<ImportedTool | undefined, AnswerFields>;
+type ResponseFieldsByTool = ReadonlyMap<ImportedTool | undefined, ResponseFields>;
 
 /** Returns the fields to select from the large responses of the chosen tools. */
-function answersOf({ chosen }: ImportPlan, { root }: ApiDescription): Answers {
+function selectResponseFields({ chosen }: ImportPlan, { root }: ApiDescription): ResponseFieldsByTool {
   const finder = new SchemaFinder(root);
-  const found = chosen
-    .slice(0, planBounds.report)
-    .map(({ tool, operation }) => [tool, answerFieldsOf(operation.answers.schema, root, finder)] as const);
-  return new Map(found.flatMap(([tool, fields]) => (fields ? [[tool, fields]] : [])));
+  const entries = chosen
+    .slice(0, planLimits.report)
+    .map(({ tool, operation }) => [tool, proposeResponseFields(operation.responses.schema, root, finder)] as const);
+  return new Map(entries.flatMap(([tool, fields]) => (fields ? [[tool, fields]] : [])));
 }
 
 /**
  * Adds `response_fields`. They count as an edit: a re-import leaves them unchanged, and they are not part of the
  * generated values.
  */
-function withFields(config: ImportedConfig, answers: Answers): object {
-  const tools = config.tools.map((tool) => ({ ...tool, ...responseFields(answers.get(tool)) }));
+function addResponseFields(config: ImportedConfig, responseFieldsByTool: ResponseFieldsByTool): object {
+  const tools = config.tools.map((tool) => ({ ...tool, ...responseFields(responseFieldsByTool.get(tool)) }));
   return { ...config, tools };
 }
 
-const responseFields = (fields: AnswerFields | undefined) => fields && { response_fields: fields.paths };
+const responseFields = (fields: ResponseFields | undefined) => fields && { response_fields: fields.paths };
 
-function firstFindings(findings: readonly Finding[]): Finding[] {
-  const shown = findings.slice(0, planBounds.findings - 1).map(({ at, message }) => ({ at: listedName(at), message }));
-  const more = findings.length - shown.length;
-  return more > 0 ? [...shown, { at: '', message: `and ${more} more` }] : shown;
+function limitFindings(findings: readonly Finding[]): Finding[] {
+  const listed = findings
+    .slice(0, planLimits.findings - 1)
+    .map(({ at, message }) => ({ at: truncateName(at), message }));
+  const omittedCount = findings.length - listed.length;
+  return omittedCount > 0 ? [...listed, { at: '', message: `and ${omittedCount} more` }] : listed;
 }
 
-function linesOf({ all, chosen }: ImportPlan, report: ReportKind, answers: Answers): ImportLine[] {
+function toReportLines(
+  { all, chosen }: ImportPlan,
+  report: ReportKind,
+  responseFieldsByTool: ResponseFieldsByTool,
+): ImportReportLine[] {
   if (report === 'none') return [];
   const isChosen = new Set(chosen);
-  const wanted = all.filter((made) => {
-    if (report === 'problems') return made.outcome !== 'whole';
-    return report === 'all' || isChosen.has(made);
+  const reported = all.filter((candidate) => {
+    if (report === 'problems') return candidate.outcome !== 'whole';
+    return report === 'all' || isChosen.has(candidate);
   });
-  return wanted.slice(0, planBounds.report).map((made) => ({
-    operation: listedName(`${made.operation.method} ${made.operation.path}`),
-    tool: made.name,
-    group: listedName(groupOf(made)),
-    outcome: made.outcome,
-    notes: made.notes.slice(0, planBounds.notes).map(listedName),
-    tokens: made.tokens,
-    chosen: isChosen.has(made),
-    ...(made.operation.isDeprecated && { deprecated: true as const }),
-    ...(answers.has(made.tool) && { answer: answers.get(made.tool) as AnswerFields }),
+  return reported.slice(0, planLimits.report).map((candidate) => ({
+    operation: truncateName(`${candidate.operation.method} ${candidate.operation.path}`),
+    tool: candidate.name,
+    group: truncateName(getGroup(candidate)),
+    outcome: candidate.outcome,
+    notes: candidate.notes.slice(0, planLimits.notes).map(truncateName),
+    tokens: candidate.tokens,
+    chosen: isChosen.has(candidate),
+    ...(candidate.operation.isDeprecated && { deprecated: true as const }),
+    ...(responseFieldsByTool.has(candidate.tool) && {
+      answer: responseFieldsByTool.get(candidate.tool) as ResponseFields,
+    }),
   }));
 }

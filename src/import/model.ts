@@ -24,9 +24,9 @@ export type ApiInput = {
   schema: unknown;
   style?: InputStyle | undefined;
   /** True if a path value may contain slashes. */
-  allowSlashes?: boolean;
+  allowsSlashes?: boolean;
   /** True if the reserved characters of a query value are not encoded. */
-  allowReserved?: boolean;
+  allowsReserved?: boolean;
   /** Text before a path value, as required by the styles `matrix` and `label`. */
   prefix?: string;
 };
@@ -68,13 +68,13 @@ export type ApiOperation = {
   security: readonly ApiRequirement[];
   /** Servers of this operation, if they differ from the API's servers. */
   servers: readonly ApiServer[] | undefined;
-  answers: ApiAnswers;
+  responses: ApiResponses;
   /** Reason why no tool can be created, if the reader already knows one. */
-  unreadable: string | undefined;
+  unsupportedReason: string | undefined;
 };
 
 /** Properties of the described responses that affect the request or how its response is read. */
-export type ApiAnswers = {
+export type ApiResponses = {
   mediaTypes: readonly string[];
   headers: readonly string[];
   isRedirect: boolean;

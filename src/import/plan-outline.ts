@@ -8,14 +8,14 @@ export const reportKinds = ['none', 'chosen', 'all', 'problems'] as const;
 export type ReportKind = (typeof reportKinds)[number];
 
 /** Maximum number of entries in each list of a plan. */
-export const planBounds = { groups: 1000, findings: 101, report: 2000, entries: 100, options: 50, notes: 20 } as const;
+export const planLimits = { groups: 1000, findings: 101, report: 2000, entries: 100, options: 50, notes: 20 } as const;
 
 /** Operations without a tool that a re-import lists: only new ones, or all. */
 export const offeredKinds = ['new', 'all'] as const;
 export type OfferedKind = (typeof offeredKinds)[number];
 
 /** Maximum size of a document in a request, in characters. A fetched document may be twice as long. */
-export const mostDocumentCharacters = 16 * 1024 * 1024;
+export const maxDocumentCharacters = 16 * 1024 * 1024;
 
 export const importOutcomes = ['whole', 'loosened', 'partial', 'skipped'] as const;
 export type ImportOutcome = (typeof importOutcomes)[number];
@@ -29,12 +29,12 @@ export const planShape = {
   operations: z.object({ operations: count, whole: count, loosened: count, partial: count, skipped: count }),
   groups: z
     .array(z.object({ name: z.string(), operations: count, reads: count, skipped: count, tokens: count }))
-    .max(planBounds.groups)
+    .max(planLimits.groups)
     .describe(
       'Operations by their first tag or the first word of their path, with the token cost of their tools in tools/list.',
     ),
   proposal: z.object({
-    include: z.array(z.string()).max(planBounds.groups),
+    include: z.array(z.string()).max(planLimits.groups),
     tools: count,
     tokens: count,
     reason: z.string(),
@@ -48,21 +48,21 @@ export const planShape = {
         required: z.boolean().describe('True if the server cannot be created without a reply.'),
         options: z
           .array(z.object({ value: z.string(), meaning: z.string() }))
-          .max(planBounds.options)
+          .max(planLimits.options)
           .optional(),
         assumed: z.string().optional().describe('Value that is used without a reply.'),
       }),
     )
-    .max(planBounds.entries),
+    .max(planLimits.entries),
   secrets: z
     .array(z.object({ name: z.string(), description: z.string() }))
-    .max(planBounds.entries)
+    .max(planLimits.entries)
     .describe('Secrets to set once the server exists.'),
-  notes: z.array(z.string()).max(planBounds.notes),
-  unmatched: z.array(z.string()).max(planBounds.notes).describe('Entries of `include` that match no operation.'),
+  notes: z.array(z.string()).max(planLimits.notes),
+  unmatched: z.array(z.string()).max(planLimits.notes).describe('Entries of `include` that match no operation.'),
   findings: z
     .array(z.object({ at: z.string(), message: z.string() }))
-    .max(planBounds.findings)
+    .max(planLimits.findings)
     .describe('Parts of the document that could not be read, with their location.'),
   report: z
     .array(
@@ -73,7 +73,7 @@ export const planShape = {
         outcome: z.enum(importOutcomes),
         notes: z
           .array(z.string())
-          .max(planBounds.notes)
+          .max(planLimits.notes)
           .describe('Loosened constraints, missing inputs, or the reason why the operation was skipped.'),
         tokens: count,
         chosen: z.boolean(),
@@ -86,29 +86,29 @@ export const planShape = {
           ),
       }),
     )
-    .max(planBounds.report),
+    .max(planLimits.report),
 };
 
 export type PlanReport = z.output<z.ZodObject<typeof planShape>>;
 /** Question of the plan. `required` ones must be answered before a server can be created. */
 export type Question = PlanReport['questions'][number];
 /** Stored secret that the configuration references, with its description. */
-export type NeededSecret = PlanReport['secrets'][number];
+export type RequiredSecret = PlanReport['secrets'][number];
 export type Group = PlanReport['groups'][number];
 /** Selection of operations that fits within the limits. */
 export type Proposal = PlanReport['proposal'];
 /** Import result of one operation. */
-export type ImportLine = PlanReport['report'][number];
+export type ImportReportLine = PlanReport['report'][number];
 
-const text = z.string().optional();
-const fields = z.array(z.object({ path: z.string(), before: text, after: text })).max(50);
+const optionalText = z.string().optional();
+const fields = z.array(z.object({ path: z.string(), before: optionalText, after: optionalText })).max(50);
 const tools = z.array(z.object({ tool: z.string(), operation: z.string(), fields })).max(500);
 
 /**
  * Changes that a re-import would make. Lists are truncated; counts are complete. An absent `before` or `after` means
  * that there is no value.
  */
-export const againShape = {
+export const reimportShape = {
   title: z.string(),
   counts: z.object({
     changed: count,
@@ -122,7 +122,7 @@ export const againShape = {
     unchanged: count,
   }),
   server: z
-    .array(z.object({ path: z.string(), before: text, after: text }))
+    .array(z.object({ path: z.string(), before: optionalText, after: optionalText }))
     .max(10)
     .describe('Server fields that change.'),
   changed: tools.describe('Tools that change, with the fields that are updated from the document.'),
@@ -132,12 +132,12 @@ export const againShape = {
   conflicts: z
     .array(
       z.object({
-        tool: text,
+        tool: optionalText,
         path: z.string(),
         key: z.string().describe('Name of the conflict in `take`.'),
-        before: text.describe('Value at the last import.'),
-        yours: text,
-        document: text,
+        before: optionalText.describe('Value at the last import.'),
+        yours: optionalText,
+        document: optionalText,
       }),
     )
     .max(500)
@@ -155,7 +155,7 @@ export const againShape = {
         removed: z.literal(true).optional().describe('True if its tool was removed since the last import.'),
       }),
     )
-    .max(planBounds.report)
+    .max(planLimits.report)
     .describe('Operations without a tool. Name those to import in `add`.'),
   moved: z
     .array(z.object({ tool: z.string(), from: z.string(), to: z.string() }))
@@ -172,4 +172,4 @@ export const againShape = {
   questions: z.array(z.object({ name: z.string(), question: z.string(), required: z.boolean() })).max(200),
 };
 
-export type AgainReport = z.output<z.ZodObject<typeof againShape>>;
+export type ReimportReport = z.output<z.ZodObject<typeof reimportShape>>;

@@ -1,4 +1,4 @@
-import { invalid } from '../errors.ts';
+import { invalidInputError } from '../errors.ts';
 import { bundleFindings } from './bundle.ts';
 import { isBru } from './collections/bru-blocks.ts';
 import { readBru } from './collections/bruno.ts';
@@ -9,7 +9,7 @@ import { isHar, readHar } from './collections/har.ts';
 import { isHttpFile, readHttpFile } from './collections/http-file.ts';
 import { findInsomniaSpec, isInsomnia, readInsomnia } from './collections/insomnia.ts';
 import { isPostman, readPostman } from './collections/postman.ts';
-import { explainForeignFormat } from './document/foreign-formats.ts';
+import { explainUnsupportedFormat } from './document/foreign-formats.ts';
 import type { JsonFields } from './document/lenient.ts';
 import { parseDocument, stripFence } from './document/parse-document.ts';
 import { notFetched } from './document/references.ts';
@@ -17,7 +17,7 @@ import type { ApiDescription } from './model.ts';
 import { isOpenApi, readOpenApi } from './openapi/read-openapi.ts';
 
 /** Maximum number of operations in one document. */
-export const mostOperations = 20_000;
+export const maxOperations = 20_000;
 
 /**
  * Reads an API description in any supported format from text. Fetches nothing.
@@ -26,29 +26,29 @@ export const mostOperations = 20_000;
 export function readDescription(text: string): ApiDescription {
   const description = readAny(text);
   const count = description.operations.length;
-  if (count > mostOperations) {
-    throw invalid([
+  if (count > maxOperations) {
+    throw invalidInputError([
       {
         path: 'document',
-        message: `found ${count} operations; allowed: at most ${mostOperations}; import part of the document`,
+        message: `found ${count} operations; allowed: at most ${maxOperations}; import part of the document`,
       },
     ]);
   }
-  if (count === 0) throw invalid([{ path: 'document', message: whyNone(description) }]);
+  if (count === 0) throw invalidInputError([{ path: 'document', message: explainNoOperations(description) }]);
   return description;
 }
 
-const notKnown =
+const unsupportedFormat =
   'not an API description; allowed: OpenAPI 3, Swagger 2 (JSON or YAML), a Postman, Insomnia, or Bruno collection, an .http file, curl commands, fetch calls, or HAR';
 
 /**
  * Explains why a document has no operations. Large descriptions are often split into many files, which pasted text
  * cannot reference.
  */
-function whyNone({ findings }: ApiDescription): string {
-  const elsewhere = findings.find(({ message }) => message.endsWith(notFetched));
-  if (!elsewhere) return 'found no operations; OpenAPI documents define them in paths';
-  return `found no operations: ${elsewhere.at} ${elsewhere.message}. Import it by its path or URL, so that files in its folder or at its origin are read too. Or bundle it into one file first: npx @redocly/cli bundle openapi.yaml -o bundled.json`;
+function explainNoOperations({ findings }: ApiDescription): string {
+  const unfetchedReference = findings.find(({ message }) => message.endsWith(notFetched));
+  if (!unfetchedReference) return 'found no operations; OpenAPI documents define them in paths';
+  return `found no operations: ${unfetchedReference.at} ${unfetchedReference.message}. Import it by its path or URL, so that files in its folder or at its origin are read too. Or bundle it into one file first: npx @redocly/cli bundle openapi.yaml -o bundled.json`;
 }
 
 function readAny(text: string): ApiDescription {
@@ -61,13 +61,13 @@ function readAny(text: string): ApiDescription {
   const description = readValue(value);
   if (description)
     return { ...description, findings: [...findings, ...bundleFindings(value), ...description.findings] };
-  throw invalid([{ path: 'document', message: explainForeignFormat(plain, value) ?? notKnown }]);
+  throw invalidInputError([{ path: 'document', message: explainUnsupportedFormat(plain, value) ?? unsupportedFormat }]);
 }
 
 function readValue(value: unknown): ApiDescription | undefined {
   if (isPostman(value)) return readPostman(value);
   if (isHar(value)) return readHar(value);
-  if (isInsomnia(value)) return specOf(value) ?? readInsomnia(value);
+  if (isInsomnia(value)) return readInsomniaSpec(value) ?? readInsomnia(value);
   if (isBrunoExport(value)) return readBrunoExport(value);
   return isOpenApi(value) ? readOpenApi(value) : undefined;
 }
@@ -75,7 +75,7 @@ function readValue(value: unknown): ApiDescription | undefined {
 /**
  * Returns the OpenAPI document inside an Insomnia design document, which is more detailed than the requests next to it.
  */
-function specOf(root: JsonFields): ApiDescription | undefined {
+function readInsomniaSpec(root: JsonFields): ApiDescription | undefined {
   const spec = findInsomniaSpec(root);
   const value = typeof spec === 'string' ? parseDocument(spec).value : spec;
   const description = isOpenApi(value) ? readOpenApi(value) : undefined;

@@ -1,8 +1,8 @@
 import { localWorkspace } from '../config.ts';
 import { type Input, type OperationName, type Output, operations } from '../operations/index.ts';
-import { operatorOf } from '../operations/operation.ts';
+import { createOperatorActor } from '../operations/operation.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
-import { freeSlug } from '../store/servers/deleted-servers.ts';
+import { releaseSlug } from '../store/servers/deleted-servers.ts';
 
 /** Server operations of a development service, which serves files from a temporary database. */
 export type DevServers = {
@@ -12,14 +12,16 @@ export type DevServers = {
 };
 
 export function createDevServers(runner: Runner): DevServers {
-  const actor = operatorOf(localWorkspace.id);
-  const run: DevServers['run'] = (name, input) =>
-    runOperation(runner, operations[name], { actor, input, requestId: 'dev' }) as ReturnType<typeof run<typeof name>>;
+  const actor = createOperatorActor(localWorkspace.id);
+  const runAsOperator: DevServers['run'] = (name, input) =>
+    runOperation(runner, operations[name], { actor, input, requestId: 'dev' }) as ReturnType<
+      typeof runAsOperator<typeof name>
+    >;
   return {
-    run,
+    run: runAsOperator,
     async remove(slug) {
-      await run('deleteMcpServer', { slug });
-      await freeSlug(runner.db, localWorkspace.id, slug, runner.parts.now());
+      await runAsOperator('deleteMcpServer', { slug });
+      await releaseSlug(runner.db, localWorkspace.id, slug, runner.deps.now());
     },
   };
 }

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { localWorkspace } from '../config.ts';
 import type { Runner } from '../operations/run-operation.ts';
-import { makePrivateFile } from '../store/engine/sqlite-file.ts';
+import { createPrivateFile } from '../store/engine/sqlite-file.ts';
 import { findServer, isSlugTaken } from '../store/servers/servers.ts';
 
 /** Token that the example upstream accepts. */
@@ -16,7 +16,7 @@ export async function startExampleUpstream(dataDir: string, preferredPort: numbe
   const { startProjectsApi } = await import('../../examples/projects/upstream.ts');
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const file = join(dataDir, 'projects-example.sqlite');
-  makePrivateFile(file);
+  createPrivateFile(file);
   const host = '127.0.0.1';
   try {
     return await startProjectsApi({ host, port: preferredPort, file });
@@ -38,25 +38,29 @@ function exampleConfig(port: number): { tools: { url: string }[] } {
  * a server that its owner deleted.
  */
 export async function provideExampleServer(runner: Runner, port: number): Promise<void> {
-  const run = async (name: 'createMcpServer' | 'updateMcpServer', input: object) => {
+  const runAsOperator = async (name: 'createMcpServer' | 'updateMcpServer', input: object) => {
     // Loaded on demand, because most starts change nothing.
     const { operations } = await import('../operations/index.ts');
-    const { operatorOf } = await import('../operations/operation.ts');
+    const { createOperatorActor } = await import('../operations/operation.ts');
     const { runOperation } = await import('../operations/run-operation.ts');
-    await runOperation(runner, operations[name], { actor: operatorOf(localWorkspace.id), input, requestId: 'start' });
+    await runOperation(runner, operations[name], {
+      actor: createOperatorActor(localWorkspace.id),
+      input,
+      requestId: 'start',
+    });
   };
   const config = exampleConfig(port);
-  const stored = await findServer(runner.db, localWorkspace.id, exampleSlug);
-  if (!stored) {
-    if (!(await isSlugTaken(runner.db, exampleSlug))) await run('createMcpServer', config);
+  const existing = await findServer(runner.db, localWorkspace.id, exampleSlug);
+  if (!existing) {
+    if (!(await isSlugTaken(runner.db, exampleSlug))) await runAsOperator('createMcpServer', config);
     return;
   }
   const origin = new URL(config.tools[0]?.url ?? '').origin;
   const isLocal = (url: string) => /^http:\/\/127\.0\.0\.1:\d+\//.test(url);
-  if (stored.config.tools.every((tool) => !isLocal(tool.url) || tool.url.startsWith(`${origin}/`))) return;
-  const tools = stored.config.tools.map((tool) => ({
+  if (existing.config.tools.every((tool) => !isLocal(tool.url) || tool.url.startsWith(`${origin}/`))) return;
+  const tools = existing.config.tools.map((tool) => ({
     ...tool,
     url: tool.url.replace(/^http:\/\/127\.0\.0\.1:\d+/, origin),
   }));
-  await run('updateMcpServer', { slug: exampleSlug, tools });
+  await runAsOperator('updateMcpServer', { slug: exampleSlug, tools });
 }

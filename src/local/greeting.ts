@@ -1,21 +1,21 @@
 import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
-import { claudeCodeCommand } from '../domain/clients/client.ts';
-import { shellWord } from '../domain/snippets/literals.ts';
-import { routes, urlOf } from '../routes.ts';
+import { getClaudeCodeCommand } from '../domain/clients/client.ts';
+import { quoteShellWord } from '../domain/snippets/literals.ts';
+import { buildUrl, routes } from '../routes.ts';
 import { variables } from '../variables.ts';
 import { programName } from '../version.ts';
 import { exampleSlug, exampleToken } from './example.ts';
 
-const usualUrl = 'http://127.0.0.1:8080';
+const defaultUrl = 'http://127.0.0.1:8080';
 
 /** Returns the startup text with the URLs and commands for a first call. */
-export function greeting(config: Config, baseUrl: string): string {
-  const manage = urlOf(baseUrl, routes.mcp, config.managementSlug);
-  const lines = ['', `  Dashboard      ${baseUrl}`, `  Management     ${manage}`];
+export function formatGreeting(config: Config, baseUrl: string): string {
+  const managementUrl = buildUrl(baseUrl, routes.mcp, config.managementSlug);
+  const lines = ['', `  Dashboard      ${baseUrl}`, `  Management     ${managementUrl}`];
   if (config.mode === 'local' && config.demo) {
-    const url = urlOf(baseUrl, routes.mcp, exampleSlug);
-    const call = JSON.stringify({
+    const url = buildUrl(baseUrl, routes.mcp, exampleSlug);
+    const exampleCall = JSON.stringify({
       jsonrpc: '2.0',
       id: 1,
       method: 'tools/call',
@@ -26,18 +26,18 @@ export function greeting(config: Config, baseUrl: string): string {
       '',
       '  A first tool call:',
       '',
-      `curl -s ${url} -H 'Authorization: Bearer ${exampleToken}' -H 'Content-Type: application/json' -d '${call}'`,
+      `curl -s ${url} -H 'Authorization: Bearer ${exampleToken}' -H 'Content-Type: application/json' -d '${exampleCall}'`,
       '',
       '  Connect an agent:',
       '',
-      claudeCodeCommand({ name: exampleSlug, url, token: exampleToken }),
+      getClaudeCodeCommand({ name: exampleSlug, url, token: exampleToken }),
     );
   }
   lines.push(
     '',
     '  Create a key to manage and call servers:',
     '',
-    `${settingsFor(config, baseUrl)}${programName} keys create --name me --scopes manage,call`,
+    `${formatSettings(config, baseUrl)}${programName} keys create --name me --scopes manage,call`,
     '',
     '',
   );
@@ -45,19 +45,19 @@ export function greeting(config: Config, baseUrl: string): string {
 }
 
 /** Returns the settings that a command needs to find this service and its database, except those at their defaults. */
-function settingsFor(config: Config, baseUrl: string): string {
+function formatSettings(config: Config, baseUrl: string): string {
   const settings = [
     // The URL contains a password, so only the variable is shown, which the reader has set.
     ...(config.engine === 'sqlite' ? [] : ['DATABASE_URL="$DATABASE_URL"']),
     ...(config.engine === 'sqlite' && config.dataDir !== variables.DATA_DIR.fallback
-      ? [`DATA_DIR=${quoted(resolve(config.dataDir))}`]
+      ? [`DATA_DIR=${quoteForShell(resolve(config.dataDir))}`]
       : []),
-    ...(baseUrl === usualUrl ? [] : [`TOOLHOST_URL=${quoted(baseUrl)}`]),
+    ...(baseUrl === defaultUrl ? [] : [`TOOLHOST_URL=${quoteForShell(baseUrl)}`]),
   ];
   return settings.map((setting) => `${setting} `).join('');
 }
 
 /** Quotes text for a POSIX shell if necessary. */
-function quoted(text: string): string {
-  return /^[\w./:-]+$/.test(text) ? text : shellWord(text);
+function quoteForShell(text: string): string {
+  return /^[\w./:-]+$/.test(text) ? text : quoteShellWord(text);
 }

@@ -3,22 +3,22 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { html } from 'hono/html';
 import type { AdapterFactory, AdapterPayload, Provider } from 'oidc-provider';
 import { createServer } from '../http/node-http.ts';
-import { page, pagePolicy } from '../http/page.ts';
+import { pagePolicy, renderPage } from '../http/page.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
 
 /** Identity provider of local mode: a real OpenID Connect provider on loopback, for the user of this machine. */
-export type LocalIdentity = { find(): Promise<IdentityOptions>; close(): Promise<void> };
+export type LocalIdentity = { getOptions(): Promise<IdentityOptions>; close(): Promise<void> };
 
 const clientId = 'toolhost';
 /** Lifetime of all tokens and sessions of the provider, in seconds. */
-const spanS = 3600;
+const lifetimeS = 3600;
 const account = { sub: 'local', name: 'You, on this machine', email: 'you@localhost.example', email_verified: true };
 
 /** Creates the provider. It starts at the first sign-in, on `preferredPort` or, if that is taken, on any free port. */
 export function createLocalIdentity(preferredPort: number, redirectUris: string[]): LocalIdentity {
   let started: Promise<{ options: IdentityOptions; server: Server }> | undefined;
   return {
-    async find() {
+    async getOptions() {
       started ??= startProvider(preferredPort, redirectUris);
       return (await started).options;
     },
@@ -40,13 +40,13 @@ async function startProvider(
   const issuer = `http://127.0.0.1:${port}`;
   const clientSecret = randomBytes(32).toString('base64url');
   const provider = new OidcProvider(issuer, {
-    adapter: memory(),
+    adapter: createMemoryAdapter(),
     ttl: {
-      Interaction: spanS,
-      Grant: spanS,
-      Session: spanS,
-      AccessToken: spanS,
-      IdToken: spanS,
+      Interaction: lifetimeS,
+      Grant: lifetimeS,
+      Session: lifetimeS,
+      AccessToken: lifetimeS,
+      IdToken: lifetimeS,
       AuthorizationCode: 60,
     },
     clients: [
@@ -63,21 +63,21 @@ async function startProvider(
     features: { devInteractions: { enabled: false } },
     findAccount: (_context, id) => ({ accountId: id, claims: () => ({ ...account, sub: id }) }),
     interactions: { url: (_context, interaction) => `/interaction/${interaction.uid}` },
-    jwks: { keys: [await signingKey()] },
+    jwks: { keys: [await generateSigningKey()] },
     renderError(context) {
       context.type = 'html';
-      context.body = page(
+      context.body = renderPage(
         'Not signed in',
         html`<h1>Sign-in failed</h1><p>Return to where you came from and start again.</p>`,
       );
     },
   });
-  const serve = provider.callback();
+  const handleRequest = provider.callback();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     if (!isLoopbackHost(request.headers.host, port)) refuse(response, 421, 'Open this page at 127.0.0.1.');
-    else if (!request.url?.startsWith('/interaction/')) serve(request, response);
+    else if (!request.url?.startsWith('/interaction/')) handleRequest(request, response);
     else
-      interact(provider, request, response).catch(() =>
+      handleInteraction(provider, request, response).catch(() =>
         refuse(
           response,
           400,
@@ -99,7 +99,7 @@ function refuse(response: ServerResponse, status: number, message: string): void
 }
 
 /** Creates the provider's in-memory storage, which lasts as long as the process. */
-function memory(): AdapterFactory {
+function createMemoryAdapter(): AdapterFactory {
   const records = new Map<string, AdapterPayload>();
   return (kind) => {
     const find = async (id: string) => records.get(`${kind} ${id}`);
@@ -120,7 +120,7 @@ function memory(): AdapterFactory {
 }
 
 /** Generates the signing key. Each process has its own, so sign-ins do not survive a restart. */
-async function signingKey(): Promise<{ kty: string; alg: string; use: string }> {
+async function generateSigningKey(): Promise<{ kty: string; alg: string; use: string }> {
   const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
   // Removed, because key_ops only lists "sign", so verifiers would reject the public key.
   const { key_ops: _, ...key } = await crypto.subtle.exportKey('jwk', pair.privateKey);
@@ -131,14 +131,20 @@ async function signingKey(): Promise<{ kty: string; alg: string; use: string }> 
  * Serves the sign-in page, which needs no password, because the user of this machine is the only user. The provider's
  * cookie ensures that a sign-in only continues in the browser that started it.
  */
-async function interact(provider: Provider, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function handleInteraction(
+  provider: Provider,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const isForm = request.method === 'POST';
-  if (isForm && !isFromOwnPage(request)) return refuse(response, 403, 'This form was submitted from another site.');
-  const details = await provider.interactionDetails(request, response);
-  const path = `/interaction/${details.uid}`;
-  if (request.url !== path) return refuse(response, 403, 'This browser has started another sign-in. Start again.');
-  if (isForm || details.prompt.name === 'consent') {
-    const { grantId } = details;
+  if (isForm && !isSameOriginRequest(request))
+    return refuse(response, 403, 'This form was submitted from another site.');
+  const interactionDetails = await provider.interactionDetails(request, response);
+  const interactionPath = `/interaction/${interactionDetails.uid}`;
+  if (request.url !== interactionPath)
+    return refuse(response, 403, 'This browser has started another sign-in. Start again.');
+  if (isForm || interactionDetails.prompt.name === 'consent') {
+    const { grantId } = interactionDetails;
     const grant =
       (grantId && (await provider.Grant.find(grantId))) || new provider.Grant({ accountId: account.sub, clientId });
     grant.addOIDCScope('openid email profile');
@@ -155,11 +161,11 @@ async function interact(provider: Provider, request: IncomingMessage, response: 
     'Cache-Control': 'no-store',
   });
   response.end(
-    page(
+    renderPage(
       'Sign in',
       html`<h1>Sign in to Toolhost on this machine</h1>
 <p class="soft">Local mode has one user: anyone who can reach this machine's loopback address. In production, your own identity provider signs users in.</p>
-<form method="post" action="${path}"><div class="actions"><button class="primary" type="submit">Continue</button></div></form>`,
+<form method="post" action="${interactionPath}"><div class="actions"><button class="primary" type="submit">Continue</button></div></form>`,
     ),
   );
 }
@@ -179,7 +185,7 @@ function listen(server: Server, preferredPort: number): Promise<number> {
 }
 
 /** Returns true if a request comes from a page of the same host, or has no header that names its origin. */
-function isFromOwnPage({ headers }: IncomingMessage): boolean {
+function isSameOriginRequest({ headers }: IncomingMessage): boolean {
   const { origin, host } = headers;
   const site = headers['sec-fetch-site'];
   return (site === undefined || site === 'same-origin') && (origin === undefined || origin === `http://${host}`);

@@ -8,28 +8,28 @@ export type LocalMasterKeys = {
   keys: Buffer[];
   file: string;
   /** Deletes the file if it was just created, so that the user can put the right file in its place. */
-  removeNew(): void;
+  removeIfCreated(): void;
 };
 
 /** Reads the keys from a file next to the database, readable by its owner only. Creates the file at the first start. */
-export function localMasterKeys(dataDir: string): LocalMasterKeys {
+export function readOrCreateLocalMasterKeys(dataDir: string): LocalMasterKeys {
   const file = join(dataDir, 'master.key');
-  const isNew = !existsSync(file) && make(dataDir, file);
+  const isCreated = !existsSync(file) && createKeyFile(dataDir, file);
   return {
     keys: parseMasterKeys(readFileSync(file, 'utf8')),
     file,
-    removeNew: () => isNew && rmSync(file, { force: true }),
+    removeIfCreated: () => isCreated && rmSync(file, { force: true }),
   };
 }
 
 /** Reads the keys without creating the file. */
-export function findLocalMasterKeys(dataDir: string): Buffer[] | undefined {
+export function readLocalMasterKeys(dataDir: string): Buffer[] | undefined {
   const file = join(dataDir, 'master.key');
   return existsSync(file) ? parseMasterKeys(readFileSync(file, 'utf8')) : undefined;
 }
 
 /** Creates the key file. Returns false if another process has just created it. */
-function make(dataDir: string, file: string): boolean {
+function createKeyFile(dataDir: string, file: string): boolean {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   try {
     writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' });

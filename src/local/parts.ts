@@ -1,44 +1,47 @@
 import type { Config, Secrets, Settings } from '../config.ts';
 import type { IdentitySource } from '../manage/identity.ts';
-import { routes, urlOf } from '../routes.ts';
+import { buildUrl, routes } from '../routes.ts';
 import { startExampleUpstream } from './example.ts';
 import { createLocalIdentity } from './identity.ts';
 
 /** Services that exist once for all processes: those of local mode, or the configured identity provider. */
-export type LocalParts = {
+export type SharedServices = {
   /** Port of the example upstream. */
   examplePort: number | undefined;
   /** True if this process creates and updates the example server. */
-  providesExample: boolean;
+  maintainsExample: boolean;
   identity: IdentitySource;
   close(): Promise<void>;
 };
 
 /** Starts these services on ports next to the main port, so that their URLs stay the same. */
-export async function startLocalParts(
+export async function startSharedServices(
   { config, secrets: { oidc } }: Settings,
   baseUrl: string,
   port: number,
-): Promise<LocalParts> {
+): Promise<SharedServices> {
   const hasExample = config.mode === 'local' && config.demo;
   const example = hasExample ? await startExampleUpstream(config.dataDir, port + 1) : undefined;
-  const own = oidc ? undefined : createLocalIdentity(port + 2, redirectUris(config, baseUrl));
+  const localProvider = oidc ? undefined : createLocalIdentity(port + 2, redirectUris(config, baseUrl));
   return {
     examplePort: example?.port,
-    providesExample: hasExample,
-    identity: { find: own ? own.find : identityOf(oidc), host: identityHost(oidc) },
+    maintainsExample: hasExample,
+    identity: {
+      find: localProvider ? localProvider.getOptions : createConfiguredIdentity(oidc),
+      host: getIdentityHost(oidc),
+    },
     async close() {
       await example?.close();
-      await own?.close();
+      await localProvider?.close();
     },
   };
 }
 
 function redirectUris(config: Config, baseUrl: string): string[] {
-  return [baseUrl + routes.loginCallback, urlOf(baseUrl, routes.callback, config.managementSlug)];
+  return [baseUrl + routes.loginCallback, buildUrl(baseUrl, routes.callback, config.managementSlug)];
 }
 
-function identityOf(oidc: Secrets['oidc']): IdentitySource['find'] {
+function createConfiguredIdentity(oidc: Secrets['oidc']): IdentitySource['find'] {
   return async () => {
     if (!oidc) throw new Error('no identity provider is configured');
     return oidc;
@@ -46,6 +49,6 @@ function identityOf(oidc: Secrets['oidc']): IdentitySource['find'] {
 }
 
 /** Returns the host where people sign in, for display. */
-export function identityHost(oidc: Secrets['oidc']): string {
+export function getIdentityHost(oidc: Secrets['oidc']): string {
   return oidc ? new URL(oidc.issuer).host : 'this machine';
 }

@@ -5,14 +5,14 @@ import { extname, join } from 'node:path';
 import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono, type Next } from 'hono';
 import type { SecureHeadersVariables } from 'hono/secure-headers';
-import { basePathOf } from '../domain/http/own-hosts.ts';
+import { getBasePath } from '../domain/http/own-hosts.ts';
 import { AppError } from '../errors.ts';
 import { readCookie } from '../http/cookies.ts';
 import { pagePolicy } from '../http/page.ts';
 import { routes } from '../routes.ts';
-import { sessionCookie } from './actors.ts';
-import { landingPage } from './landing-page.ts';
-import { isSame } from './rest.ts';
+import { getSessionCookie } from './actors.ts';
+import { renderLandingPage } from './landing-page.ts';
+import { matchesEntityTag } from './rest.ts';
 
 type Env = { Bindings: HttpBindings; Variables: SecureHeadersVariables };
 
@@ -37,39 +37,39 @@ const pages = [
 ];
 
 const yearS = 365 * 24 * 60 * 60;
-const noncePlace = 'name="style-nonce" content=""';
-const basePathPlace = 'name="base-path" content=""';
+const noncePlaceholder = 'name="style-nonce" content=""';
+const basePathPlaceholder = 'name="base-path" content=""';
 
 /** Serves the built dashboard. Hashed files may be cached for a year, the page may not. Each file is read once. */
 export function createDashboard(folder: string, baseUrl: string): Hono<Env> {
-  const basePath = basePathOf(baseUrl);
-  const session = sessionCookie(baseUrl).name;
+  const basePath = getBasePath(baseUrl);
+  const session = getSessionCookie(baseUrl).name;
   const app = new Hono<Env>();
-  const assets = builtFiles(join(folder, 'assets'));
-  const others = builtFiles(folder);
-  app.get('/assets/:name', fileAnswer(assets, `public, max-age=${yearS}, immutable`));
-  app.get('/favicon.svg', fileAnswer(others, 'no-cache'));
-  const page = pageOf(join(folder, 'index.html'), basePath);
+  const assets = createFileFinder(join(folder, 'assets'));
+  const rootFiles = createFileFinder(folder);
+  app.get('/assets/:name', serveFile(assets, `public, max-age=${yearS}, immutable`));
+  app.get('/favicon.svg', serveFile(rootFiles, 'no-cache'));
+  const page = createPageReader(join(folder, 'index.html'), basePath);
   const dashboard = (c: Context<Env>) =>
-    c.html(page().replace(noncePlace, () => `name="style-nonce" content="${c.get('secureHeadersNonce') ?? ''}"`));
+    c.html(page().replace(noncePlaceholder, () => `name="style-nonce" content="${c.get('secureHeadersNonce') ?? ''}"`));
   for (const path of pages) {
     app.get(path, (c) => {
       if (readCookie(c.env.incoming.headers, session) !== undefined) return dashboard(c);
       c.header('Content-Security-Policy', `${pagePolicy}; img-src 'self'`);
       const { pathname, search } = new URL(c.req.url);
-      return c.html(landingPage(basePath, basePath + pathname + search));
+      return c.html(renderLandingPage(basePath, basePath + pathname + search));
     });
   }
   app.get(routes.loginCheck, dashboard);
   return app;
 }
 
-function fileAnswer(find: ReturnType<typeof builtFiles>, caching: string) {
+function serveFile(find: ReturnType<typeof createFileFinder>, caching: string) {
   return async (c: Context<Env>, next: Next) => {
     const file = await find(c.req.param('name') ?? c.req.path.slice(1));
     if (!file) return next();
     const headers = { 'Content-Type': file.type, ETag: file.etag, 'Cache-Control': caching, Vary: 'Accept-Encoding' };
-    if (isSame(c.req.header('if-none-match'), file.etag)) return c.body(null, 304, headers);
+    if (matchesEntityTag(c.req.header('if-none-match'), file.etag)) return c.body(null, 304, headers);
     if (!file.brotli || !/\bbr\b/.test(c.req.header('accept-encoding') ?? '')) return c.body(file.plain, 200, headers);
     return c.body(file.brotli, 200, { ...headers, 'Content-Encoding': 'br' });
   };
@@ -79,16 +79,19 @@ function fileAnswer(find: ReturnType<typeof builtFiles>, caching: string) {
  * Returns a function that returns the HTML of the page, with its files below the base URL. The page is read again only
  * after a new build.
  */
-function pageOf(path: string, basePath: string): () => string {
-  let read = { text: '', mtimeMs: Number.NaN };
+function createPageReader(path: string, basePath: string): () => string {
+  let cached = { html: '', mtimeMs: Number.NaN };
   return () => {
     const mtimeMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
     if (mtimeMs === undefined) throw new AppError('unavailable', 'the dashboard is not built; run npm start');
-    if (mtimeMs !== read.mtimeMs) {
-      const text = readFileSync(path, 'utf8').replace(basePathPlace, `name="base-path" content="${basePath}"`);
-      read = { text: text.replaceAll('="./', `="${basePath}/`), mtimeMs };
+    if (mtimeMs !== cached.mtimeMs) {
+      const pageHtml = readFileSync(path, 'utf8').replace(
+        basePathPlaceholder,
+        `name="base-path" content="${basePath}"`,
+      );
+      cached = { html: pageHtml.replaceAll('="./', `="${basePath}/`), mtimeMs };
     }
-    return read.text;
+    return cached.html;
   };
 }
 
@@ -105,30 +108,30 @@ const types: Record<string, string> = {
 };
 
 /** Maximum number of files in memory. A build has fewer, but a rebuild while serving leaves old files behind. */
-const mostFiles = 500;
+const maxCachedFiles = 500;
 
 /**
  * Returns a function that finds a file of a folder by name; undefined for a missing file. Each file is read once, at
  * its first request.
  */
-function builtFiles(folder: string): (name: string) => Promise<BuiltFile | undefined> {
-  const known = new Map<string, Promise<BuiltFile>>();
+function createFileFinder(folder: string): (name: string) => Promise<BuiltFile | undefined> {
+  const cachedFiles = new Map<string, Promise<BuiltFile>>();
   return async (name) => {
     const type = types[extname(name)];
     if (type === undefined || !/^[\w-][\w.-]*$/.test(name)) return undefined;
-    const file = known.get(name) ?? read(join(folder, name), type);
-    if (known.size < mostFiles) known.set(name, file);
+    const file = cachedFiles.get(name) ?? readBuiltFile(join(folder, name), type);
+    if (cachedFiles.size < maxCachedFiles) cachedFiles.set(name, file);
     try {
       return await file;
     } catch (error) {
-      known.delete(name);
+      cachedFiles.delete(name);
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
       throw error;
     }
   };
 }
 
-async function read(path: string, type: string): Promise<BuiltFile> {
+async function readBuiltFile(path: string, type: string): Promise<BuiltFile> {
   const plain = await readFile(path);
   const etag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
   const brotli = existsSync(`${path}.br`) ? await readFile(`${path}.br`) : undefined;

@@ -1,8 +1,8 @@
 import type { Configuration, CustomFetch } from 'openid-client';
-import { isOneAddress } from '../domain/email-address.ts';
-import { afterRunning } from '../domain/work/running-time.ts';
-import { AppError, messageOf } from '../errors.ts';
-import { onOneLine } from '../http/page.ts';
+import { isSingleAddress } from '../domain/email-address.ts';
+import { setRunningTimeout } from '../domain/work/running-time.ts';
+import { AppError, getErrorMessage } from '../errors.ts';
+import { toSingleLine } from '../http/page.ts';
 
 /** A person as the identity provider knows them. */
 export type Identity = {
@@ -35,10 +35,10 @@ export type IdentityOptions = { issuer: string; clientId: string; clientSecret: 
 export type IdentitySource = { find: () => Promise<IdentityOptions>; host: string };
 
 /** Maximum length of a subject (OpenID Connect Core, 2). */
-const longestSubject = 255;
+const maxSubjectLength = 255;
 
 /** Loads the library at the first sign-in, because many processes never need it. */
-const library = () => import('openid-client');
+const loadLibrary = () => import('openid-client');
 
 /**
  * Creates the identity provider. Discovery waits for the first sign-in, so that the service starts even if the provider
@@ -50,7 +50,7 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
   function configuration(): Promise<Configuration> {
     discovered ??= discover(find).catch((error: unknown) => {
       discovered = undefined;
-      throw noAnswerIn(error) ?? noAnswer(error);
+      throw findUnavailableError(error) ?? createUnavailableError(error);
     });
     return discovered;
   }
@@ -58,7 +58,7 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
   return {
     host,
     async authorizationUrl({ state, nonce, verifier }, redirectUri) {
-      const oidc = await library();
+      const oidc = await loadLibrary();
       return oidc.buildAuthorizationUrl(await configuration(), {
         redirect_uri: redirectUri,
         scope: 'openid email profile',
@@ -69,82 +69,88 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
       });
     },
     async identify(returned, { state, nonce, verifier }) {
-      const oidc = await library();
+      const oidc = await loadLibrary();
       const config = await configuration();
       const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
       const tokens = await oidc.authorizationCodeGrant(config, returned, checks).catch((error: unknown) => {
-        if (error instanceof oidc.AuthorizationResponseError && ownFaults.includes(error.error)) throw noAnswer(error);
-        throw noAnswerIn(error) ?? new AppError('unauthenticated', 'the sign-in failed; start again', { cause: error });
+        if (error instanceof oidc.AuthorizationResponseError && providerErrors.includes(error.error))
+          throw createUnavailableError(error);
+        throw (
+          findUnavailableError(error) ??
+          new AppError('unauthenticated', 'the sign-in failed; start again', { cause: error })
+        );
       });
       const claims = tokens.claims();
       // A shortened or cleaned subject could be that of another person.
-      if (!claims || claims.sub === '' || claims.sub.length > longestSubject || hasControls(claims.sub))
+      if (!claims || claims.sub === '' || claims.sub.length > maxSubjectLength || hasControlCharacters(claims.sub))
         throw new AppError(
           'unauthenticated',
           'the identity provider did not state who signed in; contact its administrator',
         );
       const { iss: issuer, sub: subject, email: address, email_verified: isVerified } = claims;
-      const email = isVerified === true && typeof address === 'string' && isOneAddress(address) ? address : undefined;
-      const name = typeof claims.name === 'string' ? onOneLine(claims.name).slice(0, 200) || undefined : undefined;
+      const email =
+        isVerified === true && typeof address === 'string' && isSingleAddress(address) ? address : undefined;
+      const name = typeof claims.name === 'string' ? toSingleLine(claims.name).slice(0, 200) || undefined : undefined;
       return { issuer, subject, email, name };
     },
   };
 }
 
-function hasControls(text: string): boolean {
+function hasControlCharacters(text: string): boolean {
   return /\p{Cc}/u.test(text);
 }
 
 async function discover(find: () => Promise<IdentityOptions>): Promise<Configuration> {
-  const oidc = await library();
+  const oidc = await loadLibrary();
   const { issuer, clientId, clientSecret } = await find();
   const url = new URL(issuer);
   // By default, the library trusts the TLS of the token endpoint and does not verify the signature.
   const execute = [oidc.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [oidc.allowInsecureRequests] : [])];
-  const options = { execute, [oidc.customFetch]: answerOf };
+  const options = { execute, [oidc.customFetch]: fetchFromProvider };
   return oidc.discovery(url, clientId, undefined, oidc.ClientSecretBasic(clientSecret), options);
 }
 
 /** Errors with which a login page reports that it is down (RFC 6749, 4.1.2.1), because a redirect has no status. */
-const ownFaults = ['temporarily_unavailable', 'server_error'];
+const providerErrors = ['temporarily_unavailable', 'server_error'];
 
 /**
  * Sends a request to the identity provider. Failures that say nothing about the person are detected here, because the
  * library wraps every failure in its own error, like a refusal.
  * @throws AppError unavailable, and Error for a response that is too large
  */
-async function answerOf(...request: Parameters<CustomFetch>): Promise<Response> {
-  const answer = await boundedFetch(...request).catch((error: unknown) => {
+async function fetchFromProvider(...request: Parameters<CustomFetch>): Promise<Response> {
+  const response = await boundedFetch(...request).catch((error: unknown) => {
     // According to the Fetch standard, these are network errors and timeouts. A response that is too large is still a
     // response.
-    throw error instanceof TypeError || error instanceof DOMException ? noAnswer(error) : error;
+    throw error instanceof TypeError || error instanceof DOMException ? createUnavailableError(error) : error;
   });
-  const { status } = answer;
-  if (status >= 500 || status === 429 || status === 408) throw noAnswer(new Error(`status ${status}`));
-  return answer;
+  const { status } = response;
+  if (status >= 500 || status === 429 || status === 408) throw createUnavailableError(new Error(`status ${status}`));
+  return response;
 }
 
-function noAnswer(cause: unknown): AppError {
+function createUnavailableError(cause: unknown): AppError {
   const message = 'the identity provider does not respond; retry in a few seconds';
   return new AppError('unavailable', message, { retryAfterS: 5, cause });
 }
 
 /** Finds the error of `fetchFromProvider` that caused an error of the library. */
-function noAnswerIn(error: unknown): AppError | undefined {
-  for (let found = error; found instanceof Error; found = found.cause) if (found instanceof AppError) return found;
+function findUnavailableError(error: unknown): AppError | undefined {
+  for (let current = error; current instanceof Error; current = current.cause)
+    if (current instanceof AppError) return current;
   return undefined;
 }
 
 /** Returns the library's own message, for the log only. */
-export function causeOf(error: unknown): string {
-  return error instanceof Error && error.cause !== undefined ? messageOf(error.cause) : messageOf(error);
+export function getCauseMessage(error: unknown): string {
+  return error instanceof Error && error.cause !== undefined ? getErrorMessage(error.cause) : getErrorMessage(error);
 }
 
 /** Maximum size of a response. A legitimate response has a few KB; a set of a hundred keys has 50 KB. */
-const mostBytes = 256 * 1024;
-const mostMs = 10_000;
+const maxBytes = 256 * 1024;
+const timeoutMs = 10_000;
 /** Statuses of responses without a body (Fetch Standard, null body status). */
-const withoutBody = new Set([204, 205, 304]);
+const bodilessStatuses = new Set([204, 205, 304]);
 
 /**
  * Calls `fetch` for the identity provider, whose responses are read into memory completely. Aborts a response that is
@@ -153,19 +159,22 @@ const withoutBody = new Set([204, 205, 304]);
  * @throws Error for a response that is too large, and errors of `fetch`
  */
 async function boundedFetch(...[url, options]: Parameters<CustomFetch>): Promise<Response> {
-  const timeLimit = new AbortController();
-  const late = new DOMException(`no complete response within ${mostMs / 1000} s`, 'TimeoutError');
-  const cancel = afterRunning(mostMs, () => timeLimit.abort(late));
+  const timeoutController = new AbortController();
+  const timeoutError = new DOMException(`no complete response within ${timeoutMs / 1000} s`, 'TimeoutError');
+  const cancel = setRunningTimeout(timeoutMs, () => timeoutController.abort(timeoutError));
   try {
-    const { status, headers, body } = await fetch(url, { ...(options as RequestInit), signal: timeLimit.signal });
+    const { status, headers, body } = await fetch(url, {
+      ...(options as RequestInit),
+      signal: timeoutController.signal,
+    });
     const chunks: Uint8Array[] = [];
     let size = 0;
     for await (const chunk of body ?? []) {
       size += chunk.length;
-      if (size > mostBytes) throw new Error(`${new URL(url).host} responded with more than ${mostBytes} bytes`);
+      if (size > maxBytes) throw new Error(`${new URL(url).host} responded with more than ${maxBytes} bytes`);
       chunks.push(chunk);
     }
-    return new Response(withoutBody.has(status) ? null : Buffer.concat(chunks), { status, headers });
+    return new Response(bodilessStatuses.has(status) ? null : Buffer.concat(chunks), { status, headers });
   } finally {
     cancel();
   }

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { page } from '../http/page.ts';
+import { renderPage } from '../http/page.ts';
 import { routes } from '../routes.ts';
 
 const sample = `{
@@ -32,8 +32,8 @@ const points = [
  * Renders the page for people who are not signed in. It has no script, so that it shows immediately.
  * @param returnTo path and query of the page to return to after signing in
  */
-export function landingPage(basePath: string, returnTo: string): string {
-  return page(
+export function renderLandingPage(basePath: string, returnTo: string): string {
+  return renderPage(
     'Toolhost – HTTP APIs as hosted MCP servers',
     html`<p class="brand"><img src="${basePath}/favicon.svg" width="28" height="28" alt="">Toolhost</p>
 <div class="columns">

@@ -1,12 +1,12 @@
 import type { z } from 'zod';
-import { keyHeader } from '../domain/credentials/credential.ts';
-import { nextTurn } from '../domain/work/next-turn.ts';
+import { apiKeyHeader } from '../domain/credentials/credential.ts';
+import { yieldToEventLoop } from '../domain/work/next-turn.ts';
 import { type ErrorKind, errorKinds } from '../errors.ts';
-import { componentSchemaOf } from '../operations/describe.ts';
+import { toComponentSchema } from '../operations/describe.ts';
 import type { Operation } from '../operations/operation.ts';
 import { problemsShape } from '../operations/shapes.ts';
 import { apiPath } from '../routes.ts';
-import { sessionCookie } from './actors.ts';
+import { getSessionCookie } from './actors.ts';
 
 type JsonObject = { [key: string]: unknown };
 
@@ -54,44 +54,47 @@ const tagsByNoun: Readonly<Record<string, string>> = {
 };
 
 /** Returns the tags of an operation; none if its path has no known noun. */
-function tagsOf(op: Operation): string[] {
+function getTags(op: Operation): string[] {
   const tags = op.route.path.split('/').flatMap((noun) => tagsByNoun[noun] ?? []);
   return tags.slice(-1);
 }
 
 /** Generates the OpenAPI 3.1 document of the REST API from the operations. */
-export async function openApiDocument(
+export async function generateOpenApiDocument(
   operations: readonly Operation[],
   baseUrl: string,
   version: string,
 ): Promise<JsonObject> {
   const paths: Record<string, JsonObject> = {};
   const schemas: JsonObject = {};
-  schemas.Problem = problemSchema(schemas);
+  schemas.Problem = createProblemSchema(schemas);
   for (const op of operations) {
     const path = paths[op.route.path] ?? {};
-    path[op.route.method.toLowerCase()] = describe(op, schemas);
+    path[op.route.method.toLowerCase()] = describeOperation(op, schemas);
     paths[op.route.path] = path;
     // The schemas of all operations take more time than calls should wait.
-    await nextTurn();
+    await yieldToEventLoop();
   }
   const bearer = { type: 'http', scheme: 'bearer', description: 'API key, thk_…, or access token of a login.' };
-  const session = { type: 'apiKey', in: 'cookie', name: sessionCookie(baseUrl).name };
+  const session = { type: 'apiKey', in: 'cookie', name: getSessionCookie(baseUrl).name };
   return {
     openapi: '3.1.0',
     info: { title: 'Toolhost', version, description: 'Manage hosted MCP servers, their secrets, API keys, and calls.' },
     servers: [{ url: baseUrl + apiPath }],
     security: [{ bearer: [] }, { apiKey: [] }, { session: [] }],
-    tags: [...new Set(operations.flatMap(tagsOf))].map((name) => ({ name })),
+    tags: [...new Set(operations.flatMap(getTags))].map((name) => ({ name })),
     paths,
     components: {
       securitySchemes: {
         bearer,
-        apiKey: { type: 'apiKey', in: 'header', name: keyHeader, description: 'API key (thk_…).' },
+        apiKey: { type: 'apiKey', in: 'header', name: apiKeyHeader, description: 'API key (thk_…).' },
         session: { ...session, description: 'Session of a person in the dashboard.' },
       },
       headers,
-      responses: Object.fromEntries([...answerable.map((kind) => [kind, errorResponse(kind)]), ['default', anyError]]),
+      responses: Object.fromEntries([
+        ...possibleErrors.map((kind) => [kind, errorResponse(kind)]),
+        ['default', anyError],
+      ]),
       schemas,
     },
   };
@@ -108,13 +111,13 @@ const headers = {
 };
 type Header = keyof typeof headers;
 
-function headersNamed(...names: Header[]): JsonObject {
+function toHeaderReferences(...names: Header[]): JsonObject {
   const all: Header[] = ['X-Request-Id', ...names];
   return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
 /** Errors that any operation may return. */
-const answerable = [
+const possibleErrors = [
   'invalid',
   'unauthenticated',
   'forbidden',
@@ -128,7 +131,7 @@ const answerable = [
   'unavailable',
 ] as const satisfies ErrorKind[];
 
-const headersOfErrors: Partial<Record<ErrorKind, Header>> = {
+const headerByError: Partial<Record<ErrorKind, Header>> = {
   unauthenticated: 'WWW-Authenticate',
   methodNotAllowed: 'Allow',
   tooMany: 'Retry-After',
@@ -136,19 +139,19 @@ const headersOfErrors: Partial<Record<ErrorKind, Header>> = {
 };
 
 const problemContent = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } };
-const anyError = { description: 'Any other error', headers: headersNamed(), content: problemContent };
+const anyError = { description: 'Any other error', headers: toHeaderReferences(), content: problemContent };
 
 function errorResponse(kind: ErrorKind): JsonObject {
-  const header = headersOfErrors[kind];
+  const header = headerByError[kind];
   return {
     description: errorKinds[kind].title,
-    headers: headersNamed(...(header ? [header] : [])),
+    headers: toHeaderReferences(...(header ? [header] : [])),
     content: problemContent,
   };
 }
 
 /** Returns the schema of an error (RFC 9457). */
-function problemSchema(schemas: JsonObject): JsonObject {
+function createProblemSchema(schemas: JsonObject): JsonObject {
   return {
     type: 'object',
     description: 'RFC 9457 problem details.',
@@ -158,22 +161,22 @@ function problemSchema(schemas: JsonObject): JsonObject {
       status: { type: 'integer' },
       code: { type: 'string', enum: Object.values(errorKinds).map(({ code }) => code) },
       detail: { type: 'string', description: 'Explanation of the error, and how to resolve it.' },
-      problems: componentSchemaOf(problemsShape, 'output', schemas),
+      problems: toComponentSchema(problemsShape, 'output', schemas),
       request_id: { type: 'string' },
     },
     required: ['type', 'title', 'status', 'code', 'detail', 'request_id'],
   };
 }
 
-function describe(op: Operation, schemas: JsonObject): JsonObject {
-  const input = componentSchemaOf(op.input, 'input', schemas);
-  const { properties, required = [] } = resolved(input, schemas) as {
+function describeOperation(op: Operation, schemas: JsonObject): JsonObject {
+  const input = toComponentSchema(op.input, 'input', schemas);
+  const { properties, required = [] } = resolveReference(input, schemas) as {
     properties: Record<string, JsonObject>;
     required?: string[];
   };
-  const inPath = [...op.route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string);
-  const rest = Object.entries(properties).filter(([name]) => !inPath.includes(name));
-  const hasBody = op.route.method !== 'GET' && op.route.method !== 'DELETE' && rest.length > 0;
+  const pathParameters = [...op.route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string);
+  const otherParameters = Object.entries(properties).filter(([name]) => !pathParameters.includes(name));
+  const hasBody = op.route.method !== 'GET' && op.route.method !== 'DELETE' && otherParameters.length > 0;
   const parameter = (name: string, location: string) => ({
     name,
     in: location,
@@ -182,20 +185,20 @@ function describe(op: Operation, schemas: JsonObject): JsonObject {
   });
   const body = {
     ...input,
-    properties: Object.fromEntries(rest),
-    required: required.filter((name) => !inPath.includes(name)),
+    properties: Object.fromEntries(otherParameters),
+    required: required.filter((name) => !pathParameters.includes(name)),
   };
   return {
     operationId: op.name,
     summary: op.summary,
     ...(op.description !== undefined && { description: op.description }),
-    tags: tagsOf(op),
+    tags: getTags(op),
     'x-scope': op.scope,
     // Only a dashboard session has the role of a person.
-    ...(op.people && { security: [{ session: [] }] }),
+    ...(op.dashboardRole && { security: [{ session: [] }] }),
     parameters: [
-      ...inPath.map((name) => parameter(name, 'path')),
-      ...(hasBody ? [] : rest.map(([name]) => parameter(name, 'query'))),
+      ...pathParameters.map((name) => parameter(name, 'path')),
+      ...(hasBody ? [] : otherParameters.map(([name]) => parameter(name, 'query'))),
       ...('expected_version' in properties ? [ifMatch] : []),
     ],
     ...(hasBody && {
@@ -205,9 +208,9 @@ function describe(op: Operation, schemas: JsonObject): JsonObject {
       },
     }),
     responses: {
-      [successStatus(op)]: successResponse(op, schemas),
+      [getSuccessStatus(op)]: successResponse(op, schemas),
       ...Object.fromEntries(
-        answerable.map((kind) => [errorKinds[kind].status, { $ref: `#/components/responses/${kind}` }]),
+        possibleErrors.map((kind) => [errorKinds[kind].status, { $ref: `#/components/responses/${kind}` }]),
       ),
       default: { $ref: '#/components/responses/default' },
     },
@@ -228,27 +231,27 @@ function successResponse(op: Operation, schemas: JsonObject): JsonObject {
   if (file) {
     const schema = file.mediaType === 'application/json' ? { type: 'object' } : { type: 'string' };
     const content = { [file.mediaType]: { schema } };
-    return { description: 'Success', headers: headersNamed('Content-Disposition'), content };
+    return { description: 'Success', headers: toHeaderReferences('Content-Disposition'), content };
   }
-  const output = componentSchemaOf(op.output, 'output', schemas);
+  const output = toComponentSchema(op.output, 'output', schemas);
   const shape = op.output.shape as Record<string, z.ZodType>;
   return {
     description: 'Success',
-    headers: headersNamed(...('server' in shape ? (['ETag'] as const) : [])),
+    headers: toHeaderReferences(...('server' in shape ? (['ETag'] as const) : [])),
     content: {
       'application/json': { schema: output },
-      ...(op.asksModel && { [linesType]: { schema: { type: 'string' } } }),
+      ...(op.callsModel && { [linesType]: { schema: { type: 'string' } } }),
     },
   };
 }
 
 /** Returns a schema itself, or the named schema that it refers to. */
-function resolved(schema: JsonObject, schemas: JsonObject): JsonObject {
+function resolveReference(schema: JsonObject, schemas: JsonObject): JsonObject {
   const name = typeof schema.$ref === 'string' ? schema.$ref.split('/').at(-1) : undefined;
   return name === undefined ? schema : (schemas[name] as JsonObject);
 }
 
 /** Returns the status of a successful response: 201 for operations that create, otherwise 200. */
-export function successStatus(op: Operation): 200 | 201 {
+export function getSuccessStatus(op: Operation): 200 | 201 {
   return op.route.method === 'POST' && op.name.startsWith('create') ? 201 : 200;
 }

@@ -1,23 +1,23 @@
-import { covers, type Scope, scopesOf } from '../domain/credentials/credential.ts';
-import { foldedAddress } from '../domain/email-address.ts';
+import { getRoleScopes, hasScope, type Scope } from '../domain/credentials/credential.ts';
+import { foldAddressCase } from '../domain/email-address.ts';
 import { newId, type Random } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import { addWorkspace } from '../operations/people/add-workspace.ts';
 import type { Db } from '../store/db.ts';
-import { invitationsKeptMs, takeInvitations } from '../store/people/members.ts';
+import { consumeInvitations, invitationLifetimeMs } from '../store/people/members.ts';
 import {
+  findJoinedWorkspaces,
+  findLastChosenWorkspace,
   findRole,
   joinWorkspace,
-  lastChosenWorkspace,
   saveMember,
   saveUser,
-  workspacesOf,
 } from '../store/people/users.ts';
-import { countCreatedBy } from '../store/workspaces.ts';
+import { countWorkspacesCreatedBy } from '../store/workspaces.ts';
 import type { Identity } from './identity.ts';
 
-type PeopleParts = {
+type PeopleDeps = {
   db: Db;
   random: Random;
   now: () => number;
@@ -30,12 +30,12 @@ type PeopleParts = {
  * sign-in starts: the workspace that they switched to last, or otherwise their own. Others choose whom they invite and
  * how their workspace is named, so an invitation neither replaces a person's own workspace nor decides where they work.
  */
-export async function welcome(
+export async function signInPerson(
   identity: Identity,
-  parts: PeopleParts,
+  deps: PeopleDeps,
 ): Promise<{ userId: string; workspaceId: string }> {
-  const { db, random } = parts;
-  const at = parts.now();
+  const { db, random } = deps;
+  const at = deps.now();
   const { issuer, subject, email, name } = identity;
   const user = await saveUser(db, {
     id: newId(random, 'usr'),
@@ -47,27 +47,27 @@ export async function welcome(
   });
   for (const invitation of email === undefined
     ? []
-    : await takeInvitations(db, foldedAddress(email), at - invitationsKeptMs)) {
+    : await consumeInvitations(db, foldAddressCase(email), at - invitationLifetimeMs)) {
     await joinWorkspace(db, { ...invitation, userId: user.id, at });
   }
-  const home = (await findHome(user.id, parts)) ?? (await makeHome(user.id, at, parts));
-  const chosen = await lastChosenWorkspace(db, user.id);
-  return { userId: user.id, workspaceId: chosen?.id ?? home };
+  const homeId = (await findHomeWorkspace(user.id, deps)) ?? (await createHomeWorkspace(user.id, at, deps));
+  const lastChosen = await findLastChosenWorkspace(db, user.id);
+  return { userId: user.id, workspaceId: lastChosen?.id ?? homeId };
 }
 
 /**
  * Finds a workspace that the person created. If they no longer have one, or in local mode, finds the first workspace
  * that they are in.
  */
-async function findHome(userId: string, { db, commonWorkspace }: PeopleParts): Promise<string | undefined> {
-  const [first] = await workspacesOf(db, userId, 1);
-  if (!first || first.isOwn || commonWorkspace !== undefined) return first?.id;
-  return (await countCreatedBy(db, userId)).all > 0 ? first.id : undefined;
+async function findHomeWorkspace(userId: string, { db, commonWorkspace }: PeopleDeps): Promise<string | undefined> {
+  const [firstWorkspace] = await findJoinedWorkspaces(db, userId, 1);
+  if (!firstWorkspace || firstWorkspace.isOwn || commonWorkspace !== undefined) return firstWorkspace?.id;
+  return (await countWorkspacesCreatedBy(db, userId)).all > 0 ? firstWorkspace.id : undefined;
 }
 
-async function makeHome(userId: string, at: number, parts: PeopleParts): Promise<string> {
-  const { db, commonWorkspace: id } = parts;
-  if (id === undefined) return addWorkspace(parts, { userId, at });
+async function createHomeWorkspace(userId: string, at: number, deps: PeopleDeps): Promise<string> {
+  const { db, commonWorkspace: id } = deps;
+  if (id === undefined) return addWorkspace(deps, { userId, at });
   await saveMember(db, { workspaceId: id, userId, role: 'owner', at });
   return id;
 }
@@ -76,7 +76,7 @@ async function makeHome(userId: string, at: number, parts: PeopleParts): Promise
  * Creates an actor for a person, with the scopes that both their role and their consent allow.
  * @throws AppError forbidden if they are no longer a member
  */
-export async function actorOfPerson(
+export async function createPersonActor(
   db: Db,
   person: { userId: string; workspaceId: string; grantId: string; granted: readonly Scope[] },
 ): Promise<Actor> {
@@ -86,8 +86,8 @@ export async function actorOfPerson(
       'forbidden',
       'this person is no longer a member of the workspace; ask an owner for an invitation',
     );
-  const own = scopesOf(role);
-  const scopes = person.granted.filter((scope) => covers(own, scope));
+  const roleScopes = getRoleScopes(role);
+  const scopes = person.granted.filter((scope) => hasScope(roleScopes, scope));
   // People who may change a server may also try its tools.
   if (scopes.includes('manage:write')) scopes.push('call');
   const { userId: id, workspaceId, grantId } = person;

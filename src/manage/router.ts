@@ -2,20 +2,20 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { NONCE, secureHeaders } from 'hono/secure-headers';
-import { basePathOf } from '../domain/http/own-hosts.ts';
-import type { Strangers } from '../domain/visit.ts';
+import { getBasePath } from '../domain/http/own-hosts.ts';
+import type { UnverifiedCallerLimits } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
-import { wantsPage } from '../http/page.ts';
-import { problemAnswer } from '../http/problem.ts';
+import { acceptsPage } from '../http/page.ts';
+import { createErrorResponse } from '../http/problem.ts';
 import { serverFileJsonSchema } from '../operations/applying/server-file.ts';
-import { schemaForFiles, serverConfigJsonSchema } from '../operations/describe.ts';
+import { allowSchemaField, serverConfigJsonSchema } from '../operations/describe.ts';
 import { apiPath, routes } from '../routes.ts';
 import { createDashboard } from './dashboard.ts';
-import { createRestApi, type RestEnv, type RestParts, staticDocument } from './rest.ts';
+import { createRestApi, type RestDeps, type RestEnv, staticDocument } from './rest.ts';
 
 type Env = RestEnv;
 
-export type WebParts = RestParts & {
+export type WebDeps = RestDeps & {
   /** Returns the metadata of the REST API as a protected resource (RFC 9728). */
   apiMetadata: () => object;
   /** Folder of the built dashboard. */
@@ -23,7 +23,7 @@ export type WebParts = RestParts & {
   /** Responds to `GET /metrics`. @throws AppError, Unauthenticated */
   metrics: (request: IncomingMessage) => Promise<Response>;
   /** Called after every response. The status is 0 if the client disconnected before it. */
-  onAnswered: (status: number) => void;
+  onResponse: (status: number) => void;
   /** Routes of the OAuth proxy, which set their own headers. */
   login: Hono<{ Bindings: HttpBindings }>;
   /** Sign-in to the dashboard. */
@@ -32,30 +32,30 @@ export type WebParts = RestParts & {
    * Rate limit: returns true if the sender may sign out once more in this minute, because a sign-out queries the
    * database.
    */
-  maySignOut: (request: IncomingMessage) => boolean;
-  strangers: Strangers;
+  canSignOut: (request: IncomingMessage) => boolean;
+  unverifiedCallers: UnverifiedCallerLimits;
 };
 
 /** Creates the router for REST, the OAuth proxy, the sign-in, the published schemas, and the pages. */
-export function createWebRouter(
-  parts: WebParts,
-): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+export function createWebRouter(deps: WebDeps): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const web = new Hono<Env>();
-  const basePath = basePathOf(parts.baseUrl);
-  const refuse = (c: Context<Env>, error: unknown) => {
+  const basePath = getBasePath(deps.baseUrl);
+  const respondWithError = (c: Context<Env>, error: unknown) => {
     const requestId = String(c.env.outgoing.getHeader('x-request-id'));
-    const isForPerson = !c.req.path.startsWith('/api/') && wantsPage(c.req.method, c.req.header('accept'));
-    return problemAnswer(error, requestId, parts.onUnexpected, isForPerson ? basePath + routes.home : undefined);
+    const wantsHtml = !c.req.path.startsWith('/api/') && acceptsPage(c.req.method, c.req.header('accept'));
+    return createErrorResponse(error, requestId, deps.onUnexpected, wantsHtml ? basePath + routes.home : undefined);
   };
   web.use(async (c, next) => {
     await next();
-    const limited = c.get('isAdmitted') ? undefined : parts.strangers.onRefused(c.env.incoming, c.res.status);
-    if (!limited) return;
+    const rateLimitError = c.get('isAdmitted')
+      ? undefined
+      : deps.unverifiedCallers.recordRefusal(c.env.incoming, c.res.status);
+    if (!rateLimitError) return;
     // Reset first: Hono would copy the headers of the old response to the new one.
     c.res = undefined;
-    c.res = refuse(c, limited);
+    c.res = respondWithError(c, rateLimitError);
   });
-  web.route('/', parts.login);
+  web.route('/', deps.login);
   web.use(
     secureHeaders({
       // Pages rendered by the service set their own policy, which allows their style.
@@ -77,39 +77,39 @@ export function createWebRouter(
       strictTransportSecurity: false,
     }),
   );
-  web.get(routes.metrics, (c) => parts.metrics(c.env.incoming));
+  web.get(routes.metrics, (c) => deps.metrics(c.env.incoming));
   const publicDocuments = {
-    [routes.apiMetadata]: parts.apiMetadata,
-    [routes.serverSchema]: () => schemaForFiles(serverConfigJsonSchema(parts.baseUrl + routes.serverSchema)),
-    [routes.serverFileSchema]: () => schemaForFiles(serverFileJsonSchema(parts.baseUrl + routes.serverFileSchema)),
+    [routes.apiMetadata]: deps.apiMetadata,
+    [routes.serverSchema]: () => allowSchemaField(serverConfigJsonSchema(deps.baseUrl + routes.serverSchema)),
+    [routes.serverFileSchema]: () => allowSchemaField(serverFileJsonSchema(deps.baseUrl + routes.serverFileSchema)),
   };
-  for (const [route, make] of Object.entries(publicDocuments)) {
-    const serve = staticDocument(make);
+  for (const [route, createDocument] of Object.entries(publicDocuments)) {
+    const serve = staticDocument(createDocument);
     web.get(route, (c) => {
       c.header('Access-Control-Allow-Origin', '*');
       return serve(c);
     });
   }
-  addSignIn(web, parts);
-  web.route(apiPath, createRestApi(parts));
-  web.route('/', createDashboard(parts.dashboardFolder, parts.baseUrl));
-  web.notFound(nothingThere(web, refuse));
-  web.onError((error, c) => refuse(c, error));
+  addSignIn(web, deps);
+  web.route(apiPath, createRestApi(deps));
+  web.route('/', createDashboard(deps.dashboardFolder, deps.baseUrl));
+  web.notFound(createNotFoundHandler(web, respondWithError));
+  web.onError((error, c) => respondWithError(c, error));
   const listener = getRequestListener(web.fetch, {
     overrideGlobalObjects: false,
     // The edge handles bodies that are not read.
     autoCleanupIncoming: false,
-    hostname: new URL(parts.baseUrl).host,
+    hostname: new URL(deps.baseUrl).host,
   });
   return async (request, response) => {
     await listener(request, response);
-    parts.onAnswered(response.headersSent ? response.statusCode : 0);
+    deps.onResponse(response.headersSent ? response.statusCode : 0);
   };
 }
 
-function addSignIn(web: Hono<Env>, { maySignOut, signIn }: WebParts): void {
+function addSignIn(web: Hono<Env>, { canSignOut, signIn }: WebDeps): void {
   web.use(routes.logout, async (c, next) => {
-    if (!maySignOut(c.env.incoming))
+    if (!canSignOut(c.env.incoming))
       throw new AppError('tooMany', 'too many sign-outs from this IP address; retry in a minute', { retryAfterS: 60 });
     await next();
   });
@@ -117,19 +117,19 @@ function addSignIn(web: Hono<Env>, { maySignOut, signIn }: WebParts): void {
 }
 
 /** Responds to a request that matches no route, with the allowed methods if the path has routes for others. */
-function nothingThere(web: Hono<Env>, refuse: (c: Context<Env>, error: AppError) => Response) {
+function createNotFoundHandler(web: Hono<Env>, refuse: (c: Context<Env>, error: AppError) => Response) {
   return (c: Context<Env>): Response => {
-    const methods = methodsOf(web, c.req.path);
+    const methods = getAllowedMethods(web, c.req.path);
     if (methods.length === 0 || methods.includes(c.req.method === 'HEAD' ? 'GET' : c.req.method))
       return refuse(c, new AppError('notFound', 'there is nothing at this URL'));
-    const answer = refuse(c, new AppError('methodNotAllowed', `this URL allows only ${methods.join(', ')}`));
-    answer.headers.set('Allow', methods.join(', '));
-    return answer;
+    const response = refuse(c, new AppError('methodNotAllowed', `this URL allows only ${methods.join(', ')}`));
+    response.headers.set('Allow', methods.join(', '));
+    return response;
   };
 }
 
 /** Returns the methods that have a route for a path. Middleware matches all methods and is not counted. */
-function methodsOf({ router }: Hono<Env>, path: string): string[] {
+function getAllowedMethods({ router }: Hono<Env>, path: string): string[] {
   return ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((method) =>
     router.match(method, path)[0].some(([[, route]]) => route.method !== 'ALL'),
   );

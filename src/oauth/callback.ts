@@ -1,39 +1,39 @@
-import type { OwnHosts } from '../domain/http/own-hosts.ts';
-import { hashOf, newId, newSecret } from '../domain/ids.ts';
-import { AppError, messageOf, OAuthError, type OAuthErrorCode, oauthCodeOf } from '../errors.ts';
-import { routes, urlOf } from '../routes.ts';
+import type { ServiceHosts } from '../domain/http/own-hosts.ts';
+import { hashSecret, newId, newSecret } from '../domain/ids.ts';
+import { AppError, getErrorMessage, OAuthError, type OAuthErrorCode, toOAuthErrorCode } from '../errors.ts';
+import { buildUrl, routes } from '../routes.ts';
 import { recordChanges } from '../store/changes/follow-changes.ts';
 import { transact } from '../store/engine/watched-dialect.ts';
 import {
   type Authorization,
-  bytesOfLogin,
-  endGrantsAbove,
+  consumeAuthorization,
+  countLoginBytes,
+  endGrantsOverLimit,
+  getAgreedView,
   insertCode,
   insertGrant,
   isAgreed,
-  isAuthorizationWaiting,
-  takeAuthorization,
-  takeLoginBytes,
-  viewOfAgreement,
+  isAuthorizationPending,
+  reserveLoginBytes,
 } from '../store/logins/grants.ts';
 import { contexts } from '../store/sealing/sealing.ts';
 import { rejectDuplicates } from './clients.ts';
-import { cookieJar, type LoginSecrets, loginCookie } from './consent.ts';
-import { clientRedirect } from './pages.ts';
+import { createCookieStore, getLoginCookieName, type LoginSecrets } from './consent.ts';
+import { createClientRedirect } from './pages.ts';
 import {
-  type FaultReport,
+  type BrowserResponse,
+  durations,
+  type ErrorReporter,
   type LoginRecord,
   type LoginResult,
   type LoginServer,
-  type OAuthAnswer,
-  type OAuthParts,
-  spans,
+  type OAuthDeps,
 } from './parts.ts';
 import { sealTokens, wrapKey } from './provider.ts';
-import { noteEvent } from './token.ts';
+import { recordLoginEvent } from './token.ts';
 
 /** The request of a browser that returns from the provider. */
-type Returned = { query: URLSearchParams; cookieHeader: string | undefined; requestId: string };
+type CallbackRequest = { query: URLSearchParams; cookieHeader: string | undefined; requestId: string };
 
 /**
  * Handles `GET /mcp/{slug}/callback`, to which the provider sends the person back. The state, the server, and the
@@ -42,17 +42,17 @@ type Returned = { query: URLSearchParams; cookieHeader: string | undefined; requ
  * `onCodeRefused` is called if the provider refused the code.
  * @throws OAuthError, shown as a page, until the browser is verified to be the one that started the login
  */
-export async function callback(
+export async function handleCallback(
   server: LoginServer,
-  { query, cookieHeader, requestId }: Returned,
-  parts: OAuthParts & FaultReport & { onCodeRefused: () => void },
-): Promise<OAuthAnswer> {
+  { query, cookieHeader, requestId }: CallbackRequest,
+  deps: OAuthDeps & ErrorReporter & { onCodeRefused: () => void },
+): Promise<BrowserResponse> {
   rejectDuplicates(query);
-  checkIssuer(query.get('iss'), parts.ownHosts);
-  const { login, secrets, refusal } = await takeLogin(server, { query, cookieHeader, requestId }, parts);
+  checkIssuer(query.get('iss'), deps.ownHosts);
+  const { login, secrets, refusal } = await consumeLogin(server, { query, cookieHeader, requestId }, deps);
   const { verifier, clientState: state, agreement } = secrets;
-  const jar = cookieJar(parts.baseUrl);
-  const cookies = [jar.clear(loginCookie(login.id))];
+  const cookieStore = createCookieStore(deps.baseUrl);
+  const cookies = [cookieStore.clear(getLoginCookieName(login.id))];
   try {
     if (refusal) throw refusal;
     const result = await server.provider.exchange({
@@ -61,38 +61,38 @@ export async function callback(
       state: query.get('state') ?? '',
       verifier,
     });
-    const ours = await storeGrant(server, { login, result, agreement, requestId }, parts);
-    parts.onEvent('finished');
-    return clientRedirect(server, login.redirect_uri, { code: ours, state }, { cookies });
-  } catch (thrown) {
-    parts.onEvent('failed');
+    const oneTimeCode = await storeGrant(server, { login, result, agreement, requestId }, deps);
+    deps.onEvent('finished');
+    return createClientRedirect(server, login.redirect_uri, { code: oneTimeCode, state }, { cookies });
+  } catch (caught) {
+    deps.onEvent('failed');
     // An unavailable provider refuses no code, and neither does one that was not called.
-    const isOfProvider = thrown instanceof OAuthError && thrown !== refusal;
-    if (isOfProvider && thrown.code !== 'temporarily_unavailable') parts.onCodeRefused();
-    const error = toldOf(thrown, requestId, parts);
-    const { code, message, detail, said } = error;
-    parts.log('a login failed', { slug: server.slug, error: code, message, detail, said });
-    if (error !== refusal) await noteFailure(failureOf(server, { login, error, requestId }), parts);
-    return clientRedirect(server, login.redirect_uri, { error, state }, { cookies });
+    const isProviderError = caught instanceof OAuthError && caught !== refusal;
+    if (isProviderError && caught.code !== 'temporarily_unavailable') deps.onCodeRefused();
+    const error = toReportedError(caught, requestId, deps);
+    const { code, message, detail, providerMessage } = error;
+    deps.log('a login failed', { slug: server.slug, error: code, message, detail, said: providerMessage });
+    if (error !== refusal) await recordFailure(toLoginRecord(server, { login, error, requestId }), deps);
+    return createClientRedirect(server, login.redirect_uri, { error, state }, { cookies });
   }
 }
 
 /** Returns the error that is reported to the client. */
-function toldOf(thrown: unknown, requestId: string, parts: FaultReport): OAuthError {
-  if (thrown instanceof OAuthError) return thrown;
-  if (thrown instanceof AppError)
-    return new OAuthError(oauthCodeOf(thrown), `the login could not be completed: ${thrown.message}`);
-  parts.onUnexpected(thrown, requestId);
+function toReportedError(caught: unknown, requestId: string, deps: ErrorReporter): OAuthError {
+  if (caught instanceof OAuthError) return caught;
+  if (caught instanceof AppError)
+    return new OAuthError(toOAuthErrorCode(caught), `the login could not be completed: ${caught.message}`);
+  deps.onUnexpected(caught, requestId);
   return new OAuthError('server_error', 'an internal error occurred');
 }
 
 /** Records a failed login. The client receives the error even if the database is unavailable. */
-async function noteFailure(failure: LoginRecord, parts: OAuthParts & FaultReport): Promise<void> {
+async function recordFailure(failure: LoginRecord, deps: OAuthDeps & ErrorReporter): Promise<void> {
   try {
-    await transact(parts.db, (db) => noteEvent(db, failure, parts));
+    await transact(deps.db, (db) => recordLoginEvent(db, failure, deps));
   } catch (error) {
-    if (!(error instanceof AppError)) parts.onUnexpected(error, failure.requestId);
-    parts.log('a failed login could not be recorded', { slug: failure.server.slug, reason: messageOf(error) });
+    if (!(error instanceof AppError)) deps.onUnexpected(error, failure.requestId);
+    deps.log('a failed login could not be recorded', { slug: failure.server.slug, reason: getErrorMessage(error) });
   }
 }
 
@@ -100,13 +100,14 @@ async function noteFailure(failure: LoginRecord, parts: OAuthParts & FaultReport
  * Rejects a response of this service itself, which was meant for a client (RFC 9207). No provider of ours responds with
  * our issuer, so someone led the person here to have the code sent to an attacker's token endpoint.
  */
-function checkIssuer(issuer: string | null, { names, baseUrlAt }: OwnHosts): void {
+function checkIssuer(issuer: string | null, { names, getBaseUrl }: ServiceHosts): void {
   const refusal = 'this response belongs to another login at this service and was not passed on';
   for (const name of names)
-    if (issuer?.startsWith(urlOf(baseUrlAt(name), routes.mcp, ''))) throw new OAuthError('invalid_request', refusal);
+    if (issuer?.startsWith(buildUrl(getBaseUrl(name), routes.mcp, '')))
+      throw new OAuthError('invalid_request', refusal);
 }
 
-type TakenLogin = {
+type ConsumedLogin = {
   login: Authorization;
   secrets: LoginSecrets;
   /** Reason why the login ends before the provider is called. It has already been recorded. */
@@ -117,47 +118,47 @@ type TakenLogin = {
  * Takes the login that the browser brings back. A refusal is recorded in the same transaction, so that the person can
  * load the page again after a database failure.
  */
-function takeLogin(
+function consumeLogin(
   server: LoginServer,
-  { query, cookieHeader, requestId }: Returned,
-  parts: OAuthParts,
-): Promise<TakenLogin> {
-  return transact(parts.db, async (db) => {
-    const login = await takeOwnLogin(server, query.get('state'), cookieHeader, { ...parts, db });
-    const secrets = JSON.parse(parts.keyring.open(login.sealed_verifier, contexts.login(login.id))) as LoginSecrets;
-    const refusal = agreementRefusal(server, secrets.agreement) ?? answerRefusal(server, query);
-    if (refusal) await noteEvent(db, failureOf(server, { login, error: refusal, requestId }), parts);
+  { query, cookieHeader, requestId }: CallbackRequest,
+  deps: OAuthDeps,
+): Promise<ConsumedLogin> {
+  return transact(deps.db, async (db) => {
+    const login = await consumeBrowserLogin(server, query.get('state'), cookieHeader, { ...deps, db });
+    const secrets = JSON.parse(deps.keyring.open(login.sealed_verifier, contexts.login(login.id))) as LoginSecrets;
+    const refusal = findAgreementRefusal(server, secrets.agreement) ?? findProviderRefusal(server, query);
+    if (refusal) await recordLoginEvent(db, toLoginRecord(server, { login, error: refusal, requestId }), deps);
     return { login, secrets, refusal };
   });
 }
 
 type FailedLogin = { login: Authorization; error: OAuthError; requestId: string };
 
-function failureOf(server: LoginServer, { login, error, requestId }: FailedLogin): LoginRecord {
-  const { code, message, said } = error;
+function toLoginRecord(server: LoginServer, { login, error, requestId }: FailedLogin): LoginRecord {
+  const { code, message, providerMessage } = error;
   const detail = {
     client: login.client_name,
     error: code,
     message,
-    ...(said !== undefined && { provider_says: said }),
+    ...(providerMessage !== undefined && { provider_says: providerMessage }),
   };
   return { server, workspaceId: server.workspaceId, name: 'loginFailed', detail, requestId };
 }
 
 /** Takes the login with this state. @throws OAuthError if this browser has none */
-async function takeOwnLogin(
+async function consumeBrowserLogin(
   server: LoginServer,
   state: string | null,
   cookieHeader: string | undefined,
-  parts: OAuthParts,
+  deps: OAuthDeps,
 ): Promise<Authorization> {
   if (!state) throw new OAuthError('invalid_request', "the provider's response has no state");
-  const id = hashOf(state);
-  const binding = cookieJar(parts.baseUrl).read(cookieHeader, loginCookie(id)) ?? '';
-  const now = parts.now();
-  const login = await takeAuthorization(parts.db, { id, serverId: server.id, bindingHash: hashOf(binding), now });
+  const id = hashSecret(state);
+  const binding = createCookieStore(deps.baseUrl).read(cookieHeader, getLoginCookieName(id)) ?? '';
+  const now = deps.now();
+  const login = await consumeAuthorization(deps.db, { id, serverId: server.id, bindingHash: hashSecret(binding), now });
   if (login) return login;
-  if (await isAuthorizationWaiting(parts.db, { id, serverId: server.id, now })) {
+  if (await isAuthorizationPending(deps.db, { id, serverId: server.id, now })) {
     throw new OAuthError(
       'access_denied',
       'this login was started in another browser; finish it there, or start again in the client',
@@ -173,14 +174,14 @@ async function takeOwnLogin(
  * Returns the refusal of a login whose server has changed since the person agreed, because other hosts could receive
  * the tokens.
  */
-function agreementRefusal(server: LoginServer, agreement: string): OAuthError | undefined {
-  const view = viewOfAgreement(agreement);
-  const isThere = view === undefined || server.views.includes(view);
-  if (isThere && isAgreed(agreement, { ...server, view })) return undefined;
+function findAgreementRefusal(server: LoginServer, agreement: string): OAuthError | undefined {
+  const view = getAgreedView(agreement);
+  const viewExists = view === undefined || server.views.includes(view);
+  if (viewExists && isAgreed(agreement, { ...server, view })) return undefined;
   return new OAuthError('access_denied', 'the server was changed during the login; start again in the client');
 }
 
-const passedOn: readonly OAuthErrorCode[] = [
+const forwardedCodes: readonly OAuthErrorCode[] = [
   'access_denied',
   'temporarily_unavailable',
   'server_error',
@@ -190,15 +191,20 @@ const passedOn: readonly OAuthErrorCode[] = [
 /**
  * Returns the provider's error in our own words, together with its description. Undefined if the provider sent a code.
  */
-function answerRefusal(server: LoginServer, query: URLSearchParams): OAuthError | undefined {
+function findProviderRefusal(server: LoginServer, query: URLSearchParams): OAuthError | undefined {
   const error = query.get('error');
   if (error !== null) {
-    const known = passedOn.find((code) => code === error);
-    const shown = server.provider.shownCode(error);
-    const answered = `the provider responded to the login with ${shown === undefined ? 'an error' : `the error ${shown}`}`;
-    const message = known === 'access_denied' ? 'the login was denied at the provider' : answered;
-    const said = server.provider.shownSentence(query.get('error_description'));
-    return new OAuthError(known ?? 'server_error', message, `error ${shown ?? 'in an unusual format'}`, said);
+    const forwardedCode = forwardedCodes.find((code) => code === error);
+    const displayedCode = server.provider.getDisplayedCode(error);
+    const responseMessage = `the provider responded to the login with ${displayedCode === undefined ? 'an error' : `the error ${displayedCode}`}`;
+    const message = forwardedCode === 'access_denied' ? 'the login was denied at the provider' : responseMessage;
+    const providerMessage = server.provider.getDisplayedMessage(query.get('error_description'));
+    return new OAuthError(
+      forwardedCode ?? 'server_error',
+      message,
+      `error ${displayedCode ?? 'in an unusual format'}`,
+      providerMessage,
+    );
   }
   return query.get('code')
     ? undefined
@@ -211,15 +217,15 @@ type FinishedLogin = { login: Authorization; result: LoginResult; agreement: str
 async function storeGrant(
   server: LoginServer,
   { login, result, agreement, requestId }: FinishedLogin,
-  parts: OAuthParts,
+  deps: OAuthDeps,
 ): Promise<string> {
-  const view = viewOfAgreement(agreement);
-  const id = newId(parts.random, 'grt');
-  const grantKey = Buffer.from(parts.random(32));
-  const code = newSecret(parts.random);
-  const now = parts.now();
-  const sealed = sealTokens(parts.keyring, { id, workspace_id: result.workspaceId }, grantKey, result.tokens);
-  await transact(parts.db, async (db) => {
+  const view = getAgreedView(agreement);
+  const id = newId(deps.random, 'grt');
+  const grantKey = Buffer.from(deps.random(32));
+  const code = newSecret(deps.random);
+  const now = deps.now();
+  const sealed = sealTokens(deps.keyring, { id, workspace_id: result.workspaceId }, grantKey, result.tokens);
+  await transact(deps.db, async (db) => {
     await insertGrant(db, {
       id,
       workspace_id: result.workspaceId,
@@ -238,28 +244,28 @@ async function storeGrant(
       created_at: now,
     });
     await insertCode(db, {
-      hash: hashOf(code),
+      hash: hashSecret(code),
       grant_id: id,
       client_id: login.client_id,
       redirect_uri: login.redirect_uri,
       code_challenge: login.code_challenge,
       wrapped_key: wrapKey(grantKey, code, id),
-      expires_at: now + spans.code,
+      expires_at: now + durations.code,
     });
     // Each person's management logins are limited instead.
     if (result.userId === undefined) {
-      const bytes = bytesOfLogin({ sealed_tokens: sealed, client_id: login.client_id, scope: login.scope });
-      if (!(await takeLoginBytes(db, { workspaceId: result.workspaceId, serverId: server.id, bytes }, now)))
+      const bytes = countLoginBytes({ sealed_tokens: sealed, client_id: login.client_id, scope: login.scope });
+      if (!(await reserveLoginBytes(db, { workspaceId: result.workspaceId, serverId: server.id, bytes }, now)))
         throw new OAuthError(
           'temporarily_unavailable',
           'new logins have reached their storage limit for this minute; retry in a minute',
         );
     } else {
       const person = { workspaceId: result.workspaceId, userId: result.userId, kept: id };
-      await recordChanges(db, parts, 'grant', await endGrantsAbove(db, person, now));
+      await recordChanges(db, deps, 'grant', await endGrantsOverLimit(db, person, now));
     }
     const detail = { grant: id, client: login.client_name, ...(view !== undefined && { view }) };
-    await noteEvent(db, { server, workspaceId: result.workspaceId, name: 'login', detail, requestId }, parts);
+    await recordLoginEvent(db, { server, workspaceId: result.workspaceId, name: 'login', detail, requestId }, deps);
   });
   return code;
 }

@@ -1,10 +1,10 @@
 import { OAuthError } from '../errors.ts';
-import { hasGrantOfClient } from '../store/logins/grants.ts';
+import { hasClientGrant } from '../store/logins/grants.ts';
 import { findClient, isClientSecret, isDocumentUrl } from './clients.ts';
-import type { LoginServer, RequestParts } from './parts.ts';
+import type { LoginServer, RequestDeps } from './parts.ts';
 
 /** A client's request to the token or revocation endpoint: its form and its `Authorization` header. */
-export type ClientRequest = { form: URLSearchParams; authorization?: string | undefined };
+export type TokenEndpointRequest = { form: URLSearchParams; authorization?: string | undefined };
 
 /**
  * Returns the id of the client that sent a request. If the client registered with a secret, the request must prove it.
@@ -14,13 +14,13 @@ export type ClientRequest = { form: URLSearchParams; authorization?: string | un
  */
 export async function authenticateClient(
   server: LoginServer,
-  request: ClientRequest,
-  parts: RequestParts,
+  request: TokenEndpointRequest,
+  deps: RequestDeps,
 ): Promise<string> {
   const { clientId, secret } = clientCredentials(request);
-  if (isDocumentUrl(clientId) && (await hasGrantOfClient(parts.db, server.id, clientId))) return clientId;
-  const { isConfidential } = await findClient(server, clientId, parts);
-  if (!isConfidential || isClientSecret(parts.keyring, clientId, secret)) return clientId;
+  if (isDocumentUrl(clientId) && (await hasClientGrant(deps.db, server.id, clientId))) return clientId;
+  const { isConfidential } = await findClient(server, clientId, deps);
+  if (!isConfidential || isClientSecret(deps.keyring, clientId, secret)) return clientId;
   throw new OAuthError(
     'invalid_client',
     secret === ''
@@ -33,33 +33,36 @@ export async function authenticateClient(
 type ClientCredentials = { clientId: string; secret: string };
 
 /** Reads the client's credentials from HTTP Basic or from the form. Both are allowed (RFC 6749, 2.3.1). */
-function clientCredentials({ form, authorization }: ClientRequest): ClientCredentials {
-  const inForm = { clientId: form.get('client_id') ?? '', secret: form.get('client_secret') ?? '' };
-  if (authorization === undefined || !usesBasic(authorization)) return inForm;
-  const pair = Buffer.from(authorization.slice(basicLength), 'base64').toString('utf8');
-  const colon = pair.indexOf(':');
+function clientCredentials({ form, authorization }: TokenEndpointRequest): ClientCredentials {
+  const formCredentials = { clientId: form.get('client_id') ?? '', secret: form.get('client_secret') ?? '' };
+  if (authorization === undefined || !usesBasic(authorization)) return formCredentials;
+  const credentials = Buffer.from(authorization.slice(basicPrefixLength), 'base64').toString('utf8');
+  const colon = credentials.indexOf(':');
   if (colon < 1)
     throw new OAuthError(
       'invalid_client',
       'the Authorization header has no client id; send "Basic" and the Base64 of id:secret',
     );
-  const inHeader = { clientId: formDecoded(pair.slice(0, colon)), secret: formDecoded(pair.slice(colon + 1)) };
-  const isOtherClient = inForm.clientId !== '' && inForm.clientId !== inHeader.clientId;
-  if (isOtherClient || inForm.secret !== '')
+  const headerCredentials = {
+    clientId: decodeFormValue(credentials.slice(0, colon)),
+    secret: decodeFormValue(credentials.slice(colon + 1)),
+  };
+  const isOtherClient = formCredentials.clientId !== '' && formCredentials.clientId !== headerCredentials.clientId;
+  if (isOtherClient || formCredentials.secret !== '')
     throw new OAuthError(
       'invalid_request',
       'the client authenticates both in the form and in the Authorization header; use only one of them',
     );
-  return inHeader;
+  return headerCredentials;
 }
 
-const basicLength = 'Basic '.length;
+const basicPrefixLength = 'Basic '.length;
 
 export function usesBasic(authorization: string | undefined): boolean {
   return /^Basic(?: |$)/i.test(authorization ?? '');
 }
 
 /** Decodes a value that the client may have form-encoded before Base64. */
-function formDecoded(text: string): string {
+function decodeFormValue(text: string): string {
   return new URLSearchParams(`x=${text}`).get('x') ?? '';
 }

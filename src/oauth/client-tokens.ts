@@ -1,8 +1,8 @@
-import { holdsOurCredential } from '../domain/credentials/own-credentials.ts';
+import { containsOwnCredential } from '../domain/credentials/own-credentials.ts';
 import type { ClientTokens, TokenRequest } from '../domain/credentials/token-request.ts';
-import { runningNow } from '../domain/work/running-time.ts';
-import { isUnavailable, OAuthError, OutboundError, plainFailure, ToolFailure } from '../errors.ts';
-import type { Answer } from '../outbound/exchange.ts';
+import { getRunningTimeMs } from '../domain/work/running-time.ts';
+import { isUnavailableError, OAuthError, OutboundError, recordableFailure, ToolFailure } from '../errors.ts';
+import type { UpstreamResponse } from '../outbound/exchange.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import type { Db } from '../store/db.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
@@ -10,14 +10,14 @@ import {
   type ClientToken,
   type ClientTokenKey,
   claimClientToken,
-  failClientToken,
   findClientToken,
   prepareClientToken,
   saveClientToken,
+  saveClientTokenFailure,
 } from '../store/servers/client-tokens.ts';
-import { askTokenEndpoint, checkTokenType, isToken, readFields, shownCode, spanOf } from './provider.ts';
+import { callTokenEndpoint, checkTokenType, getDisplayedCode, isToken, parseFields, toLifetimeMs } from './provider.ts';
 
-export type ClientTokenParts = AskParts & {
+export type ClientTokenDeps = RequestDeps & {
   db: Db;
   keyring: Keyring;
   /** Returns the database time, in epoch ms. */
@@ -25,12 +25,12 @@ export type ClientTokenParts = AskParts & {
   log: (message: string, fields: { [key: string]: unknown }) => void;
 };
 
-const askTimeoutMs = 8000;
+const requestTimeoutMs = 8000;
 /**
  * Duration of a claim. It is longer than a request, so that only one process sends the request, and a crashed process
  * blocks others only for seconds.
  */
-const claimMs = askTimeoutMs + 2000;
+const claimMs = requestTimeoutMs + 2000;
 const waitMs = claimMs + 2000;
 const pollMs = 100;
 /**
@@ -39,48 +39,48 @@ const pollMs = 100;
  */
 const marginMs = 20_000;
 /** Lifetime of a token whose endpoint does not specify one. */
-const unstatedMs = 60 * 60_000;
+const defaultLifetimeMs = 60 * 60_000;
 /** Minimum age of a token that is renewed after a 401. The upstream refuses a younger token for another reason. */
-const youngMs = 30_000;
+const minRenewalAgeMs = 30_000;
 /** Pauses after the first failure, and after many failures. */
-const pausesMs = { first: 1000, most: 30_000 };
+const retryPausesMs = { first: 1000, max: 30_000 };
 
-type Held = { value: string; renewAt: number; expiresAt: number | undefined };
+type CachedToken = { value: string; renewAt: number; expiresAt: number | undefined };
 
 /**
  * Gets tokens with client credentials. All processes together send one request per credential at a time, and each
  * process caches the token.
  */
-export function createClientTokens(parts: ClientTokenParts): ClientTokens {
-  const held = new WeakMap<TokenRequest, Held>();
-  const asking = new WeakMap<TokenRequest, Promise<Held>>();
+export function createClientTokens(deps: ClientTokenDeps): ClientTokens {
+  const cache = new WeakMap<TokenRequest, CachedToken>();
+  const inProgress = new WeakMap<TokenRequest, Promise<CachedToken>>();
 
   /** Runs once for all callers that wait in this process. */
-  function obtainOnce(request: TokenRequest, refused?: string): Promise<Held> {
-    const underWay = asking.get(request);
-    if (underWay) return underWay;
-    const started = obtain(request, refused, parts).finally(() => asking.delete(request));
-    asking.set(request, started);
+  function obtainOnce(request: TokenRequest, refused?: string): Promise<CachedToken> {
+    const running = inProgress.get(request);
+    if (running) return running;
+    const started = obtain(request, refused, deps).finally(() => inProgress.delete(request));
+    inProgress.set(request, started);
     started.then(
-      (token) => held.set(request, token),
+      (token) => cache.set(request, token),
       () => undefined,
     );
     return started;
   }
 
   return {
-    find(request) {
-      const known = held.get(request);
-      if (known && known.renewAt > parts.now()) return known.value;
+    getToken(request) {
+      const cached = cache.get(request);
+      if (cached && cached.renewAt > deps.now()) return cached.value;
       return obtainOnce(request).then(
         ({ value }) => value,
         (error: unknown) => {
-          if (known && isValid(known, parts.now()) && error instanceof ToolFailure) return known.value;
+          if (cached && isValid(cached, deps.now()) && error instanceof ToolFailure) return cached.value;
           throw error;
         },
       );
     },
-    async renew(request, refused) {
+    async renewToken(request, refused) {
       try {
         const { value } = await obtainOnce(request, refused);
         return value === refused ? undefined : value;
@@ -92,54 +92,59 @@ export function createClientTokens(parts: ClientTokenParts): ClientTokens {
   };
 }
 
-function isValid({ expiresAt }: Held, now: number): boolean {
+function isValid({ expiresAt }: CachedToken, now: number): boolean {
   return expiresAt === undefined || expiresAt > now;
 }
 
-function keyOf(request: TokenRequest, keyring: Keyring): ClientTokenKey {
-  const { workspaceId, serverId, slug: _, location, ...asked } = request;
-  return { workspaceId, serverId, location, fingerprint: keyring.mac(JSON.stringify(asked), 'client token') };
+function getTokenKey(request: TokenRequest, keyring: Keyring): ClientTokenKey {
+  const { workspaceId, serverId, slug: _, location, ...fingerprintFields } = request;
+  return {
+    workspaceId,
+    serverId,
+    location,
+    fingerprint: keyring.mac(JSON.stringify(fingerprintFields), 'client token'),
+  };
 }
 
 /**
  * Returns the stored token, or requests a new one. While the database is unavailable, each process requests its own
  * token.
  */
-async function obtain(request: TokenRequest, refused: string | undefined, parts: ClientTokenParts): Promise<Held> {
-  const key = keyOf(request, parts.keyring);
-  const until = runningNow() + waitMs;
+async function obtain(request: TokenRequest, refused: string | undefined, deps: ClientTokenDeps): Promise<CachedToken> {
+  const key = getTokenKey(request, deps.keyring);
+  const deadline = getRunningTimeMs() + waitMs;
   try {
     for (;;) {
-      const stored = await prepared(key, parts);
-      const now = parts.now();
-      const usable = usableOf(stored, refused, now);
-      if (usable && (usable.renewAt > now || isPausing(stored, now))) return usable;
-      if (isPausing(stored, now)) throw pausing(stored, now);
-      if (await claimClientToken(parts.db, key, stored.version, { now, until: now + claimMs }))
-        return await askAndStore(request, { key, stored }, parts);
-      if (runningNow() > until)
-        throw plainFailure('no_token', 'a token for the API is being requested; retry in a few seconds');
+      const stored = await findOrCreateRow(key, deps);
+      const now = deps.now();
+      const usableToken = getUsable(stored, refused, now);
+      if (usableToken && (usableToken.renewAt > now || isPausing(stored, now))) return usableToken;
+      if (isPausing(stored, now)) throw createPausingError(stored, now);
+      if (await claimClientToken(deps.db, key, stored.version, { now, until: now + claimMs }))
+        return await requestAndStore(request, { key, stored }, deps);
+      if (getRunningTimeMs() > deadline)
+        throw recordableFailure('no_token', 'a token for the API is being requested; retry in a few seconds');
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   } catch (error) {
-    if (!isUnavailable(error)) throw error;
-    const { value, lifetimeMs } = await askToken(request, parts);
-    return lifeOf(value, lifetimeMs, parts.now());
+    if (!isUnavailableError(error)) throw error;
+    const { value, lifetimeMs } = await requestToken(request, deps);
+    return toCachedToken(value, lifetimeMs, deps.now());
   }
 }
 
-async function prepared(key: ClientTokenKey, { db, keyring, now }: ClientTokenParts): Promise<ClientToken> {
-  const known = await findClientToken(db, keyring, key);
-  if (known) return known;
+async function findOrCreateRow(key: ClientTokenKey, { db, keyring, now }: ClientTokenDeps): Promise<ClientToken> {
+  const existing = await findClientToken(db, keyring, key);
+  if (existing) return existing;
   await prepareClientToken(db, key, now());
-  return (await findClientToken(db, keyring, key)) ?? nothing;
+  return (await findClientToken(db, keyring, key)) ?? replacedRow;
 }
 
 /** Placeholder for a row that another process has already replaced, because its configuration differs. */
-const nothing: ClientToken = {
+const replacedRow: ClientToken = {
   version: -1,
   token: undefined,
-  givenAt: undefined,
+  issuedAt: undefined,
   renewAt: undefined,
   expiresAt: undefined,
   requestingUntil: undefined,
@@ -149,13 +154,13 @@ const nothing: ClientToken = {
 };
 
 /** Returns the stored token, unless it has expired or the upstream refused it. */
-function usableOf(
-  { token, givenAt = 0, renewAt = 0, expiresAt }: ClientToken,
+function getUsable(
+  { token, issuedAt = 0, renewAt = 0, expiresAt }: ClientToken,
   refused: string | undefined,
   now: number,
-): Held | undefined {
+): CachedToken | undefined {
   if (token === undefined || (expiresAt !== undefined && expiresAt <= now)) return undefined;
-  if (token === refused && givenAt + youngMs <= now) return undefined;
+  if (token === refused && issuedAt + minRenewalAgeMs <= now) return undefined;
   return { value: token, renewAt, expiresAt };
 }
 
@@ -163,7 +168,7 @@ function isPausing({ retryAt }: ClientToken, now: number): boolean {
   return retryAt !== undefined && retryAt > now;
 }
 
-function pausing({ failure = '', retryAt = 0 }: ClientToken, now: number): ToolFailure {
+function createPausingError({ failure = '', retryAt = 0 }: ClientToken, now: number): ToolFailure {
   const seconds = Math.ceil((retryAt - now) / 1000);
   return new ToolFailure(
     'no_token',
@@ -173,78 +178,84 @@ function pausing({ failure = '', retryAt = 0 }: ClientToken, now: number): ToolF
   );
 }
 
-type Claimed = { key: ClientTokenKey; stored: ClientToken };
+type ClaimedToken = { key: ClientTokenKey; stored: ClientToken };
 
-async function askAndStore(request: TokenRequest, { key, stored }: Claimed, parts: ClientTokenParts): Promise<Held> {
-  const { db, keyring } = parts;
+async function requestAndStore(
+  request: TokenRequest,
+  { key, stored }: ClaimedToken,
+  deps: ClientTokenDeps,
+): Promise<CachedToken> {
+  const { db, keyring } = deps;
   try {
-    const { value, lifetimeMs } = await askToken(request, parts);
-    const givenAt = parts.now();
-    const life = lifeOf(value, lifetimeMs, givenAt);
-    await saveClientToken(db, keyring, key, { ...life, givenAt }).catch((error: unknown) => {
+    const { value, lifetimeMs } = await requestToken(request, deps);
+    const issuedAt = deps.now();
+    const cachedToken = toCachedToken(value, lifetimeMs, issuedAt);
+    await saveClientToken(db, keyring, key, { ...cachedToken, issuedAt }).catch((error: unknown) => {
       // The token is usable even if it cannot be stored.
-      if (!isUnavailable(error)) throw error;
+      if (!isUnavailableError(error)) throw error;
     });
-    return life;
+    return cachedToken;
   } catch (error) {
     if (!(error instanceof ToolFailure)) throw error;
-    parts.log('a token endpoint returned no token', { slug: request.slug, failure: error.forRecord });
-    const at = parts.now();
-    const pause = Math.min(pausesMs.first * 2 ** stored.failures, pausesMs.most);
-    await failClientToken(db, key, { at, retryAt: at + pause, failure: error.message });
-    const usable = usableOf(stored, undefined, at);
-    if (usable) return usable;
+    deps.log('a token endpoint returned no token', { slug: request.slug, failure: error.recordMessage });
+    const failedAt = deps.now();
+    const pause = Math.min(retryPausesMs.first * 2 ** stored.failures, retryPausesMs.max);
+    await saveClientTokenFailure(db, key, { at: failedAt, retryAt: failedAt + pause, failure: error.message });
+    const usableToken = getUsable(stored, undefined, failedAt);
+    if (usableToken) return usableToken;
     throw error;
   }
 }
 
-function lifeOf(value: string, lifetimeMs: number | undefined, now: number): Held {
-  const life = lifetimeMs ?? unstatedMs;
+function toCachedToken(value: string, lifetimeMs: number | undefined, now: number): CachedToken {
+  const lifetime = lifetimeMs ?? defaultLifetimeMs;
   return {
     value,
-    renewAt: now + life - Math.min(marginMs, Math.floor(life / 4)),
+    renewAt: now + lifetime - Math.min(marginMs, Math.floor(lifetime / 4)),
     expiresAt: lifetimeMs === undefined ? undefined : now + lifetimeMs,
   };
 }
 
-type AskParts = { http: HttpClient; userAgent: string };
+type RequestDeps = { http: HttpClient; userAgent: string };
 
 /** A token from the endpoint. `lifetimeMs` is undefined if the endpoint did not specify it. */
-type GivenToken = { value: string; lifetimeMs: number | undefined };
+type IssuedToken = { value: string; lifetimeMs: number | undefined };
 
 /** Sends one request to a token endpoint (RFC 6749, 4.4.2). @throws ToolFailure no_token */
-async function askToken(request: TokenRequest, by: AskParts): Promise<GivenToken> {
+async function requestToken(request: TokenRequest, deps: RequestDeps): Promise<IssuedToken> {
   const { workspaceId, tokenUrl, params } = request;
   const { host } = new URL(tokenUrl);
   const form = new URLSearchParams({ ...params, grant_type: 'client_credentials' });
   try {
-    const question = { workspaceId, tokenUrl, client: request, form, timeoutMs: askTimeoutMs };
-    return readToken(await askTokenEndpoint(question, by), request, host);
+    const tokenRequest = { workspaceId, tokenUrl, client: request, form, timeoutMs: requestTimeoutMs };
+    return parseToken(await callTokenEndpoint(tokenRequest, deps), request, host);
   } catch (error) {
-    if (error instanceof OutboundError) throw noToken(host, `could not be called: ${error.message}`, error.reason);
-    if (error instanceof OAuthError) throw noToken(host, `returned no token: ${error.message}`, error.code);
+    if (error instanceof OutboundError)
+      throw createNoTokenError(host, `could not be called: ${error.message}`, error.reason);
+    if (error instanceof OAuthError) throw createNoTokenError(host, `returned no token: ${error.message}`, error.code);
     throw error;
   }
 }
 
-function readToken(answer: Answer, request: TokenRequest, host: string): GivenToken {
+function parseToken(response: UpstreamResponse, request: TokenRequest, host: string): IssuedToken {
   // A redirect is not followed, and its body is not parsed.
-  const fields = answer.status >= 300 && answer.status < 400 ? {} : readFields(answer);
+  const fields = response.status >= 300 && response.status < 400 ? {} : parseFields(response);
   const hasError = fields.error !== undefined && fields.error !== null;
-  if (hasError || answer.status < 200 || answer.status > 299) throw refused(answer, fields.error, request, host);
+  if (hasError || response.status < 200 || response.status > 299)
+    throw createRefusal(response, fields.error, request, host);
   const { access_token: value, token_type: tokenType } = fields;
-  if (!isToken(value)) throw noToken(host, 'responded without a usable access_token', 'no access_token');
-  if (holdsOurCredential(value))
-    throw noToken(
+  if (!isToken(value)) throw createNoTokenError(host, 'responded without a usable access_token', 'no access_token');
+  if (containsOwnCredential(value))
+    throw createNoTokenError(
       host,
       'returned a token in the format of a credential of this service, which is never forwarded',
       'lookalike',
     );
   checkTokenType(tokenType);
-  return { value, lifetimeMs: spanOf(fields.expires_in) };
+  return { value, lifetimeMs: toLifetimeMs(fields.expires_in) };
 }
 
-const meanings: Record<string, string> = {
+const errorMeanings: Record<string, string> = {
   invalid_client: 'it does not accept the client id or client secret',
   unauthorized_client: 'this client may not use client credentials',
   invalid_scope: 'it does not grant the requested scopes',
@@ -255,15 +266,19 @@ const meanings: Record<string, string> = {
  * Creates the failure for a refused request. The endpoint's error code is shown if it is a single word and contains no
  * secret.
  */
-function refused({ status }: Answer, error: unknown, request: TokenRequest, host: string): ToolFailure {
-  const code = shownCode(typeof error === 'string' ? error : '', [request.clientSecret]);
-  const meaning = code === undefined ? undefined : meanings[code];
-  const why = meaning ?? (status === 401 || status === 403 ? meanings.invalid_client : undefined);
-  const said = [`status ${status}`, ...(code === undefined ? [] : [code])].join(', ');
-  return noToken(host, `returned no token (${said})${why === undefined ? '' : `: ${why}`}`, `status ${status}`);
+function createRefusal({ status }: UpstreamResponse, error: unknown, request: TokenRequest, host: string): ToolFailure {
+  const code = getDisplayedCode(typeof error === 'string' ? error : '', [request.clientSecret]);
+  const meaning = code === undefined ? undefined : errorMeanings[code];
+  const reason = meaning ?? (status === 401 || status === 403 ? errorMeanings.invalid_client : undefined);
+  const details = [`status ${status}`, ...(code === undefined ? [] : [code])].join(', ');
+  return createNoTokenError(
+    host,
+    `returned no token (${details})${reason === undefined ? '' : `: ${reason}`}`,
+    `status ${status}`,
+  );
 }
 
-function noToken(host: string, what: string, forRecord: string): ToolFailure {
-  const message = `no token for the API: the token endpoint ${host} ${what}`;
-  return new ToolFailure('no_token', message, [], `the token endpoint returned no token: ${forRecord}`);
+function createNoTokenError(host: string, predicate: string, recordMessage: string): ToolFailure {
+  const message = `no token for the API: the token endpoint ${host} ${predicate}`;
+  return new ToolFailure('no_token', message, [], `the token endpoint returned no token: ${recordMessage}`);
 }

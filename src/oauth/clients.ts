@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { knownClients } from '../domain/clients/clients.ts';
-import { clientSchemes, wellKnownMakers } from '../domain/clients/redirect-schemes.ts';
-import type { OwnHosts } from '../domain/http/own-hosts.ts';
-import { readUrl } from '../domain/http/read-url.ts';
+import { clientSchemes, wellKnownVendors } from '../domain/clients/redirect-schemes.ts';
+import type { ServiceHosts } from '../domain/http/own-hosts.ts';
+import { parseUrl } from '../domain/http/read-url.ts';
 import { base62, type Random } from '../domain/ids.ts';
 import { OAuthError } from '../errors.ts';
-import { onOneLine } from '../http/page.ts';
+import { toSingleLine } from '../http/page.ts';
 import { routes } from '../routes.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
-import type { LoginServer, RequestParts } from './parts.ts';
+import type { LoginServer, RequestDeps } from './parts.ts';
 
 /** An OAuth client, either registered or described by a document. `host` is set if its id is a URL. */
 export type OAuthClient = {
@@ -23,47 +23,47 @@ export type OAuthClient = {
 /** Methods to authenticate at the token and revocation endpoints (RFC 7591, 2). */
 export const clientAuthMethods = ['none', 'client_secret_basic', 'client_secret_post'] as const;
 
-export const textField = (most: number) => {
-  const rule = `must be a text of at most ${most} characters`;
-  return z.string(rule).max(most, rule);
+export const createTextField = (maxLength: number) => {
+  const rule = `must be a text of at most ${maxLength} characters`;
+  return z.string(rule).max(maxLength, rule);
 };
 
-export const textListField = (most: number) => {
-  const rule = `must be a list of at most ${most} texts`;
-  return z.array(z.string(rule), rule).max(most, rule);
+export const createTextListField = (maxLength: number) => {
+  const rule = `must be a list of at most ${maxLength} texts`;
+  return z.array(z.string(rule), rule).max(maxLength, rule);
 };
 
-export const redirectUris = textListField(20).min(1, 'must have at least one URI');
+export const redirectUris = createTextListField(20).min(1, 'must have at least one URI');
 
 /** Returns the first error in client metadata, as a predicate for the name of the field. */
-export function metadataProblem({ issues: [issue] }: z.ZodError): { field: string; problem: string } {
+export function toMetadataProblem({ issues: [issue] }: z.ZodError): { field: string; problem: string } {
   return { field: String(issue?.path[0] ?? 'the client metadata'), problem: issue?.message ?? 'is not valid' };
 }
 
 /** Removes nulls, which some clients send for absent fields. */
-export function withoutNulls(raw: unknown): unknown {
+export function removeNulls(raw: unknown): unknown {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return raw;
   return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== null));
 }
 
-export const metadataRule = 'must be a JSON object';
+export const metadataTypeRule = 'must be a JSON object';
 
 /** The fields of client metadata (RFC 7591, 2) that this service uses. All others are ignored. */
 const metadataSchema = z.object(
   {
     redirect_uris: redirectUris,
-    client_name: textField(20_000).optional(),
-    client_uri: textField(2000).optional(),
-    scope: textField(4000).optional(),
-    application_type: textField(20).optional(),
-    token_endpoint_auth_method: textField(100).optional(),
-    grant_types: textListField(10).optional(),
-    response_types: textListField(10).optional(),
+    client_name: createTextField(20_000).optional(),
+    client_uri: createTextField(2000).optional(),
+    scope: createTextField(4000).optional(),
+    application_type: createTextField(20).optional(),
+    token_endpoint_auth_method: createTextField(100).optional(),
+    grant_types: createTextListField(10).optional(),
+    response_types: createTextListField(10).optional(),
   },
-  metadataRule,
+  metadataTypeRule,
 );
 
-type RegistrationParts = { keyring: Keyring; random: Random; now: () => number; ownHosts: OwnHosts };
+type RegistrationDeps = { keyring: Keyring; random: Random; now: () => number; ownHosts: ServiceHosts };
 
 const maxNameLength = 80;
 /** Maximum length of a client id. A longer one would not fit into an authorization URL. */
@@ -71,9 +71,9 @@ const maxIdLength = 6000;
 const prefix = 'thc_';
 
 /** Returns a client name that fits on one line of a page. */
-export function shortName(name: string | undefined): string {
-  const clean = onOneLine(name ?? '');
-  return clean === '' ? 'An unnamed client' : [...clean].slice(0, maxNameLength).join('');
+export function toShortName(name: string | undefined): string {
+  const singleLine = toSingleLine(name ?? '');
+  return singleLine === '' ? 'An unnamed client' : [...singleLine].slice(0, maxNameLength).join('');
 }
 
 /**
@@ -81,30 +81,30 @@ export function shortName(name: string | undefined): string {
  * a flood of registrations fills no table, and every replica knows every client.
  * @throws OAuthError invalid_client_metadata, invalid_redirect_uri
  */
-export function registerClient(serverId: string, raw: unknown, parts: RegistrationParts): object {
-  const parsed = metadataSchema.safeParse(withoutNulls(raw));
+export function registerClient(serverId: string, raw: unknown, deps: RegistrationDeps): object {
+  const parsed = metadataSchema.safeParse(removeNulls(raw));
   if (!parsed.success) {
-    const { field, problem } = metadataProblem(parsed.error);
+    const { field, problem } = toMetadataProblem(parsed.error);
     const code = field === 'redirect_uris' ? 'invalid_redirect_uri' : 'invalid_client_metadata';
     throw new OAuthError(code, `${field} ${problem}`);
   }
   const metadata = parsed.data;
   for (const [index, uri] of metadata.redirect_uris.entries()) {
-    const problem = redirectUriProblem(uri, parts.ownHosts);
+    const problem = findRedirectUriProblem(uri, deps.ownHosts);
     if (problem) throw new OAuthError('invalid_redirect_uri', `redirect_uris[${index}] ${problem}`);
   }
-  const issuedAt = Math.floor(parts.now() / 1000);
-  const name = shortName(metadata.client_name);
+  const issuedAt = Math.floor(deps.now() / 1000);
+  const name = toShortName(metadata.client_name);
   // Ensures that two programs that register the same metadata in the same second get different ids.
-  const unique = base62(parts.random(9), 12);
+  const nonce = base62(deps.random(9), 12);
   // Clients that omit the method are public, because none of those in use can keep a secret.
-  const method = clientAuthMethods.find((each) => each === metadata.token_endpoint_auth_method) ?? 'none';
+  const method = clientAuthMethods.find((candidate) => candidate === metadata.token_endpoint_auth_method) ?? 'none';
   const isConfidential = method !== 'none';
   const registration = {
-    ...{ s: serverId, n: name, r: metadata.redirect_uris, t: issuedAt, u: unique },
+    ...{ s: serverId, n: name, r: metadata.redirect_uris, t: issuedAt, u: nonce },
     ...(isConfidential && { c: true as const }),
   };
-  const clientId = clientIdOf(parts.keyring, registration);
+  const clientId = createClientId(deps.keyring, registration);
   if (clientId.length > maxIdLength) {
     throw new OAuthError('invalid_redirect_uri', 'the redirect URIs are too long in total');
   }
@@ -116,7 +116,7 @@ export function registerClient(serverId: string, raw: unknown, parts: Registrati
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
     token_endpoint_auth_method: method,
-    ...(isConfidential && { client_secret: clientSecret(parts.keyring, clientId), client_secret_expires_at: 0 }),
+    ...(isConfidential && { client_secret: getClientSecret(deps.keyring, clientId), client_secret_expires_at: 0 }),
     ...(metadata.application_type !== undefined && { application_type: metadata.application_type }),
     ...(metadata.scope !== undefined && { scope: metadata.scope }),
   };
@@ -128,15 +128,15 @@ type Registration = { s: string; n: string; r: string[]; t: number; u: string; c
 const secretPurpose = 'client secret';
 
 /** Returns the secret of a confidential client. It is derived from the id, so it is not stored either. */
-function clientSecret(keyring: Keyring, clientId: string): string {
+function getClientSecret(keyring: Keyring, clientId: string): string {
   return keyring.mac(clientId, secretPurpose);
 }
 
 export function isClientSecret(keyring: Keyring, clientId: string, secret: string): boolean {
-  return keyring.isMac(secret, clientId, secretPurpose);
+  return keyring.verifyMac(secret, clientId, secretPurpose);
 }
 
-function clientIdOf(keyring: Keyring, registration: Registration): string {
+function createClientId(keyring: Keyring, registration: Registration): string {
   const payload = Buffer.from(JSON.stringify(registration)).toString('base64url');
   return `${prefix}${payload}.${keyring.mac(payload, 'client id')}`;
 }
@@ -146,7 +146,7 @@ function readClientId(keyring: Keyring, serverId: string, clientId: string): OAu
   const match = /^thc_([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(clientId);
   if (!match) return undefined;
   const [, payload = '', mac = ''] = match;
-  if (!keyring.isMac(mac, payload, 'client id')) return undefined;
+  if (!keyring.verifyMac(mac, payload, 'client id')) return undefined;
   const { s, n, r, c } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Registration;
   if (s !== serverId) return undefined;
   return { id: clientId, name: n, redirectUris: r, host: undefined, isConfidential: c === true };
@@ -156,21 +156,21 @@ function readClientId(keyring: Keyring, serverId: string, clientId: string): OAu
 const reverseDomain = /^(?:[a-z]{2,}|xn--[a-z0-9-]+)(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;
 
 function isPrivateUse(scheme: string): boolean {
-  return clientSchemes.includes(scheme) || (reverseDomain.test(scheme) && !isOfWellKnownMaker(scheme));
+  return clientSchemes.includes(scheme) || (reverseDomain.test(scheme) && !belongsToWellKnownVendor(scheme));
 }
 
 /**
  * Returns true if a well-known vendor's name is one of the first three labels. It follows the top-level domain, or
  * comes first in a scheme without a domain.
  */
-function isOfWellKnownMaker(scheme: string): boolean {
-  return scheme.split('.', 3).some((label) => wellKnownMakers.includes(label));
+function belongsToWellKnownVendor(scheme: string): boolean {
+  return scheme.split('.', 3).some((label) => wellKnownVendors.includes(label));
 }
 
 const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
 
 function isLoopbackRedirect(uri: string): boolean {
-  const url = readUrl(uri);
+  const url = parseUrl(uri);
   return url?.protocol === 'http:' && loopback.test(url.hostname);
 }
 
@@ -178,10 +178,12 @@ function isLoopbackRedirect(uri: string): boolean {
  * Returns the reason why a client may not register a redirect URI, or undefined. A loopback address without a port
  * matches any port. The check that the URI does not lead to this service then runs when a port is requested.
  */
-export function redirectUriProblem(uri: string, ownHosts: OwnHosts): string | undefined {
-  const problem = formProblem(uri);
+export function findRedirectUriProblem(uri: string, ownHosts: ServiceHosts): string | undefined {
+  const problem = findUriFormatProblem(uri);
   if (problem !== undefined || (isLoopbackRedirect(uri) && new URL(uri).port === '')) return problem;
-  return leadsHere(uri, ownHosts) ? 'leads to this service itself, where no client waits for the response' : undefined;
+  return isOwnServiceUrl(uri, ownHosts)
+    ? 'leads to this service itself, where no client waits for the response'
+    : undefined;
 }
 
 /**
@@ -189,9 +191,9 @@ export function redirectUriProblem(uri: string, ownHosts: OwnHosts): string | un
  * servers are here. They pass a code on to a tenant's token endpoint, while the consent page would show only the name
  * of this service.
  */
-export function leadsHere(uri: string, { names, path, include }: OwnHosts): boolean {
+export function isOwnServiceUrl(uri: string, { names, path, includesUrl }: ServiceHosts): boolean {
   const url = new URL(uri);
-  if (!/^https?:$/.test(url.protocol) || !include(url)) return false;
+  if (!/^https?:$/.test(url.protocol) || !includesUrl(url)) return false;
   return !names.has(url.host) || uri !== url.origin + path + routes.loginCheck;
 }
 
@@ -201,9 +203,9 @@ export function leadsHere(uri: string, { names, path, include }: OwnHosts): bool
  * could start a program that has nothing to do with logins. Schemes of vendors whose programs are on nearly every
  * device are not allowed either, because no agent of theirs logs in with such a scheme.
  */
-function formProblem(uri: string): string | undefined {
+function findUriFormatProblem(uri: string): string | undefined {
   if (uri.length > 2000) return 'is longer than 2000 characters';
-  const url = /[^\x21-\x7e]|[\\<>"^`{|}]/.test(uri) ? undefined : readUrl(uri);
+  const url = /[^\x21-\x7e]|[\\<>"^`{|}]/.test(uri) ? undefined : parseUrl(uri);
   if (!url) return 'is not a URI';
   if (url.hash || uri.includes('#')) return 'must not have a #fragment';
   if (url.username || url.password) return 'must not have a user name or password';
@@ -227,17 +229,17 @@ export function isKnownRedirect(uri: string): boolean {
  * Returns true if a requested URI equals a registered one. The port of a loopback address may differ (RFC 8252, 7.3).
  */
 export function isRegisteredRedirect(registered: readonly string[], requested: string): boolean {
-  if (formProblem(requested) !== undefined) return false;
+  if (findUriFormatProblem(requested) !== undefined) return false;
   if (registered.includes(requested)) return true;
   if (!isLoopbackRedirect(requested)) return false;
-  const bare = withoutPort(requested);
-  return registered.some((uri) => isLoopbackRedirect(uri) && withoutPort(uri) === bare);
+  const requestedWithoutPort = removePort(requested);
+  return registered.some((uri) => isLoopbackRedirect(uri) && removePort(uri) === requestedWithoutPort);
 }
 
 /**
  * Removes the port from a URI. Nothing else is normalized, so that URIs with dot segments and the like stay different.
  */
-function withoutPort(uri: string): string {
+function removePort(uri: string): string {
   return uri.replace(/^(http:\/\/(?:\[::1\]|[^/:?#]+))(?::\d{1,5})?(?=[/?#]|$)/i, '$1');
 }
 
@@ -252,7 +254,7 @@ export function isLocalRedirect(uri: string): boolean {
  * Formats a redirect URI for people: the host of a web address. Any other URI includes its scheme, so that it cannot be
  * mistaken for a web address.
  */
-export function redirectTarget(uri: string): string {
+export function formatRedirectUri(uri: string): string {
   const { protocol, host } = new URL(uri);
   if (/^https?:$/.test(protocol)) return host;
   return host === '' ? protocol : `${protocol}//${host}`;
@@ -262,16 +264,16 @@ export function redirectTarget(uri: string): string {
 export function rejectDuplicates(params: URLSearchParams): void {
   const seen = new Set<string>();
   const isSeen = (name: string) => seen.size === seen.add(name).size;
-  const twice = [...params.keys()].find((name) => name !== 'resource' && isSeen(name));
-  if (twice === undefined) return;
-  const which = isWord(twice) ? `the parameter "${twice}"` : 'a parameter';
-  throw new OAuthError('invalid_request', `${which} occurs twice; send each parameter once`);
+  const duplicate = [...params.keys()].find((name) => name !== 'resource' && isSeen(name));
+  if (duplicate === undefined) return;
+  const subject = isWord(duplicate) ? `the parameter "${duplicate}"` : 'a parameter';
+  throw new OAuthError('invalid_request', `${subject} occurs twice; send each parameter once`);
 }
 
 /** Returns true if a client id is the URL of a metadata document. */
 export function isDocumentUrl(clientId: string): boolean {
   if (!clientId.startsWith('https://') || clientId.length > 1000) return false;
-  const url = readUrl(clientId);
+  const url = parseUrl(clientId);
   return url?.href === clientId && url.pathname.length > 1 && !url.hash && !url.username && !url.password;
 }
 
@@ -279,12 +281,12 @@ export function isDocumentUrl(clientId: string): boolean {
 export async function findClient(
   server: LoginServer,
   clientId: string | null,
-  parts: RequestParts,
+  deps: RequestDeps,
 ): Promise<OAuthClient> {
-  if (!clientId) throw missing('client_id');
+  if (!clientId) throw createMissingError('client_id');
   const client = isDocumentUrl(clientId)
-    ? await parts.findDocument(clientId, parts.network)
-    : readClientId(parts.keyring, server.id, clientId);
+    ? await deps.findDocument(clientId, deps.network)
+    : readClientId(deps.keyring, server.id, clientId);
   if (!client) throw new OAuthError('invalid_client', 'the client is unknown; register it again');
   return client;
 }
@@ -294,27 +296,29 @@ export async function findClient(
  * one trailing slash are ignored. Returns the view with this URL, if it is one.
  * @throws OAuthError invalid_target
  */
-export function checkResource(server: LoginServer, resources: readonly string[]): string | undefined {
+export function resolveResource(server: LoginServer, resources: readonly string[]): string | undefined {
   if (resources.some((resource) => resource.includes('#')))
     throw new OAuthError('invalid_target', 'resource has a #fragment; remove it (RFC 8707, 2)');
-  const plain = (text: string) => {
-    const url = readUrl(text);
+  const normalize = (text: string) => {
+    const url = parseUrl(text);
     if (url) url.search = '';
     return url?.href.replace(/\/$/, '') ?? text;
   };
   const { issuer, ownAddress, apiAddress, aliases = [] } = server;
-  const own = [issuer, ownAddress, apiAddress, ...aliases].filter((address) => address !== undefined).map(plain);
-  const addresses = new Map<string, string | undefined>([
-    ...own.map((address): [string, undefined] => [address, undefined]),
-    ...own.flatMap((address) => server.views.map((view): [string, string] => [`${address}/${view}`, view])),
+  const serverUrls = [issuer, ownAddress, apiAddress, ...aliases]
+    .filter((address) => address !== undefined)
+    .map(normalize);
+  const viewsByUrl = new Map<string, string | undefined>([
+    ...serverUrls.map((address): [string, undefined] => [address, undefined]),
+    ...serverUrls.flatMap((address) => server.views.map((view): [string, string] => [`${address}/${view}`, view])),
   ]);
-  const asked = resources.filter((resource) => resource !== '').map(plain);
-  const targets = new Set(asked.map((resource) => addresses.get(resource)));
-  const unknown = asked.find((resource) => !addresses.has(resource));
+  const requestedUrls = resources.filter((resource) => resource !== '').map(normalize);
+  const targets = new Set(requestedUrls.map((resource) => viewsByUrl.get(resource)));
+  const unknown = requestedUrls.find((resource) => !viewsByUrl.has(resource));
   if (unknown !== undefined) {
     throw new OAuthError(
       'invalid_target',
-      `resource names ${shownAddress(server, unknown)}; it must be ${issuer}, the URL of this server, or the URL of one of its views`,
+      `resource names ${formatServerUrl(server, unknown)}; it must be ${issuer}, the URL of this server, or the URL of one of its views`,
     );
   }
   if (targets.size > 1)
@@ -326,7 +330,7 @@ export function checkResource(server: LoginServer, resources: readonly string[])
  * Formats a request parameter for a message. Only a standard word such as `plain` is shown. Anything else could be a
  * secret, or a text from an unverified caller for the person who reads it.
  */
-export function shownWord(value: string | null): string {
+export function formatWord(value: string | null): string {
   if (value === null || value === '') return 'missing';
   return isWord(value) ? `"${value}"` : 'something else';
 }
@@ -339,12 +343,12 @@ function isWord(value: string): boolean {
  * Formats a URL from a request. Only the URL of a server of this service is shown. Any other could contain a secret,
  * such as a link to a file.
  */
-function shownAddress({ issuer }: LoginServer, text: string): string {
-  const url = readUrl(text);
+function formatServerUrl({ issuer }: LoginServer, text: string): string {
+  const url = parseUrl(text);
   if (!url || !/^https?:$/.test(url.protocol)) return 'something that is not a web address';
-  const [servers = ''] = /^.*\//.exec(issuer) ?? [];
+  const [serversPrefix = ''] = /^.*\//.exec(issuer) ?? [];
   const address = url.origin + url.pathname;
-  if (!address.startsWith(servers) || !isServerName(address.slice(servers.length))) return 'another URL';
+  if (!address.startsWith(serversPrefix) || !isServerName(address.slice(serversPrefix.length))) return 'another URL';
   return address;
 }
 
@@ -354,16 +358,16 @@ function isServerName(text: string): boolean {
 }
 
 /** Creates the error for a missing parameter (RFC 6749, 4.1.2.1 and 5.2). */
-export function missing(parameter: string): OAuthError {
+export function createMissingError(parameter: string): OAuthError {
   return new OAuthError('invalid_request', `${parameter} is missing`);
 }
 
 /** Creates the error for a refused code or token. The client does not learn the reason. `detail` is for the log. */
-export function refused(detail: string): OAuthError {
+export function createInvalidGrantError(detail: string): OAuthError {
   return new OAuthError('invalid_grant', 'the code or token is not valid', detail);
 }
 
 /** Returns the URL of a server or of one of its views. */
-export function resourceOf({ issuer }: LoginServer, view: string | undefined): string {
+export function getResourceUrl({ issuer }: LoginServer, view: string | undefined): string {
   return view === undefined ? issuer : `${issuer}/${view}`;
 }

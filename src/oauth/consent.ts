@@ -1,28 +1,28 @@
-import { hashOf, newSecret } from '../domain/ids.ts';
+import { hashSecret, newSecret } from '../domain/ids.ts';
 import { OAuthError } from '../errors.ts';
-import { cookieScope, olderCookies, uniqueCookie } from '../http/cookies.ts';
-import { agreementFor, insertAuthorization } from '../store/logins/grants.ts';
+import { findOldestIds, getCookieScope, getUniqueCookie } from '../http/cookies.ts';
+import { formatAgreement, insertAuthorization } from '../store/logins/grants.ts';
 import { contexts } from '../store/sealing/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
 import {
-  checkResource,
+  createMissingError,
   findClient,
+  formatWord,
   isKnownRedirect,
+  isOwnServiceUrl,
   isRegisteredRedirect,
-  leadsHere,
-  missing,
   type OAuthClient,
   rejectDuplicates,
-  shownWord,
+  resolveResource,
 } from './clients.ts';
-import { clientRedirect, consentPage, departurePage, errorWithLink } from './pages.ts';
+import { createClientRedirect, createErrorWithLink, renderConsentPage, renderDeparturePage } from './pages.ts';
 import {
+  type BrowserResponse,
+  durations,
   type LoginServer,
-  type OAuthAnswer,
-  type OAuthParts,
+  type OAuthDeps,
   offlineScope,
-  type RequestParts,
-  spans,
+  type RequestDeps,
 } from './parts.ts';
 
 /** A client's request that a person is asked to allow. The consent form contains it in sealed form. */
@@ -45,8 +45,8 @@ export type ConsentRequest = {
  * Returns the context of the seal. A form of another server, another view, or an earlier agreement of this server
  * cannot be opened.
  */
-function consentContext(server: LoginServer, view: string | undefined): string {
-  return `consent|${server.id}|${agreementFor(server.agreement, view)}`;
+function getConsentContext(server: LoginServer, view: string | undefined): string {
+  return `consent|${server.id}|${formatAgreement(server.agreement, view)}`;
 }
 
 /**
@@ -59,20 +59,20 @@ export async function authorize(
   server: LoginServer,
   query: URLSearchParams,
   cookieHeader: string | undefined,
-  parts: RequestParts,
-): Promise<OAuthAnswer> {
+  deps: RequestDeps,
+): Promise<BrowserResponse> {
   rejectDuplicates(query);
-  const client = await findClient(server, query.get('client_id'), parts);
-  const redirectUri = checkRedirectUri(client, query.get('redirect_uri'), parts);
+  const client = await findClient(server, query.get('client_id'), deps);
+  const redirectUri = checkRedirectUri(client, query.get('redirect_uri'), deps);
   try {
     checkResponseType(query);
     checkResponseMode(query);
     checkNoRequestObject(query);
     const codeChallenge = checkPkce(query);
-    const view = checkResource(server, query.getAll('resource'));
-    const jar = cookieJar(parts.baseUrl);
-    const browser = newSecret(parts.random);
-    const consentId = newSecret(parts.random);
+    const view = resolveResource(server, query.getAll('resource'));
+    const cookieStore = createCookieStore(deps.baseUrl);
+    const browserSecret = newSecret(deps.random);
+    const consentId = newSecret(deps.random);
     const request: ConsentRequest = {
       consentId,
       clientId: client.id,
@@ -80,35 +80,35 @@ export async function authorize(
       redirectUri,
       state: query.get('state') ?? undefined,
       codeChallenge,
-      scope: grantedScope(server, query.get('scope')),
+      scope: getGrantedScope(server, query.get('scope')),
       view,
-      browser: hashOf(browser),
-      expiresAt: parts.now() + spans.consent,
+      browser: hashSecret(browserSecret),
+      expiresAt: deps.now() + durations.consent,
     };
-    const sealed = parts.keyring.seal(JSON.stringify(request), consentContext(server, view));
-    const workspace = server.operator === undefined ? await findWorkspace(parts.db, server.workspaceId) : undefined;
+    const sealed = deps.keyring.seal(JSON.stringify(request), getConsentContext(server, view));
+    const workspace = server.operator === undefined ? await findWorkspace(deps.db, server.workspaceId) : undefined;
     const operator = server.operator ?? workspace?.name ?? server.workspaceId;
-    const html = consentPage({ ...server, operator }, client, request, sealed);
+    const html = renderConsentPage({ ...server, operator }, client, request, sealed);
     const cookies = [
-      jar.set(consentCookie(consentId), browser, spans.consent),
-      ...jar.clearOlder(cookieHeader, consentPrefix),
+      cookieStore.set(getConsentCookieName(consentId), browserSecret, durations.consent),
+      ...cookieStore.clearOldest(cookieHeader, consentPrefix),
     ];
     return { status: 200, html, cookies };
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error;
     const outcome = { error, state: query.get('state') ?? undefined };
-    if (isKnownRedirect(redirectUri)) return clientRedirect(server, redirectUri, outcome);
-    return errorWithLink(server, client, redirectUri, outcome);
+    if (isKnownRedirect(redirectUri)) return createClientRedirect(server, redirectUri, outcome);
+    return createErrorWithLink(server, client, redirectUri, outcome);
   }
 }
 
-function checkRedirectUri(client: OAuthClient, requested: string | null, { ownHosts }: RequestParts): string {
-  if (!requested) throw missing('redirect_uri');
+function checkRedirectUri(client: OAuthClient, requested: string | null, { ownHosts }: RequestDeps): string {
+  if (!requested) throw createMissingError('redirect_uri');
   if (!isRegisteredRedirect(client.redirectUris, requested)) {
     throw new OAuthError('invalid_request', 'the client has not registered this redirect_uri');
   }
   // Checked again, because the client may have registered before this service had its hosts, or with another port.
-  if (leadsHere(requested, ownHosts)) {
+  if (isOwnServiceUrl(requested, ownHosts)) {
     throw new OAuthError(
       'invalid_request',
       'redirect_uri leads to this service itself, where no client waits for the response',
@@ -122,18 +122,18 @@ function checkResponseType(query: URLSearchParams): void {
   if (type === 'code') return;
   throw new OAuthError(
     type ? 'unsupported_response_type' : 'invalid_request',
-    `response_type is ${shownWord(type)}; it must be "code"`,
+    `response_type is ${formatWord(type)}; it must be "code"`,
   );
 }
 
 function checkResponseMode(query: URLSearchParams): void {
   const mode = query.get('response_mode') ?? 'query';
   if (mode === 'query') return;
-  throw new OAuthError('invalid_request', `response_mode is ${shownWord(mode)}; it must be "query" or absent`);
+  throw new OAuthError('invalid_request', `response_mode is ${formatWord(mode)}; it must be "query" or absent`);
 }
 
 function checkNoRequestObject(query: URLSearchParams): void {
-  const name = ['request', 'request_uri'].find((each) => query.has(each));
+  const name = ['request', 'request_uri'].find((parameter) => query.has(parameter));
   if (name === undefined) return;
   throw new OAuthError('invalid_request', `${name} is not supported; send the parameters themselves`);
 }
@@ -142,7 +142,7 @@ function checkNoRequestObject(query: URLSearchParams): void {
 function checkPkce(query: URLSearchParams): string {
   const method = query.get('code_challenge_method');
   if (method !== 'S256')
-    throw new OAuthError('invalid_request', `code_challenge_method is ${shownWord(method)}; it must be "S256" (PKCE)`);
+    throw new OAuthError('invalid_request', `code_challenge_method is ${formatWord(method)}; it must be "S256" (PKCE)`);
   const challenge = query.get('code_challenge') ?? '';
   if (/^[A-Za-z0-9_-]{43}$/.test(challenge)) return challenge;
   const found = challenge === '' ? 'missing' : `${challenge.length} characters`;
@@ -153,10 +153,12 @@ function checkPkce(query: URLSearchParams): string {
  * Returns the requested scopes that the server has, or all of its scopes if it has none of those. Offline access is
  * always included if the server has it, because it is not advertised and no client requests it.
  */
-function grantedScope(server: LoginServer, requested: string | null): string {
-  const wanted = (requested ?? '').split(' ');
-  const hasRequested = server.scopes.some((scope) => wanted.includes(scope));
-  return server.scopes.filter((scope) => !hasRequested || wanted.includes(scope) || scope === offlineScope).join(' ');
+function getGrantedScope(server: LoginServer, requested: string | null): string {
+  const requestedScopes = (requested ?? '').split(' ');
+  const hasRequested = server.scopes.some((scope) => requestedScopes.includes(scope));
+  return server.scopes
+    .filter((scope) => !hasRequested || requestedScopes.includes(scope) || scope === offlineScope)
+    .join(' ');
 }
 
 /**
@@ -178,67 +180,70 @@ export type LoginSecrets = {
  * follow a form.
  * @throws OAuthError access_denied if the form does not belong to this browser, or was already used
  */
-export async function decide(
+export async function handleDecision(
   server: LoginServer,
   form: URLSearchParams,
   headers: FormHeaders,
-  parts: OAuthParts,
-): Promise<OAuthAnswer> {
-  const request = openForm(server, form, headers, parts);
-  const jar = cookieJar(parts.baseUrl);
-  const used = jar.clear(consentCookie(request.consentId));
+  deps: OAuthDeps,
+): Promise<BrowserResponse> {
+  const request = openConsentForm(server, form, headers, deps);
+  const cookieStore = createCookieStore(deps.baseUrl);
+  const clearedCookie = cookieStore.clear(getConsentCookieName(request.consentId));
   if (form.get('decision') !== 'allow') {
     const error = new OAuthError('access_denied', 'the person denied access');
     const outcome = { error, state: request.state };
-    return clientRedirect(server, request.redirectUri, outcome, { cookies: [used], isOfForm: true });
+    return createClientRedirect(server, request.redirectUri, outcome, {
+      cookies: [clearedCookie],
+      isFormResponse: true,
+    });
   }
-  const state = newSecret(parts.random) + stateOfHost(server, parts);
-  const verifier = newSecret(parts.random);
-  const binding = newSecret(parts.random);
-  const now = parts.now();
-  const id = hashOf(state);
-  const agreement = agreementFor(server.agreement, request.view);
+  const state = newSecret(deps.random) + toStateSuffix(server, deps);
+  const verifier = newSecret(deps.random);
+  const bindingSecret = newSecret(deps.random);
+  const now = deps.now();
+  const id = hashSecret(state);
+  const agreement = formatAgreement(server.agreement, request.view);
   const secrets: LoginSecrets = { verifier, clientState: request.state, agreement };
   // Called before the form counts as sent, so that the person can send it again if the provider does not respond.
   const url = await server.provider.authorizationUrl({ state, verifier, scope: request.scope });
-  const isFirst = await insertAuthorization(parts.db, {
+  const isFirst = await insertAuthorization(deps.db, {
     id,
     workspace_id: server.workspaceId,
     server_id: server.id,
-    consent_id: hashOf(request.consentId),
+    consent_id: hashSecret(request.consentId),
     client_id: request.clientId,
     client_name: request.clientName,
     redirect_uri: request.redirectUri,
     code_challenge: request.codeChallenge,
     scope: request.scope,
-    binding_hash: hashOf(binding),
-    sealed_verifier: parts.keyring.seal(JSON.stringify(secrets), contexts.login(id)),
+    binding_hash: hashSecret(bindingSecret),
+    sealed_verifier: deps.keyring.seal(JSON.stringify(secrets), contexts.login(id)),
     created_at: now,
-    expires_at: now + spans.login,
+    expires_at: now + durations.login,
   });
-  if (!isFirst) throw refused('this form was already sent; start again in the client');
-  parts.onEvent('started');
-  const cookie = jar.set(loginCookie(id), binding, spans.login);
-  const cookies = [cookie, used, ...jar.clearOlder(headers.cookie, loginPrefix)];
-  return { status: 200, html: departurePage(server, url), cookies };
+  if (!isFirst) throw createDeniedError('this form was already sent; start again in the client');
+  deps.onEvent('started');
+  const cookie = cookieStore.set(getLoginCookieName(id), bindingSecret, durations.login);
+  const cookies = [cookie, clearedCookie, ...cookieStore.clearOldest(headers.cookie, loginPrefix)];
+  return { status: 200, html: renderDeparturePage(server, url), cookies };
 }
 
 /**
  * Returns the suffix of the state, which names the host where the login started. Empty for the host of BASE_URL, to
  * which the provider redirects.
  */
-function stateOfHost({ issuer }: LoginServer, { baseUrl }: OAuthParts): string {
+function toStateSuffix({ issuer }: LoginServer, { baseUrl }: OAuthDeps): string {
   const { host } = new URL(issuer);
   return host === new URL(baseUrl).host ? '' : `.${Buffer.from(host).toString('base64url')}`;
 }
 
 /** Returns the host in a state, which anyone may have made up. */
-export function hostOfState(state: string | undefined): string | undefined {
+export function getStateHost(state: string | undefined): string | undefined {
   const [, encoded] = state?.split('.', 2) ?? [];
   return encoded === undefined ? undefined : Buffer.from(encoded, 'base64url').toString();
 }
 
-function refused(message: string): OAuthError {
+function createDeniedError(message: string): OAuthError {
   return new OAuthError('access_denied', message);
 }
 
@@ -248,19 +253,25 @@ type FormHeaders = { cookie: string | undefined; fetchSite: string | undefined }
  * Opens the request in a form. The form must have been shown to this browser by this server, sent from our own page,
  * and not be expired.
  */
-function openForm(server: LoginServer, form: URLSearchParams, headers: FormHeaders, parts: OAuthParts): ConsentRequest {
+function openConsentForm(
+  server: LoginServer,
+  form: URLSearchParams,
+  headers: FormHeaders,
+  deps: OAuthDeps,
+): ConsentRequest {
   const { cookie, fetchSite } = headers;
-  if (fetchSite !== undefined && fetchSite !== 'same-origin') throw refused('the form was sent from another site');
+  if (fetchSite !== undefined && fetchSite !== 'same-origin')
+    throw createDeniedError('the form was sent from another site');
   const sealed = form.get('request') ?? '';
-  const text = parts.keyring.openReturned(sealed, consentContext(server, form.get('view') ?? undefined));
-  if (text === undefined) throw refused('the form was not issued by this server');
+  const text = deps.keyring.openFromClient(sealed, getConsentContext(server, form.get('view') ?? undefined));
+  if (text === undefined) throw createDeniedError('the form was not issued by this server');
   const request = JSON.parse(text) as ConsentRequest;
-  const browser = cookieJar(parts.baseUrl).read(cookie, consentCookie(request.consentId));
-  if (browser === undefined || hashOf(browser) !== request.browser)
-    throw refused(
+  const browser = createCookieStore(deps.baseUrl).read(cookie, getConsentCookieName(request.consentId));
+  if (browser === undefined || hashSecret(browser) !== request.browser)
+    throw createDeniedError(
       'the form was already sent or was shown in another browser, or cookies are disabled; start again in the client',
     );
-  if (request.expiresAt < parts.now()) throw refused('the form has expired; start again in the client');
+  if (request.expiresAt < deps.now()) throw createDeniedError('the form has expired; start again in the client');
   return request;
 }
 
@@ -268,27 +279,27 @@ const consentPrefix = 'toolhost-consent-';
 const loginPrefix = 'toolhost-login-';
 
 /** Maximum number of concurrent consent forms, and of concurrent logins, per browser. */
-export const mostInProgress = 20;
+export const maxInProgress = 20;
 
 /**
  * Returns the name of the cookie that binds a consent form to its browser. There is one cookie per form, so that
  * several tabs can show forms.
  */
-function consentCookie(consentId: string): string {
-  return consentPrefix + hashOf(consentId).slice(0, 16);
+function getConsentCookieName(consentId: string): string {
+  return consentPrefix + hashSecret(consentId).slice(0, 16);
 }
 
 /**
  * Returns the name of the cookie that binds a login to the browser that consented. There is one cookie per login, so
  * that several can be in progress.
  */
-export function loginCookie(stateHash: string): string {
+export function getLoginCookieName(stateHash: string): string {
   return loginPrefix + stateHash.slice(0, 16);
 }
 
 /** Creates and reads the cookies of the OAuth proxy. */
-export function cookieJar(baseUrl: string) {
-  const { prefix: scope, path, isSecure } = cookieScope(baseUrl);
+export function createCookieStore(baseUrl: string) {
+  const { prefix: scope, path, isSecure } = getCookieScope(baseUrl);
   const attributes = `Path=${path}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   const set = (name: string, value: string, maxAgeMs: number) =>
     `${scope}${name}=${value}; ${attributes}; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
@@ -296,9 +307,9 @@ export function cookieJar(baseUrl: string) {
   return {
     set,
     clear,
-    /** Clears the oldest cookies with this prefix, so that one more results in `mostInProgress`. */
-    clearOlder: (header: string | undefined, prefix: string) =>
-      olderCookies(header, scope + prefix, mostInProgress - 1).map((id) => clear(prefix + id)),
-    read: (header: string | undefined, name: string) => uniqueCookie(header, scope + name),
+    /** Clears the oldest cookies with this prefix, so that one more results in `maxInProgress`. */
+    clearOldest: (header: string | undefined, prefix: string) =>
+      findOldestIds(header, scope + prefix, maxInProgress - 1).map((id) => clear(prefix + id)),
+    read: (header: string | undefined, name: string) => getUniqueCookie(header, scope + name),
   };
 }

@@ -1,11 +1,11 @@
-import type { OwnHosts } from '../domain/http/own-hosts.ts';
+import type { ServiceHosts } from '../domain/http/own-hosts.ts';
 import type { Random } from '../domain/ids.ts';
-import type { Lookup } from '../domain/visit.ts';
+import type { QueryCharge } from '../domain/visit.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import type { Db } from '../store/db.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { OAuthClient } from './clients.ts';
-import type { HandedOutTokens } from './passthrough.ts';
+import type { PassthroughTokens } from './passthrough.ts';
 import type { UnsavedTokens } from './provider-tokens.ts';
 import type { RefreshRefusals } from './refresh-refusals.ts';
 
@@ -36,14 +36,14 @@ export type Provider = {
   host: string;
   /** Hosts that will receive the provider's token, as shown on the consent page. */
   audience: readonly string[];
-  /** Returns the provider's error code, or undefined if it must not be shown (`shownCode` in `provider.ts`). */
-  shownCode(error: string): string | undefined;
+  /** Returns the provider's error code, or undefined if it must not be shown (`getDisplayedCode` in `provider.ts`). */
+  getDisplayedCode(error: string): string | undefined;
   /** Returns the provider's own message about an error, without credentials. */
-  shownSentence(description: string | null): string | undefined;
+  getDisplayedMessage(description: string | null): string | undefined;
   /** Builds the provider's authorization URL. `scope` is the one shown to the person. */
   authorizationUrl(request: { state: string; verifier: string; scope: string }): Promise<URL>;
   /** Exchanges a code for tokens. @throws OAuthError server_error, temporarily_unavailable */
-  exchange(answer: {
+  exchange(callbackResponse: {
     code: string;
     parameters: URLSearchParams;
     state: string;
@@ -87,44 +87,44 @@ export type LoginServer = {
 };
 
 /** Dependencies of the OAuth proxy. */
-export type OAuthParts = {
+export type OAuthDeps = {
   db: Db;
   keyring: Keyring;
   http: HttpClient;
   /** True if clients may describe themselves by a document. */
-  takesDocuments: boolean;
+  acceptsDocuments: boolean;
   /**
    * Finds a client that describes itself by a document. The fetch is charged to `network`, which is that of an
    * unverified caller. @throws OAuthError
    */
   findDocument: (clientId: string, network: string) => Promise<OAuthClient>;
-  handedOut: HandedOutTokens;
+  passthroughTokens: PassthroughTokens;
   unsaved: UnsavedTokens;
   refusals: RefreshRefusals;
   /** Refreshes in progress for tokens that agents hold themselves, by the hash of the refresh token. */
-  refreshing: Map<string, Promise<TokenAnswer>>;
+  refreshesInProgress: Map<string, Promise<TokenResponse>>;
   random: Random;
   /** Returns epoch ms. */
   now: () => number;
   baseUrl: string;
   /** Hosts where no client waits for a response. */
-  ownHosts: OwnHosts;
+  ownHosts: ServiceHosts;
   /**
    * Finds a server with a login, without the name of its operator. `look` charges the query for a slug that is not
    * cached.
    */
-  findServer: (slug: string, look?: Lookup) => Promise<LoginServer | undefined>;
+  findServer: (slug: string, chargeQuery?: QueryCharge) => Promise<LoginServer | undefined>;
   /** Applies recorded changes in this process immediately, instead of at the next poll. */
   onCommitted: () => Promise<void>;
   log: (message: string, fields: { [key: string]: unknown }) => void;
   /** Called with the grant id of each valid access token that is presented. */
-  onUse: (grantId: string) => void;
+  onTokenUse: (grantId: string) => void;
   /** Counts events for the metrics. */
   onEvent: (event: LoginEvent) => void;
 };
 
 /** Reports an internal error. */
-export type FaultReport = { onUnexpected: (error: unknown, requestId: string) => void };
+export type ErrorReporter = { onUnexpected: (error: unknown, requestId: string) => void };
 
 /** A login event for the audit log. `detail` contains no secret. */
 export type LoginRecord = {
@@ -137,7 +137,7 @@ export type LoginRecord = {
 };
 
 /** OAuth dependencies for one request, with the network of its sender, who chooses the URLs of documents. */
-export type RequestParts = OAuthParts & { network: string };
+export type RequestDeps = OAuthDeps & { network: string };
 
 /** Events of logins. Refreshes are those at the provider. */
 export const loginEvents = ['started', 'finished', 'failed', 'refreshed', 'refresh_failed'] as const;
@@ -147,10 +147,10 @@ export type LoginEvent = (typeof loginEvents)[number];
  * Response to a browser: a page or, with a location, a redirect to the client. The page is shown until the redirect has
  * loaded.
  */
-export type OAuthAnswer = { status: number; html: string; location?: string; cookies?: string[] };
+export type BrowserResponse = { status: number; html: string; location?: string; cookies?: string[] };
 
 /** Response of a token endpoint (RFC 6749, 5.1). */
-export type TokenAnswer = {
+export type TokenResponse = {
   access_token: string;
   token_type: string;
   expires_in?: number;
@@ -159,16 +159,16 @@ export type TokenAnswer = {
 };
 
 /** Durations, in ms. */
-export const spans = {
+export const durations = {
   /** Timeout of requests to a provider's token endpoint. */
-  askProvider: 10_000,
+  providerTimeout: 10_000,
   consent: 10 * 60_000,
   login: 10 * 60_000,
   code: 60_000,
   access: 60 * 60_000,
   refresh: 30 * 24 * 60 * 60_000,
   /** Time for which the previous refresh token is still accepted, for clients whose response got lost. */
-  grace: 30_000,
+  refreshGrace: 30_000,
 } as const;
 
 /**

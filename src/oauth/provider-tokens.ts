@@ -1,9 +1,9 @@
-import { hashOf } from '../domain/ids.ts';
-import type { Lookup } from '../domain/visit.ts';
-import { createOwnedMemory } from '../domain/work/owned-memory.ts';
-import { runningNow } from '../domain/work/running-time.ts';
-import { AppError, isUnavailable, messageOf, OAuthError } from '../errors.ts';
-import { createRemembered, type Freshness } from '../store/changes/cache.ts';
+import { hashSecret } from '../domain/ids.ts';
+import type { QueryCharge } from '../domain/visit.ts';
+import { createFairCache } from '../domain/work/owned-memory.ts';
+import { getRunningTimeMs } from '../domain/work/running-time.ts';
+import { AppError, getErrorMessage, isUnavailableError, OAuthError } from '../errors.ts';
+import { createReadThroughCache, type Freshness } from '../store/changes/cache.ts';
 import { recordChange } from '../store/changes/follow-changes.ts';
 import type { Db } from '../store/db.ts';
 import { transact } from '../store/engine/watched-dialect.ts';
@@ -17,10 +17,10 @@ import {
   releaseRefresh,
   saveRefreshedTokens,
 } from '../store/logins/grants.ts';
-import { type LoginServer, type OAuthParts, type ProviderTokens, spans } from './parts.ts';
-import { charactersOf, openTokens, sealTokens, unwrapKey } from './provider.ts';
+import { durations, type LoginServer, type OAuthDeps, type ProviderTokens } from './parts.ts';
+import { countCharacters, openTokens, sealTokens, unwrapKey } from './provider.ts';
 
-export const mostGrantsRemembered = 10_000;
+export const maxCachedGrants = 10_000;
 /**
  * Maximum total characters of the cached logins. Fewer logins are cached if their tokens are as long as a provider may
  * issue them.
@@ -30,35 +30,35 @@ const maxCharacters = 30_000_000;
 const marginMs = 20_000;
 
 /** Finds and refreshes the provider tokens behind our access tokens. */
-export type GrantUse = ReturnType<typeof createGrantUse>;
+export type GrantTokens = ReturnType<typeof createGrantTokens>;
 
-export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
-  const remembered = createRememberedGrants(freshness);
-  const refreshing = new Map<string, Promise<OpenGrant | undefined>>();
+export function createGrantTokens(deps: OAuthDeps, freshness: Freshness) {
+  const cache = createGrantCache(freshness);
+  const refreshesInProgress = new Map<string, Promise<OpenGrant | undefined>>();
   const unsent = createUnsentTokens();
 
-  async function find(server: LoginServer, bearer: string, look?: Lookup): Promise<OpenGrant | undefined> {
+  async function find(server: LoginServer, bearer: string, chargeQuery?: QueryCharge): Promise<OpenGrant | undefined> {
     if (!/^tha_[0-9A-Za-z]{43}$/.test(bearer)) return undefined;
-    const hash = hashOf(bearer);
-    const read = (before?: OpenGrant) => load(bearer, hash, parts, before ? undefined : look);
-    const open = remembered.get(hash) ?? (await remembered.load(hash, read));
-    if (!open || open.accessExpiresAt <= parts.now()) return undefined;
-    if (open.grant.server_id !== server.id || !isAgreed(open.grant.agreement, server)) return undefined;
-    const unsaved = parts.unsaved.find(open.grant);
-    return unsaved ? { ...open, tokens: unsaved } : open;
+    const hash = hashSecret(bearer);
+    const loadGrant = (previous?: OpenGrant) => load(bearer, hash, deps, previous ? undefined : chargeQuery);
+    const openGrant = cache.get(hash) ?? (await cache.load(hash, loadGrant));
+    if (!openGrant || openGrant.accessExpiresAt <= deps.now()) return undefined;
+    if (openGrant.grant.server_id !== server.id || !isAgreed(openGrant.grant.agreement, server)) return undefined;
+    const unsaved = deps.unsaved.find(openGrant.grant);
+    return unsaved ? { ...openGrant, tokens: unsaved } : openGrant;
   }
 
   /** Runs one refresh per grant in this process. The claim in the database ensures the same across processes. */
-  function refresh(server: LoginServer, open: OpenGrant): Promise<OpenGrant | undefined> {
-    const { id } = open.grant;
-    const underWay = refreshing.get(id);
-    if (underWay) return underWay;
-    const started = refreshAtProvider(server, open, parts).finally(() => {
-      refreshing.delete(id);
+  function refresh(server: LoginServer, openGrant: OpenGrant): Promise<OpenGrant | undefined> {
+    const { id } = openGrant.grant;
+    const running = refreshesInProgress.get(id);
+    if (running) return running;
+    const started = refreshAtProvider(server, openGrant, deps).finally(() => {
+      refreshesInProgress.delete(id);
       // Tokens that could not be stored belong to the cached version of the grant, which must then remain cached.
-      if (!parts.unsaved.find(open.grant)) remembered.invalidate(id);
+      if (!deps.unsaved.find(openGrant.grant)) cache.invalidate(id);
     });
-    refreshing.set(id, started);
+    refreshesInProgress.set(id, started);
     return started;
   }
 
@@ -67,16 +67,16 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
      * Finds the grant of a token. Returns undefined for anything that is not a live token of this server. @throws
      * AppError unavailable if the provider is down
      */
-    async open(server: LoginServer, bearer: string, look?: Lookup): Promise<OpenGrant | undefined> {
-      const open = await find(server, bearer, look);
-      if (!open) return undefined;
-      parts.onUse(open.grant.id);
-      const { expiresAt } = open.tokens;
-      if (expiresAt === undefined || expiresAt - marginMs > parts.now()) return open;
-      const lastResort = expiresAt > parts.now() ? open : undefined;
-      if (open.tokens.refreshToken === undefined) return lastResort;
-      return refresh(server, open).catch((error: unknown) => {
-        if (lastResort && isUnavailable(error)) return lastResort;
+    async open(server: LoginServer, bearer: string, chargeQuery?: QueryCharge): Promise<OpenGrant | undefined> {
+      const openGrant = await find(server, bearer, chargeQuery);
+      if (!openGrant) return undefined;
+      deps.onTokenUse(openGrant.grant.id);
+      const { expiresAt } = openGrant.tokens;
+      if (expiresAt === undefined || expiresAt - marginMs > deps.now()) return openGrant;
+      const fallback = expiresAt > deps.now() ? openGrant : undefined;
+      if (openGrant.tokens.refreshToken === undefined) return fallback;
+      return refresh(server, openGrant).catch((error: unknown) => {
+        if (fallback && isUnavailableError(error)) return fallback;
         throw error;
       });
     },
@@ -85,86 +85,86 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
      * `isSent` is true if the caller sends it now.
      */
     async renew(server: LoginServer, bearer: string, refused: string, isSent: boolean): Promise<string | undefined> {
-      const open = await find(server, bearer);
+      const openGrant = await find(server, bearer);
       // Another call may have refreshed the token in the meantime.
-      if (open?.tokens.accessToken !== refused) return open?.tokens.accessToken;
-      const renewed = await refresh(server, open).catch((error: unknown) => {
-        if (isUnavailable(error)) return undefined;
+      if (openGrant?.tokens.accessToken !== refused) return openGrant?.tokens.accessToken;
+      const renewed = await refresh(server, openGrant).catch((error: unknown) => {
+        if (isUnavailableError(error)) return undefined;
         throw error;
       });
       if (renewed && !isSent) unsent.add(renewed);
       return renewed?.tokens.accessToken;
     },
-    onTaken: unsent.onTaken,
+    getOnAccepted: unsent.getOnAccepted,
     /**
      * Marks the grant as broken after the upstream has also refused the renewed token, so that the agent must log in
      * again.
      */
-    async giveUp(server: LoginServer, bearer: string, refused: string): Promise<void> {
-      const open = await find(server, bearer);
-      if (open?.tokens.accessToken === refused) await breakOff(open, parts);
+    async discardToken(server: LoginServer, bearer: string, refused: string): Promise<void> {
+      const openGrant = await find(server, bearer);
+      if (openGrant?.tokens.accessToken === refused) await markBroken(openGrant, deps);
     },
-    invalidate: remembered.invalidate,
-    clear: remembered.clear,
-    counts: remembered.counts,
+    invalidate: cache.invalidate,
+    clear: cache.clear,
+    getCounts: cache.counts,
   };
 }
 
 /** Time for which a renewed token counts as never sent, in ms. It is about the lifetime of a token. */
-const unsentMs = 60 * 60_000;
+const unsentTtlMs = 60 * 60_000;
 
 /** Tokens, by grant, that were renewed after a refusal and that the upstream has not accepted yet. */
 function createUnsentTokens() {
-  const unsent = createOwnedMemory<{ token: string; workspaceId: string }>({
-    max: mostGrantsRemembered,
-    ownerOf: ({ workspaceId }) => workspaceId,
+  const unsent = createFairCache<{ token: string; workspaceId: string }>({
+    max: maxCachedGrants,
+    getOwner: ({ workspaceId }) => workspaceId,
   });
   return {
     add({ grant: { id, workspace_id: workspaceId }, tokens: { accessToken: token } }: OpenGrant): void {
-      unsent.set(id, { token, workspaceId }, unsentMs);
+      unsent.set(id, { token, workspaceId }, unsentTtlMs);
     },
     /**
      * Returns a function to call once the upstream has accepted the grant's token. Undefined if the token is not in
      * this list.
      */
-    onTaken({ grant: { id }, tokens }: OpenGrant): (() => void) | undefined {
+    getOnAccepted({ grant: { id }, tokens }: OpenGrant): (() => void) | undefined {
       return unsent.peek(id)?.token === tokens.accessToken ? () => unsent.delete(id) : undefined;
     },
   };
 }
 
-function createRememberedGrants(freshness: Freshness) {
-  return createRemembered<OpenGrant>({
-    max: mostGrantsRemembered,
+function createGrantCache(freshness: Freshness) {
+  return createReadThroughCache<OpenGrant>({
+    max: maxCachedGrants,
     maxSize: maxCharacters,
-    sizeOf,
+    getSize,
     freshness,
-    idsOf: ({ grant }) => [grant.id, grant.workspace_id, ...(grant.user_id === null ? [] : [grant.user_id])],
-    ownerOf: ({ grant }) => grant.workspace_id,
+    getIds: ({ grant }) => [grant.id, grant.workspace_id, ...(grant.user_id === null ? [] : [grant.user_id])],
+    getOwner: ({ grant }) => grant.workspace_id,
   });
 }
 
-function sizeOf({ grant, tokens }: OpenGrant): number {
+function getSize({ grant, tokens }: OpenGrant): number {
   const lengths = Object.values(grant).map((value) => (typeof value === 'string' ? value.length : 0));
-  return lengths.reduce((sum, length) => sum + length, charactersOf(tokens));
+  return lengths.reduce((sum, length) => sum + length, countCharacters(tokens));
 }
 
 /** Loads the grant of a bearer token. `look` charges the query, because the token may be made up. */
 async function load(
   bearer: string,
   hash: string,
-  parts: OAuthParts,
-  look: Lookup,
+  deps: OAuthDeps,
+  chargeQuery: QueryCharge,
 ): Promise<{ value: OpenGrant } | undefined> {
-  look?.();
-  const token = await findToken(parts.db, hash);
+  chargeQuery?.();
+  const token = await findToken(deps.db, hash);
   if (token?.kind !== 'access') return undefined;
-  const found = await findGrant(parts.db, token.grant_id);
-  if (!isAlive(found)) return undefined;
-  const grantKey = unwrapKey(token.wrapped_key, bearer, found.id);
-  const tokens = openTokens(parts.keyring, found, grantKey);
+  const storedGrant = await findGrant(deps.db, token.grant_id);
+  if (!isAlive(storedGrant)) return undefined;
+  const grantKey = unwrapKey(token.wrapped_key, bearer, storedGrant.id);
+  const tokens = openTokens(deps.keyring, storedGrant, grantKey);
   // The sealed tokens are dropped, because they are longer than the opened ones.
-  const { sealed_tokens: _, ...grant } = found;
+  const { sealed_tokens: _, ...grant } = storedGrant;
   return { value: { grant, grantKey, tokens, accessExpiresAt: token.expires_at } };
 }
 
@@ -179,7 +179,7 @@ type OpenGrant = {
 /**
  * Duration of a refresh claim. It exceeds the provider timeout, and a crashed replica blocks a login only for seconds.
  */
-const claimMs = spans.askProvider + 2000;
+const claimMs = durations.providerTimeout + 2000;
 /** Time to wait for another replica, whose provider may be slow, in ms. */
 const waitMs = 15_000;
 const pollMs = 100;
@@ -194,34 +194,38 @@ function isAlive(grant: Grant | undefined): grant is Grant {
  */
 export async function refreshAtProvider(
   server: LoginServer,
-  open: OpenGrant,
-  parts: OAuthParts,
+  openGrant: OpenGrant,
+  deps: OAuthDeps,
 ): Promise<OpenGrant | undefined> {
-  const { grant } = open;
-  const { refreshToken } = open.tokens;
-  const unsaved = parts.unsaved.find(grant);
-  if (unsaved) return { ...open, tokens: unsaved };
-  if (refreshToken === undefined) return breakOff(open, parts);
-  const now = parts.now();
-  const until = now + claimMs;
-  if (!(await claimRefresh(parts.db, grant, now, until))) {
-    return waitForOther(server, open, parts);
+  const { grant } = openGrant;
+  const { refreshToken } = openGrant.tokens;
+  const unsaved = deps.unsaved.find(grant);
+  if (unsaved) return { ...openGrant, tokens: unsaved };
+  if (refreshToken === undefined) return markBroken(openGrant, deps);
+  const now = deps.now();
+  const claimedUntil = now + claimMs;
+  if (!(await claimRefresh(deps.db, grant, now, claimedUntil))) {
+    return waitForOtherReplica(server, openGrant, deps);
   }
   try {
-    const fresh = await server.provider.refresh(refreshToken);
-    parts.onEvent('refreshed');
+    const refreshedTokens = await server.provider.refresh(refreshToken);
+    deps.onEvent('refreshed');
     // Values that a refresh response omits are unchanged (RFC 6749, 6).
-    const scope = fresh.scope ?? open.tokens.scope;
-    return await save(open, { ...fresh, refreshToken: fresh.refreshToken ?? refreshToken, scope }, parts);
-  } catch (thrown) {
-    if (!(thrown instanceof OAuthError)) throw thrown;
-    parts.onEvent('refresh_failed');
-    const error = parts.refusals.judge(thrown, `${grant.id} ${grant.tokens_version}`, grant.workspace_id);
-    parts.log('a provider did not refresh a login', {
-      ...{ slug: server.slug, error: error.code, detail: error.detail, said: error.said },
+    const scope = refreshedTokens.scope ?? openGrant.tokens.scope;
+    return await save(
+      openGrant,
+      { ...refreshedTokens, refreshToken: refreshedTokens.refreshToken ?? refreshToken, scope },
+      deps,
+    );
+  } catch (caught) {
+    if (!(caught instanceof OAuthError)) throw caught;
+    deps.onEvent('refresh_failed');
+    const error = deps.refusals.classify(caught, `${grant.id} ${grant.tokens_version}`, grant.workspace_id);
+    deps.log('a provider did not refresh a login', {
+      ...{ slug: server.slug, error: error.code, detail: error.detail, said: error.providerMessage },
     });
-    if (error.code === 'invalid_grant') return breakOff(open, parts);
-    await releaseRefresh(parts.db, grant.id, until);
+    if (error.code === 'invalid_grant') return markBroken(openGrant, deps);
+    await releaseRefresh(deps.db, grant.id, claimedUntil);
     throw new AppError('unavailable', 'the login could not be refreshed at its provider; retry in a few seconds', {
       retryAfterS: 5,
     });
@@ -232,61 +236,67 @@ export async function refreshAtProvider(
  * Stores the provider's new tokens, unless the grant has ended or another replica was faster. While the database is
  * unavailable, they stay in memory. The provider has invalidated the old ones, so this is the only valid copy.
  */
-async function save(open: OpenGrant, tokens: ProviderTokens, parts: OAuthParts): Promise<OpenGrant | undefined> {
-  const { id, tokens_version } = open.grant;
-  const sealed = sealTokens(parts.keyring, open.grant, open.grantKey, tokens);
-  const store = () => changeGrant(id, (db) => saveRefreshedTokens(db, id, sealed, tokens_version + 1), parts);
-  const fresh = { ...open, tokens };
+async function save(openGrant: OpenGrant, tokens: ProviderTokens, deps: OAuthDeps): Promise<OpenGrant | undefined> {
+  const { id, tokens_version } = openGrant.grant;
+  const sealed = sealTokens(deps.keyring, openGrant.grant, openGrant.grantKey, tokens);
+  const store = () => changeGrant(id, (db) => saveRefreshedTokens(db, id, sealed, tokens_version + 1), deps);
+  const refreshedGrant = { ...openGrant, tokens };
   try {
-    return (await store()) ? fresh : await asStored(open, parts);
+    return (await store()) ? refreshedGrant : await reloadGrant(openGrant, deps);
   } catch (error) {
-    if (!isUnavailable(error)) throw error;
-    parts.unsaved.keep(open.grant, { tokens, store });
-    return fresh;
+    if (!isUnavailableError(error)) throw error;
+    deps.unsaved.retain(openGrant.grant, { tokens, store });
+    return refreshedGrant;
   }
 }
 
 /** Marks a grant as broken, unless another replica has newer tokens for it. */
-async function breakOff(open: OpenGrant, parts: OAuthParts): Promise<OpenGrant | undefined> {
-  const { id, tokens_version } = open.grant;
-  const isBroken = await changeGrant(id, (db) => breakGrant(db, id, tokens_version, parts.now()), parts);
-  return isBroken ? undefined : asStored(open, parts);
+async function markBroken(openGrant: OpenGrant, deps: OAuthDeps): Promise<OpenGrant | undefined> {
+  const { id, tokens_version } = openGrant.grant;
+  const isBroken = await changeGrant(id, (db) => breakGrant(db, id, tokens_version, deps.now()), deps);
+  return isBroken ? undefined : reloadGrant(openGrant, deps);
 }
 
 /** Changes a grant in all replicas. */
-async function changeGrant(id: string, change: (db: Db) => Promise<boolean>, parts: OAuthParts): Promise<boolean> {
-  const isChanged = await transact(parts.db, async (db) => {
+async function changeGrant(id: string, change: (db: Db) => Promise<boolean>, deps: OAuthDeps): Promise<boolean> {
+  const isChanged = await transact(deps.db, async (db) => {
     if (!(await change(db))) return false;
-    await recordChange(db, parts, 'grant', id);
+    await recordChange(db, deps, 'grant', id);
     return true;
   });
-  await parts.onCommitted();
+  await deps.onCommitted();
   return isChanged;
 }
 
-async function asStored(open: OpenGrant, parts: OAuthParts): Promise<OpenGrant | undefined> {
-  const grant = await findGrant(parts.db, open.grant.id);
-  return isAlive(grant) ? { ...open, grant, tokens: openTokens(parts.keyring, grant, open.grantKey) } : undefined;
+async function reloadGrant(openGrant: OpenGrant, deps: OAuthDeps): Promise<OpenGrant | undefined> {
+  const grant = await findGrant(deps.db, openGrant.grant.id);
+  return isAlive(grant)
+    ? { ...openGrant, grant, tokens: openTokens(deps.keyring, grant, openGrant.grantKey) }
+    : undefined;
 }
 
 /** Waits for the result of the replica that refreshes. */
-async function waitForOther(server: LoginServer, open: OpenGrant, parts: OAuthParts): Promise<OpenGrant | undefined> {
-  const until = runningNow() + waitMs;
-  while (runningNow() < until) {
-    const unsaved = parts.unsaved.find(open.grant);
-    if (unsaved) return { ...open, tokens: unsaved };
-    const current = await asStored(open, parts);
-    if (!current || current.grant.tokens_version > open.grant.tokens_version) return current;
-    if ((current.grant.refreshing_until ?? 0) < parts.now()) return refreshAtProvider(server, current, parts);
+async function waitForOtherReplica(
+  server: LoginServer,
+  openGrant: OpenGrant,
+  deps: OAuthDeps,
+): Promise<OpenGrant | undefined> {
+  const deadline = getRunningTimeMs() + waitMs;
+  while (getRunningTimeMs() < deadline) {
+    const unsaved = deps.unsaved.find(openGrant.grant);
+    if (unsaved) return { ...openGrant, tokens: unsaved };
+    const current = await reloadGrant(openGrant, deps);
+    if (!current || current.grant.tokens_version > openGrant.grant.tokens_version) return current;
+    if ((current.grant.refreshing_until ?? 0) < deps.now()) return refreshAtProvider(server, current, deps);
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
   throw new AppError('unavailable', 'the login is being refreshed; retry in a few seconds', { retryAfterS: 5 });
 }
 
 /** Tokens of a login at a server of this workspace. */
-type Owned = { workspaceId: string; tokens: ProviderTokens };
-type KeptOf = Pick<Grant, 'id' | 'tokens_version' | 'workspace_id'>;
-type Unsaved = Owned & { version: number; store: () => Promise<boolean> };
+type OwnedTokens = { workspaceId: string; tokens: ProviderTokens };
+type UnsavedGrant = Pick<Grant, 'id' | 'tokens_version' | 'workspace_id'>;
+type Unsaved = OwnedTokens & { version: number; store: () => Promise<boolean> };
 
 const retryMs = 100;
 
@@ -295,11 +305,11 @@ const retryMs = 100;
  * oldest entries are dropped, and their people must log in again. If one tenant has more than half, its entries are
  * dropped first. One tenant can use three quarters of the space.
  */
-const most = {
+const cacheLimits = {
   max: 13_500,
   maxSize: 40_000_000,
-  sizeOf: ({ tokens }: Owned) => charactersOf(tokens),
-  ownerOf: ({ workspaceId }: Owned) => workspaceId,
+  getSize: ({ tokens }: OwnedTokens) => countCharacters(tokens),
+  getOwner: ({ workspaceId }: OwnedTokens) => workspaceId,
 };
 
 /**
@@ -309,41 +319,44 @@ const most = {
 export type UnsavedTokens = ReturnType<typeof createUnsavedTokens>;
 
 export function createUnsavedTokens(log: (message: string, fields: { [key: string]: unknown }) => void) {
-  const kept = createOwnedMemory<Unsaved>(most);
+  const unsavedTokens = createFairCache<Unsaved>(cacheLimits);
   let timer: NodeJS.Timeout | undefined;
-  let storing: Promise<unknown> | undefined;
-  const answers = createOwnedMemory<Owned>(most);
+  let storeInProgress: Promise<unknown> | undefined;
+  const pendingResponses = createFairCache<OwnedTokens>(cacheLimits);
 
   /**
    * Stores entries until none remains or the database is unavailable. Returns the number of entries that can never be
    * stored.
    */
   async function storeAll(): Promise<number> {
-    let stored = 0;
-    let lost = 0;
-    for (const id of [...kept.keys()]) {
-      const unsaved = kept.peek(id);
+    let storedCount = 0;
+    let lostCount = 0;
+    for (const id of [...unsavedTokens.keys()]) {
+      const unsaved = unsavedTokens.peek(id);
       if (!unsaved) continue;
       try {
         await unsaved.store();
-        stored++;
+        storedCount++;
       } catch (error) {
-        if (isUnavailable(error)) return lost;
-        lost++;
-        log('refreshed tokens of a login could not be stored and are lost', { grant: id, reason: messageOf(error) });
+        if (isUnavailableError(error)) return lostCount;
+        lostCount++;
+        log('refreshed tokens of a login could not be stored and are lost', {
+          grant: id,
+          reason: getErrorMessage(error),
+        });
       }
-      if (kept.peek(id) === unsaved) kept.delete(id);
+      if (unsavedTokens.peek(id) === unsaved) unsavedTokens.delete(id);
     }
-    if (stored > 0) log('refreshed tokens that waited for the database have been stored', { logins: stored });
-    return lost;
+    if (storedCount > 0) log('refreshed tokens that waited for the database have been stored', { logins: storedCount });
+    return lostCount;
   }
 
-  function tryLater(): void {
+  function scheduleRetry(): void {
     timer ??= setTimeout(() => {
       timer = undefined;
-      storing = storeAll().finally(() => {
-        storing = undefined;
-        if (kept.size() > 0) tryLater();
+      storeInProgress = storeAll().finally(() => {
+        storeInProgress = undefined;
+        if (unsavedTokens.size() > 0) scheduleRetry();
       });
     }, retryMs).unref();
   }
@@ -353,37 +366,37 @@ export function createUnsavedTokens(log: (message: string, fields: { [key: strin
      * Responses of providers to refresh tokens that agents hold themselves, by the hash of the refresh token. They are
      * retained until they can be delivered, when the agent retries with the old refresh token.
      */
-    answers,
+    pendingResponses,
     /** Returns the unsaved tokens that replace those of a grant at its `tokens_version`. */
     find({ id, tokens_version }: Pick<Grant, 'id' | 'tokens_version'>): ProviderTokens | undefined {
-      if (kept.size() === 0) return undefined;
-      const unsaved = kept.peek(id);
+      if (unsavedTokens.size() === 0) return undefined;
+      const unsaved = unsavedTokens.peek(id);
       return unsaved?.version === tokens_version ? unsaved.tokens : undefined;
     },
     /** Retains tokens and retries `store`, which returns false if another replica was faster. */
-    keep(
-      { id, tokens_version: version, workspace_id: workspaceId }: KeptOf,
+    retain(
+      { id, tokens_version: version, workspace_id: workspaceId }: UnsavedGrant,
       unsaved: Pick<Unsaved, 'tokens' | 'store'>,
     ) {
-      if (kept.size() === 0) log('refreshed tokens are waiting for the database', {});
-      kept.set(id, { version, workspaceId, ...unsaved });
-      tryLater();
+      if (unsavedTokens.size() === 0) log('refreshed tokens are waiting for the database', {});
+      unsavedTokens.set(id, { version, workspaceId, ...unsaved });
+      scheduleRetry();
     },
     /**
      * Tries to store everything once more, and then drops it. Returns false if some tokens were lost, which is logged.
      */
     async close(): Promise<boolean> {
       clearTimeout(timer);
-      await storing;
+      await storeInProgress;
       clearTimeout(timer);
-      const never = kept.size() > 0 ? await storeAll() : 0;
+      const unstorableCount = unsavedTokens.size() > 0 ? await storeAll() : 0;
       // Pending responses cannot be stored, because only the agents that retry know the keys that would seal them. The
       // keys are counted, because expired entries still count until they are removed.
-      const logins = kept.size() + [...answers.keys()].length;
+      const logins = unsavedTokens.size() + [...pendingResponses.keys()].length;
       if (logins > 0) log('refreshed tokens of logins were lost; their users must log in again', { logins });
-      kept.clear();
-      answers.clear();
-      return logins + never === 0;
+      unsavedTokens.clear();
+      pendingResponses.clear();
+      return logins + unstorableCount === 0;
     },
   };
 }

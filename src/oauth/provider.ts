@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { OAuth } from '../domain/config/oauth.ts';
-import { holdsOurCredential, holdsPlainCredential } from '../domain/credentials/own-credentials.ts';
+import { containsOwnCredential, containsPlainCredential } from '../domain/credentials/own-credentials.ts';
 import { redact } from '../domain/credentials/redactor.ts';
-import { addedQuery } from '../domain/http/read-url.ts';
-import { formFields, mostHeaderLength } from '../domain/http/values.ts';
-import { parseDotPath, valueAt } from '../domain/json/dot-path.ts';
+import { addQueryParameters } from '../domain/http/read-url.ts';
+import { maxHeaderLength, parseFormFields } from '../domain/http/values.ts';
+import { getValueAt, parseDotPath } from '../domain/json/dot-path.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
-import { onOneLine } from '../http/page.ts';
-import type { Answer } from '../outbound/exchange.ts';
+import { toSingleLine } from '../http/page.ts';
+import type { UpstreamResponse } from '../outbound/exchange.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import type { Grant } from '../store/logins/grants.ts';
 import { contexts, createKeyring, type Keyring } from '../store/sealing/sealing.ts';
-import { type Provider, type ProviderTokens, spans } from './parts.ts';
+import { durations, type Provider, type ProviderTokens } from './parts.ts';
 
 export type ProviderOptions = {
   oauth: OAuth;
@@ -26,12 +26,12 @@ export type ProviderOptions = {
 };
 
 /** Creates the OAuth provider of a hosted server (spec 2.3, 4.4). */
-export function hostedProvider(options: ProviderOptions): Provider {
+export function createHostedProvider(options: ProviderOptions): Provider {
   const { oauth } = options;
-  const request = async (form: Record<string, string>): Promise<Read> => {
-    const answer = await ask(options, new URLSearchParams({ ...oauth.token_params, ...form }));
+  const request = async (form: Record<string, string>): Promise<ParsedTokens> => {
+    const response = await requestTokens(options, new URLSearchParams({ ...oauth.token_params, ...form }));
     const secrets = [options.clientSecret, form.code, form.code_verifier, form.refresh_token];
-    return readTokens(answer, {
+    return parseTokens(response, {
       oauth,
       secrets: secrets.filter((secret) => secret !== undefined),
       isRefresh: form.refresh_token !== undefined,
@@ -41,10 +41,10 @@ export function hostedProvider(options: ProviderOptions): Provider {
   return {
     host: new URL(oauth.authorization_url).host,
     audience: options.audience,
-    shownCode: (error) => shownCode(error, [options.clientSecret]),
-    shownSentence: (description) => shownSentence(description, [options.clientSecret]),
+    getDisplayedCode: (error) => getDisplayedCode(error, [options.clientSecret]),
+    getDisplayedMessage: (description) => getDisplayedMessage(description, [options.clientSecret]),
     async authorizationUrl(request) {
-      return authorizationUrl(oauth, options.redirectUri, request);
+      return buildAuthorizationUrl(oauth, options.redirectUri, request);
     },
     async exchange({ code, verifier }) {
       const { tokens, person } = await request({
@@ -60,14 +60,14 @@ export function hostedProvider(options: ProviderOptions): Provider {
   };
 }
 
-function authorizationUrl(
+function buildAuthorizationUrl(
   oauth: OAuth,
   redirectUri: string,
   { state, verifier, scope }: { state: string; verifier: string; scope: string },
 ): URL {
   const url = new URL(oauth.authorization_url);
-  const pkce = { code_challenge: challengeOf(verifier), code_challenge_method: 'S256' };
-  const own = {
+  const pkce = { code_challenge: toChallenge(verifier), code_challenge_method: 'S256' };
+  const ownParameters = {
     response_type: 'code',
     client_id: oauth.client_id,
     redirect_uri: redirectUri,
@@ -75,25 +75,25 @@ function authorizationUrl(
     state,
     ...(oauth.pkce !== false && pkce),
   };
-  url.search = addedQuery(url.search.slice(1), Object.entries({ ...oauth.extra_params, ...own }));
+  url.search = addQueryParameters(url.search.slice(1), Object.entries({ ...oauth.extra_params, ...ownParameters }));
   return url;
 }
 
 /** Sends a token request. @throws OAuthError if there is no response */
-async function ask({ oauth, clientSecret, workspaceId, ...by }: ProviderOptions, form: URLSearchParams) {
+async function requestTokens({ oauth, clientSecret, workspaceId, ...deps }: ProviderOptions, form: URLSearchParams) {
   const client = { clientId: oauth.client_id, clientSecret, clientAuth: oauth.client_auth ?? 'body' };
   try {
-    return await askTokenEndpoint(
-      { workspaceId, tokenUrl: oauth.token_url, client, form, timeoutMs: spans.askProvider },
-      by,
+    return await callTokenEndpoint(
+      { workspaceId, tokenUrl: oauth.token_url, client, form, timeoutMs: durations.providerTimeout },
+      deps,
     );
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
     // A refresh token in the format of our own can never be sent, so the login is over and must not be retried.
-    const isOver = holdsPlainCredential(form.get('refresh_token') ?? '');
+    const isEnded = containsPlainCredential(form.get('refresh_token') ?? '');
     if (error.reason === 'own_credential')
       throw new OAuthError(
-        isOver ? 'invalid_grant' : 'server_error',
+        isEnded ? 'invalid_grant' : 'server_error',
         `the provider's token endpoint was not called: ${error.message}`,
       );
     throw new OAuthError(
@@ -109,154 +109,163 @@ async function ask({ oauth, clientSecret, workspaceId, ...by }: ProviderOptions,
  * status 200. Passthrough requires all three fields, because the agent receives them (spec 4.4). Otherwise a missing
  * type means bearer.
  */
-function readTokens(answer: Answer, { oauth, secrets, isRefresh, now }: Reading): Read {
-  const whole = readFields(answer);
-  if (whole.error !== undefined && whole.error !== null) throw refusal(answer, whole, { oauth, secrets, isRefresh });
-  if (answer.status < 200 || answer.status > 299) throw refusal(answer, {}, { oauth, secrets, isRefresh });
-  const fields = fieldsAt(whole, oauth.token_path, isRefresh);
+function parseTokens(response: UpstreamResponse, { oauth, secrets, isRefresh, now }: ParseContext): ParsedTokens {
+  const body = parseFields(response);
+  if (body.error !== undefined && body.error !== null)
+    throw createRefusal(response, body, { oauth, secrets, isRefresh });
+  if (response.status < 200 || response.status > 299) throw createRefusal(response, {}, { oauth, secrets, isRefresh });
+  const fields = getTokenFields(body, oauth.token_path, isRefresh);
   const { access_token: accessToken, token_type: tokenType } = fields;
-  if (!isToken(accessToken)) throw incomplete('access_token');
-  const expiresInMs = spanOf(fields.expires_in);
+  if (!isToken(accessToken)) throw createIncompleteError('access_token');
+  const expiresInMs = toLifetimeMs(fields.expires_in);
   const isPassthrough = oauth.token_mode === 'passthrough';
   // The gateway would refuse such a token, and the agent would log in again and again. A token that callers do not
   // present is refused only when a request with it is sent.
-  if (isPassthrough ? holdsOurCredential(accessToken) : holdsPlainCredential(accessToken)) throw lookalike();
+  if (isPassthrough ? containsOwnCredential(accessToken) : containsPlainCredential(accessToken))
+    throw createLookalikeError();
   if (isPassthrough) {
-    if (typeof tokenType !== 'string' || tokenType === '') throw incomplete('token_type');
-    if (expiresInMs === undefined) throw incomplete('expires_in');
+    if (typeof tokenType !== 'string' || tokenType === '') throw createIncompleteError('token_type');
+    if (expiresInMs === undefined) throw createIncompleteError('expires_in');
   }
   checkTokenType(tokenType);
   const tokens = {
     accessToken,
-    refreshToken: textBesideToken(fields, 'refresh_token') || undefined,
+    refreshToken: getTextField(fields, 'refresh_token') || undefined,
     expiresAt: expiresInMs === undefined ? undefined : now + expiresInMs,
-    scope: textBesideToken(fields, 'scope'),
+    scope: getTextField(fields, 'scope'),
   };
-  const known = [...secrets, accessToken, ...(tokens.refreshToken === undefined ? [] : [tokens.refreshToken])];
-  return { tokens, person: isRefresh ? undefined : personIn(fields.id_token ?? whole.id_token, known) };
+  const knownSecrets = [...secrets, accessToken, ...(tokens.refreshToken === undefined ? [] : [tokens.refreshToken])];
+  return { tokens, person: isRefresh ? undefined : getPersonName(fields.id_token ?? body.id_token, knownSecrets) };
 }
 
-const longestIdToken = 64 * 1024;
+const maxIdTokenLength = 64 * 1024;
 
 /**
  * Returns the name of the person in an id token. The signature is not verified, because the name is only displayed and
  * decides nothing.
  */
-function personIn(idToken: unknown, secrets: readonly string[]): string | undefined {
-  if (typeof idToken !== 'string' || idToken.length > longestIdToken) return undefined;
+function getPersonName(idToken: unknown, secrets: readonly string[]): string | undefined {
+  if (typeof idToken !== 'string' || idToken.length > maxIdTokenLength) return undefined;
   try {
     const claims: unknown = JSON.parse(Buffer.from(idToken.split('.')[1] ?? '', 'base64url').toString('utf8'));
     if (typeof claims !== 'object' || claims === null) return undefined;
     const { email, preferred_username, name } = claims as { [name: string]: unknown };
-    return shownPerson([email, preferred_username, name], secrets);
+    return toDisplayedPerson([email, preferred_username, name], secrets);
   } catch {
     // Not a JWT. The login works without it.
     return undefined;
   }
 }
 
-const longestPerson = 100;
+const maxPersonLength = 100;
 
 /**
  * Returns the first name of a person that can be shown and contains none of `secrets`, which a provider could repeat
  * there.
  */
-export function shownPerson(names: readonly unknown[], secrets: readonly string[]): string | undefined {
+export function toDisplayedPerson(names: readonly unknown[], secrets: readonly string[]): string | undefined {
   return names
-    .flatMap((name) => (typeof name === 'string' && name.length <= longestPerson ? [onOneLine(name)] : []))
-    .find((name) => name !== '' && !name.includes('\ufffd') && !holdsAny(name, secrets));
+    .flatMap((name) => (typeof name === 'string' && name.length <= maxPersonLength ? [toSingleLine(name)] : []))
+    .find((name) => name !== '' && !name.includes('\ufffd') && !containsAny(name, secrets));
 }
 
 /** The fields of a response. */
 type Fields = { [name: string]: unknown };
-type Asked = { oauth: OAuth; secrets: readonly string[]; isRefresh: boolean };
-type Reading = Asked & { now: number };
-type Read = { tokens: ProviderTokens; person: string | undefined };
+type RequestContext = { oauth: OAuth; secrets: readonly string[]; isRefresh: boolean };
+type ParseContext = RequestContext & { now: number };
+type ParsedTokens = { tokens: ProviderTokens; person: string | undefined };
 
 /**
  * Returns the fields next to the token at a path of a response: those of the object at the path, or of the object that
  * contains the token at the path. A refresh response may lack the path, because its refresh token belongs to one access
  * token (Slack).
  */
-function fieldsAt(whole: { [name: string]: unknown }, path: string | undefined, isRefresh: boolean) {
-  if (path === undefined) return whole;
+function getTokenFields(body: { [name: string]: unknown }, path: string | undefined, isRefresh: boolean) {
+  if (path === undefined) return body;
   const keys = parseDotPath(path);
-  const found = valueAt(whole, keys);
-  if (typeof found === 'string') return { ...(valueAt(whole, keys.slice(0, -1)) as object), access_token: found };
-  if (typeof found === 'object' && found !== null) return found as { [name: string]: unknown };
-  if (isRefresh) return whole;
-  throw incomplete(path);
+  const valueAtPath = getValueAt(body, keys);
+  if (typeof valueAtPath === 'string')
+    return { ...(getValueAt(body, keys.slice(0, -1)) as object), access_token: valueAtPath };
+  if (typeof valueAtPath === 'object' && valueAtPath !== null) return valueAtPath as { [name: string]: unknown };
+  if (isRefresh) return body;
+  throw createIncompleteError(path);
 }
 
-function lookalike(): OAuthError {
+function createLookalikeError(): OAuthError {
   return new OAuthError(
     'server_error',
     'the provider returned a token in the format of a credential of this service, which cannot be forwarded',
   );
 }
 
-const aboutClient = new Set(['invalid_client', 'unauthorized_client']);
+const clientErrorCodes = new Set(['invalid_client', 'unauthorized_client']);
 
 /** Codes that our own message already states. */
-const statedCodes = new Set([...aboutClient, 'temporarily_unavailable']);
+const statedCodes = new Set([...clientErrorCodes, 'temporarily_unavailable']);
 
 /** Codes that do not end the login, because it may work again once the provider or its settings do. */
-const passing = new Set([...statedCodes, 'server_error', 'slow_down']);
+const temporaryCodes = new Set([...statedCodes, 'server_error', 'slow_down']);
 
 /** Codes of RFC 6749 (5.2) that say nothing about a refresh token. */
-const aboutRefresh = new Set([...passing, 'invalid_request', 'invalid_scope', 'unsupported_grant_type']);
+const nonTokenCodes = new Set([...temporaryCodes, 'invalid_request', 'invalid_scope', 'unsupported_grant_type']);
 
 /** Codes that mean that a refresh token is no longer valid, as sent by RFC 6749 (5.2), GitHub, and Slack. */
-const endsLogin = new Set(['invalid_grant', 'bad_refresh_token', 'invalid_refresh_token']);
+const loginEndingCodes = new Set(['invalid_grant', 'bad_refresh_token', 'invalid_refresh_token']);
 
 /** A refused refresh without a reason defined by OAuth. A single one does not end the login. */
 export class UnexplainedRefusal extends OAuthError {
-  constructor(message: string, detail: string, said: string | undefined) {
-    super('temporarily_unavailable', message, detail, said);
+  constructor(message: string, detail: string, providerMessage: string | undefined) {
+    super('temporarily_unavailable', message, detail, providerMessage);
     this.name = 'UnexplainedRefusal';
   }
 }
 
 /** Creates the error for a refused request. Clients see only the provider's error code. */
-function refusal({ status }: Answer, fields: Fields, { oauth, secrets, isRefresh }: Asked): OAuthError {
+function createRefusal(
+  { status }: UpstreamResponse,
+  fields: Fields,
+  { oauth, secrets, isRefresh }: RequestContext,
+): OAuthError {
   const { error, error_description } = fields;
-  const said = shownSentence(error_description, secrets);
+  const providerMessage = getDisplayedMessage(error_description, secrets);
   const code = typeof error === 'string' ? error : '';
-  const shown = shownCode(code, secrets);
-  const suffix = shown === undefined || statedCodes.has(shown) ? '' : ` and returned the error ${shown}`;
-  const detail = `status ${status} ${shown ?? 'in an unusual format'}`;
+  const displayedCode = getDisplayedCode(code, secrets);
+  const suffix =
+    displayedCode === undefined || statedCodes.has(displayedCode) ? '' : ` and returned the error ${displayedCode}`;
+  const detail = `status ${status} ${displayedCode ?? 'in an unusual format'}`;
   if (status >= 500 || status === 429 || status === 408 || code === 'temporarily_unavailable') {
     return new OAuthError(
       'temporarily_unavailable',
       `the provider's token endpoint is unavailable${suffix}`,
       detail,
-      said,
+      providerMessage,
     );
   }
-  const isBare = code === '' && (status === 400 || status === 401);
-  const isOver = isRefresh ? endsLogin.has(code) : isBare || (code !== '' && !passing.has(code));
-  if (isOver) return new OAuthError('invalid_grant', `the provider does not accept this login${suffix}`, detail, said);
-  const isUnknown = code !== '' && status <= 401 && !aboutRefresh.has(code);
-  if (isRefresh && (isBare || isUnknown))
+  const hasNoReason = code === '' && (status === 400 || status === 401);
+  const isEnded = isRefresh ? loginEndingCodes.has(code) : hasNoReason || (code !== '' && !temporaryCodes.has(code));
+  if (isEnded)
+    return new OAuthError('invalid_grant', `the provider does not accept this login${suffix}`, detail, providerMessage);
+  const hasUnknownReason = code !== '' && status <= 401 && !nonTokenCodes.has(code);
+  if (isRefresh && (hasNoReason || hasUnknownReason))
     return new UnexplainedRefusal(
       `the token endpoint refused to refresh the login with status ${status}${suffix}`,
       detail,
-      said,
+      providerMessage,
     );
-  const what = aboutClient.has(code) ? "this server's client id or client secret" : 'the request';
+  const subject = clientErrorCodes.has(code) ? "this server's client id or client secret" : 'the request';
   // Both methods are common, and an endpoint that requires the other one says no more than this.
   const advice =
     code === 'invalid_client' && oauth.client_auth === undefined
       ? '; it may require "client_auth": "basic" in oauth'
       : '';
-  const message = `the token endpoint refused ${what} with status ${status}${suffix}${advice}`;
-  return new OAuthError('server_error', message, detail, said);
+  const message = `the token endpoint refused ${subject} with status ${status}${suffix}${advice}`;
+  return new OAuthError('server_error', message, detail, providerMessage);
 }
 
 /** A client of a token endpoint. `none` is a public client, which has no secret. */
 type TokenClient = { clientId: string; clientSecret: string; clientAuth: 'basic' | 'body' | 'none' };
 
-type Question = {
+type TokenEndpointRequest = {
   workspaceId: string;
   tokenUrl: string;
   client: TokenClient;
@@ -264,14 +273,14 @@ type Question = {
   timeoutMs: number;
 };
 
-const limitBytes = 256 * 1024;
+const maxResponseBytes = 256 * 1024;
 const formHeaders = ['Content-Type', 'application/x-www-form-urlencoded', 'Accept', 'application/json'];
 
 /** Sends one POST without a retry, because a code can be used only once. @throws OutboundError */
-export async function askTokenEndpoint(
-  { workspaceId, tokenUrl, client, form, timeoutMs }: Question,
+export async function callTokenEndpoint(
+  { workspaceId, tokenUrl, client, form, timeoutMs }: TokenEndpointRequest,
   { http, userAgent }: { http: HttpClient; userAgent: string },
-): Promise<Answer> {
+): Promise<UpstreamResponse> {
   const url = new URL(tokenUrl);
   const credentials = authenticateClient(client, form);
   return http.send({
@@ -285,7 +294,7 @@ export async function askTokenEndpoint(
     headers: [...formHeaders, ...credentials, 'User-Agent', userAgent],
     body: form.toString(),
     timeoutMs,
-    limitBytes,
+    limitBytes: maxResponseBytes,
   });
 }
 
@@ -295,23 +304,24 @@ export async function askTokenEndpoint(
  * @throws OutboundError own_credential
  */
 function authenticateClient({ clientId, clientSecret, clientAuth }: TokenClient, form: URLSearchParams): string[] {
-  if (clientAuth === 'basic') return ['Authorization', basic(clientId, clientSecret)];
+  if (clientAuth === 'basic') return ['Authorization', formatBasic(clientId, clientSecret)];
   form.set('client_id', clientId);
   if (clientAuth === 'body') form.set('client_secret', clientSecret);
   return [];
 }
 
 /** Formats Basic credentials. The id and the secret are form-encoded before they are joined (RFC 6749, 2.3.1). */
-function basic(clientId: string, clientSecret: string): string {
+function formatBasic(clientId: string, clientSecret: string): string {
   // The search of the rendered request does not decode base64.
-  if (holdsPlainCredential(`${clientId}:${clientSecret}`)) throw new OutboundError('own_credential', ownInBasic);
-  return `Basic ${Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret)}`).toString('base64')}`;
+  if (containsPlainCredential(`${clientId}:${clientSecret}`))
+    throw new OutboundError('own_credential', ownCredentialInBasic);
+  return `Basic ${Buffer.from(`${encodeFormValue(clientId)}:${encodeFormValue(clientSecret)}`).toString('base64')}`;
 }
 
-const ownInBasic =
+const ownCredentialInBasic =
   'the client id or client secret contains an API key or token of this service, which is never sent to an upstream; store the value that the provider issued';
 
-function formEncoded(text: string): string {
+function encodeFormValue(text: string): string {
   return new URLSearchParams({ x: text }).toString().slice('x='.length);
 }
 
@@ -327,7 +337,7 @@ const proofTypes = new Set(['mac', 'dpop', 'pop']);
  */
 export function checkTokenType(tokenType: unknown): void {
   if (tokenType === undefined || tokenType === null || tokenType === '') return;
-  if (typeof tokenType !== 'string') throw incomplete('token_type');
+  if (typeof tokenType !== 'string') throw createIncompleteError('token_type');
   const type = tokenType.trim();
   if (!proofTypes.has(type.toLowerCase())) return;
   throw new OAuthError(
@@ -341,7 +351,7 @@ export function checkTokenType(tokenType: unknown): void {
  * request, but would still be searched and stored.
  */
 export function isToken(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= mostHeaderLength && /^[\x21-\x7e]+$/.test(value);
+  return typeof value === 'string' && value.length <= maxHeaderLength && /^[\x21-\x7e]+$/.test(value);
 }
 
 /**
@@ -349,35 +359,35 @@ export function isToken(value: unknown): value is string {
  * is stored and a control character takes six bytes. Undefined if the field is not a string.
  * @throws OAuthError server_error
  */
-function textBesideToken(fields: { [name: string]: unknown }, name: 'refresh_token' | 'scope') {
+function getTextField(fields: { [name: string]: unknown }, name: 'refresh_token' | 'scope') {
   const value = fields[name];
   if (typeof value !== 'string') return undefined;
-  const isTooLong = value.length > mostHeaderLength || Buffer.byteLength(JSON.stringify(value)) > mostHeaderLength + 2;
-  if (isTooLong) throw incomplete(name);
+  const isTooLong = value.length > maxHeaderLength || Buffer.byteLength(JSON.stringify(value)) > maxHeaderLength + 2;
+  if (isTooLong) throw createIncompleteError(name);
   return value;
 }
 
-const maxSpanS = 10 * 365 * 24 * 60 * 60;
+const maxLifetimeS = 10 * 365 * 24 * 60 * 60;
 
 /**
  * Converts `expires_in` to whole ms, the unit in which times are stored. It may be a number or a string of digits.
  * Returns undefined for 0 and anything else.
  */
-export function spanOf(seconds: unknown): number | undefined {
+export function toLifetimeMs(seconds: unknown): number | undefined {
   const isDigits = typeof seconds === 'string' && /^\d{1,12}$/.test(seconds);
   const number = typeof seconds === 'number' || isDigits ? Number(seconds) : 0;
-  return number > 0 ? Math.max(1, Math.floor(Math.min(number, maxSpanS) * 1000)) : undefined;
+  return number > 0 ? Math.max(1, Math.floor(Math.min(number, maxLifetimeS) * 1000)) : undefined;
 }
 
-export function incomplete(field: string): OAuthError {
+export function createIncompleteError(field: string): OAuthError {
   return new OAuthError('server_error', `the token endpoint responded without a usable ${field}`);
 }
 
 /** Parses the fields of a token endpoint's response. @throws OAuthError server_error */
-export function readFields(answer: Answer): { [name: string]: unknown } {
-  const text = answer.body.toString('utf8');
-  if (/^application\/x-www-form-urlencoded\b|^text\/plain\b/i.test(String(answer.headers['content-type']))) {
-    const form = Object.fromEntries(formFields(text) ?? []);
+export function parseFields(response: UpstreamResponse): { [name: string]: unknown } {
+  const text = response.body.toString('utf8');
+  if (/^application\/x-www-form-urlencoded\b|^text\/plain\b/i.test(String(response.headers['content-type']))) {
+    const form = Object.fromEntries(parseFormFields(text) ?? []);
     if ('access_token' in form || 'error' in form) return form;
   }
   try {
@@ -387,11 +397,11 @@ export function readFields(answer: Answer): { [name: string]: unknown } {
     // Not JSON; reported below.
   }
   // The status of an error page is sufficient.
-  if (answer.status >= 400) return {};
+  if (response.status >= 400) return {};
   throw new OAuthError(
     'server_error',
     'the token endpoint returned a response that is neither JSON nor a form',
-    `status ${answer.status}`,
+    `status ${response.status}`,
   );
 }
 
@@ -405,39 +415,42 @@ const codePattern = /^[A-Za-z0-9_.-]{1,64}$/;
  * Returns a provider's error code, such as redirect_uri_mismatch, or undefined if clients and people must not see it.
  * It must be a single word, and contain none of `secrets`, which a careless or malicious provider could repeat there.
  */
-export function shownCode(error: string, secrets: readonly string[]): string | undefined {
+export function getDisplayedCode(error: string, secrets: readonly string[]): string | undefined {
   // Checks the length first, so that two long texts from the provider are not searched in each other.
   if (!codePattern.test(error)) return undefined;
   const isPartOfSecret = secrets.some((secret) => secret.includes(error));
-  return !isPartOfSecret && !holdsAny(error, secrets) ? error : undefined;
+  return !isPartOfSecret && !containsAny(error, secrets) ? error : undefined;
 }
 
-const longestSentence = 300;
+const maxMessageLength = 300;
 /** Maximum length that is processed, so that a credential at the end of a shown message is found completely. */
-const longestRead = 4000;
+const maxProcessedLength = 4000;
 
 /** Long words with a digit: codes, tokens, and keys, including those that this service does not know. */
-const maybeSecret = /(?=[\w+/=.~%-]*\d)[\w+/=.~%-]{16,}/g;
+const secretPattern = /(?=[\w+/=.~%-]*\d)[\w+/=.~%-]{16,}/g;
 
 /**
  * Returns the message with which a provider explains an error, on one line and without credentials, or undefined if
  * there is none.
  */
-export function shownSentence(description: unknown, secrets: readonly string[]): string | undefined {
+export function getDisplayedMessage(description: unknown, secrets: readonly string[]): string | undefined {
   if (typeof description !== 'string') return undefined;
-  const known = secrets.filter((secret) => secret !== '');
-  const redacted = redact(description.slice(0, longestRead), known).replaceAll(maybeSecret, '[redacted]');
-  const line = [...onOneLine(redacted)];
-  const sentence = line.length > longestSentence ? [...line.slice(0, longestSentence - 1), '…'] : line;
+  const nonEmptySecrets = secrets.filter((secret) => secret !== '');
+  const redacted = redact(description.slice(0, maxProcessedLength), nonEmptySecrets).replaceAll(
+    secretPattern,
+    '[redacted]',
+  );
+  const line = [...toSingleLine(redacted)];
+  const sentence = line.length > maxMessageLength ? [...line.slice(0, maxMessageLength - 1), '…'] : line;
   return sentence.join('') || undefined;
 }
 
-function holdsAny(text: string, secrets: readonly string[]): boolean {
+function containsAny(text: string, secrets: readonly string[]): boolean {
   return secrets.some((secret) => secret !== '' && text.includes(secret)) || redact(text, secrets) !== text;
 }
 
 /** Returns the PKCE challenge of a verifier (RFC 7636, 4.2, S256). */
-export function challengeOf(verifier: string): string {
+export function toChallenge(verifier: string): string {
   return createHash('sha256').update(verifier).digest('base64url');
 }
 
@@ -454,7 +467,7 @@ export function unwrapKey(wrapped: string, secret: string, grantId: string): Buf
 }
 
 /** Counts the characters of a provider's tokens, which limit the number of tokens in memory. */
-export function charactersOf({ accessToken, refreshToken = '', scope = '' }: ProviderTokens): number {
+export function countCharacters({ accessToken, refreshToken = '', scope = '' }: ProviderTokens): number {
   return accessToken.length + refreshToken.length + scope.length;
 }
 

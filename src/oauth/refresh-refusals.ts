@@ -1,4 +1,4 @@
-import { createOwnedMemory } from '../domain/work/owned-memory.ts';
+import { createFairCache } from '../domain/work/owned-memory.ts';
 import { OAuthError } from '../errors.ts';
 import { UnexplainedRefusal } from './provider.ts';
 
@@ -7,36 +7,36 @@ type Refusals = { count: number; firstAt: number; workspaceId: string };
 
 /** Number of refusals in a row, and the minimum time in ms between the first and the last, that end a login. */
 export const refusalsToEnd = 3;
-export const refusedToEndMs = 60_000;
+export const refusalPeriodToEndMs = 60_000;
 
 /** Time for which a refusal is remembered, in ms. An agent may call only once a day. */
-const rememberedMs = 7 * 24 * 60 * 60_000;
+const retentionMs = 7 * 24 * 60 * 60_000;
 /**
  * Maximum number of remembered logins. Above it, the oldest are dropped, and it takes longer for those logins to end.
  */
-const maxRemembered = 10_000;
+const maxTrackedLogins = 10_000;
 
 /** Decides which failed refresh ends a login. */
 export type RefreshRefusals = ReturnType<typeof createRefreshRefusals>;
 
 /** Creates the list of refusals. `now` returns epoch ms. */
 export function createRefreshRefusals(now: () => number) {
-  const remembered = createOwnedMemory<Refusals>({ max: maxRemembered, ownerOf: ({ workspaceId }) => workspaceId });
+  const refusals = createFairCache<Refusals>({ max: maxTrackedLogins, getOwner: ({ workspaceId }) => workspaceId });
   return {
     /**
      * Returns the error of a failed refresh of the token identified by `key`: invalid_grant if the login is over. A
      * token endpoint that refuses without a reason may be wrong temporarily, so a single refusal fails only the call
      * that needed the token.
      */
-    judge(error: OAuthError, key: string, workspaceId: string): OAuthError {
+    classify(error: OAuthError, key: string, workspaceId: string): OAuthError {
       if (!(error instanceof UnexplainedRefusal)) {
-        remembered.delete(key);
+        refusals.delete(key);
         return error;
       }
-      const { count, firstAt } = remembered.get(key) ?? { count: 0, firstAt: now() };
-      remembered.set(key, { count: count + 1, firstAt, workspaceId }, rememberedMs);
-      const isOver = count + 1 >= refusalsToEnd && now() - firstAt >= refusedToEndMs;
-      return isOver ? new OAuthError('invalid_grant', error.message, error.detail, error.said) : error;
+      const { count, firstAt } = refusals.get(key) ?? { count: 0, firstAt: now() };
+      refusals.set(key, { count: count + 1, firstAt, workspaceId }, retentionMs);
+      const isEnded = count + 1 >= refusalsToEnd && now() - firstAt >= refusalPeriodToEndMs;
+      return isEnded ? new OAuthError('invalid_grant', error.message, error.detail, error.providerMessage) : error;
     },
   };
 }

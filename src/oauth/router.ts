@@ -1,62 +1,62 @@
 import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
-import { mediaTypeOf } from '../domain/http/headers.ts';
-import { formFields } from '../domain/http/values.ts';
-import type { Lookup } from '../domain/visit.ts';
+import { parseMediaType } from '../domain/http/headers.ts';
+import { parseFormFields } from '../domain/http/values.ts';
+import type { QueryCharge } from '../domain/visit.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
-import { AppError, errorDescription, OAuthError, oauthCodeOf, oauthErrorStatus } from '../errors.ts';
+import { AppError, errorDescription, OAuthError, oauthErrorStatus, toOAuthErrorCode } from '../errors.ts';
 import { pagePolicy } from '../http/page.ts';
 import { checkBodyHeaders, readBody } from '../http/read-body.ts';
-import { routes, urlOf } from '../routes.ts';
-import { callback } from './callback.ts';
-import { type ClientRequest, usesBasic } from './client-authentication.ts';
+import { buildUrl, routes } from '../routes.ts';
+import { handleCallback } from './callback.ts';
+import { type TokenEndpointRequest, usesBasic } from './client-authentication.ts';
 import { clientAuthMethods, registerClient } from './clients.ts';
-import { authorize, decide, hostOfState } from './consent.ts';
-import { errorPage } from './pages.ts';
+import { authorize, getStateHost, handleDecision } from './consent.ts';
+import { renderOAuthErrorPage } from './pages.ts';
 import {
-  type FaultReport,
+  type BrowserResponse,
+  type ErrorReporter,
   type LoginServer,
-  type OAuthAnswer,
-  type OAuthParts,
+  type OAuthDeps,
   offlineScope,
-  type RequestParts,
+  type RequestDeps,
 } from './parts.ts';
-import { redeem, revoke } from './token.ts';
+import { handleRevocation, handleTokenRequest } from './token.ts';
 
 type Env = { Bindings: HttpBindings };
 
-export type OAuthRouterParts = OAuthParts &
-  FaultReport & {
+export type OAuthRouterDeps = OAuthDeps &
+  ErrorReporter & {
     /** Returns true if the sender may make another request in this minute. Rate limit of the public endpoints. */
-    mayAsk: (request: HttpBindings['incoming']) => boolean;
+    isWithinRateLimit: (request: HttpBindings['incoming']) => boolean;
     /** Returns the charge for a query about a slug, which the sender may have made up. */
-    lookFor: (request: HttpBindings['incoming']) => Lookup;
+    getQueryCharge: (request: HttpBindings['incoming']) => QueryCharge;
     /**
      * Limits how often a sender can cause requests to a server's provider. Call `failed` if the provider refused a
      * code.
      */
-    returns: <Result>(
+    limitReturns: <Result>(
       request: HttpBindings['incoming'],
       serverId: string,
-      work: (failed: () => void) => Promise<Result>,
+      work: (onCodeRefused: () => void) => Promise<Result>,
     ) => Promise<Result>;
     memory: MemoryBudget;
     /** Returns the network of a request, as used by limits. */
-    networkOf: (request: HttpBindings['incoming']) => string;
+    getNetwork: (request: HttpBindings['incoming']) => string;
   };
 
-export const mostLoginBodyBytes = 64 * 1024;
+export const maxLoginBodyBytes = 64 * 1024;
 
 /** Creates the routes of the authorization server. Errors become pages for people and JSON for clients. */
-export function createOAuthRouter(parts: OAuthRouterParts): Hono<Env> {
+export function createOAuthRouter(deps: OAuthRouterDeps): Hono<Env> {
   const http = new Hono<Env>();
-  addDiscovery(http, parts);
-  addPages(http, parts);
-  addClientEndpoints(http, parts);
+  addDiscovery(http, deps);
+  addPages(http, deps);
+  addClientEndpoints(http, deps);
   return http;
 }
 
-function requestIdOf(c: Context<Env>): string {
+function getRequestId(c: Context<Env>): string {
   return String(c.env.outgoing.getHeader('x-request-id'));
 }
 
@@ -64,159 +64,167 @@ function requestIdOf(c: Context<Env>): string {
  * Finds a server with a login. @throws AppError notFound; tooMany for an address that has requested many unknown
  * servers
  */
-async function serverOf(c: Context<Env>, parts: OAuthRouterParts): Promise<LoginServer> {
+async function findServer(c: Context<Env>, deps: OAuthRouterDeps): Promise<LoginServer> {
   // Internal checks of this service have no sender.
   const sender = (c.env as HttpBindings | undefined)?.incoming;
-  const look = sender && parts.lookFor(sender);
-  const server = await parts.findServer(c.req.param('slug') ?? '', look);
-  if (!server) throw notFound();
-  return atHost(server, c.req.header('host'), parts);
+  const chargeQuery = sender && deps.getQueryCharge(sender);
+  const server = await deps.findServer(c.req.param('slug') ?? '', chargeQuery);
+  if (!server) throw createNotFoundError();
+  return withRequestHost(server, c.req.header('host'), deps);
 }
 
 /** Returns a server as seen under the requested host. In local mode, all names of this machine lead to it. */
-function atHost(server: LoginServer, host: string | undefined, { ownHosts, baseUrl }: OAuthRouterParts): LoginServer {
+function withRequestHost(
+  server: LoginServer,
+  host: string | undefined,
+  { ownHosts, baseUrl }: OAuthRouterDeps,
+): LoginServer {
   if (ownHosts.names.size === 1) return server;
-  const below = server.issuer.slice(baseUrl.length);
-  const aliases = [...ownHosts.names].map((name) => ownHosts.baseUrlAt(name) + below);
-  return { ...server, issuer: ownHosts.baseUrlAt(host) + below, aliases };
+  const path = server.issuer.slice(baseUrl.length);
+  const aliases = [...ownHosts.names].map((name) => ownHosts.getBaseUrl(name) + path);
+  return { ...server, issuer: ownHosts.getBaseUrl(host) + path, aliases };
 }
 
 /**
  * Returns the URL to which a callback belongs. The provider redirects to the host of BASE_URL, and the state names the
  * host where the login started. Returns undefined if that is this host, or not a name of this machine.
  */
-function startOf(c: Context<Env>, { ownHosts }: OAuthRouterParts): string | undefined {
-  const host = hostOfState(c.req.query('state'));
+function getStartUrl(c: Context<Env>, { ownHosts }: OAuthRouterDeps): string | undefined {
+  const host = getStateHost(c.req.query('state'));
   if (host === undefined || !ownHosts.names.has(host) || host === c.req.header('host')?.toLowerCase()) return undefined;
   const { pathname, search } = new URL(c.req.url);
-  return ownHosts.baseUrlAt(host) + pathname + search;
+  return ownHosts.getBaseUrl(host) + pathname + search;
 }
 
-const notFound = () => new AppError('notFound', 'there is no login at this URL');
+const createNotFoundError = () => new AppError('notFound', 'there is no login at this URL');
 
-function addDiscovery(http: Hono<Env>, parts: OAuthRouterParts): void {
-  const document = (describe: (server: LoginServer, c: Context<Env>) => object) => async (c: Context<Env>) => {
-    c.header('Access-Control-Allow-Origin', '*');
-    return c.json(describe(await serverOf(c, parts), c));
-  };
-  const ofServer = document((server, c) =>
-    serverMetadata(server, { ...parts, baseUrl: parts.ownHosts.baseUrlAt(c.req.header('host')) }),
+function addDiscovery(http: Hono<Env>, deps: OAuthRouterDeps): void {
+  const respondWithDocument =
+    (describeServer: (server: LoginServer, c: Context<Env>) => object) => async (c: Context<Env>) => {
+      c.header('Access-Control-Allow-Origin', '*');
+      return c.json(describeServer(await findServer(c, deps), c));
+    };
+  const serverDocument = respondWithDocument((server, c) =>
+    toServerMetadata(server, { ...deps, baseUrl: deps.ownHosts.getBaseUrl(c.req.header('host')) }),
   );
   http.get(
     routes.resourceMetadata,
-    document((server, c) => resourceMetadata(server, addressAt(server, c))),
+    respondWithDocument((server, c) => toResourceMetadata(server, getUrlAtHost(server, c))),
   );
   http.get(
     routes.viewMetadata,
-    document((server, c) => {
+    respondWithDocument((server, c) => {
       const view = server.findView(c.req.param('view') ?? '');
-      if (!view) throw notFound();
-      return resourceMetadata(server, `${addressAt(server, c)}/${view.name}`, view.title);
+      if (!view) throw createNotFoundError();
+      return toResourceMetadata(server, `${getUrlAtHost(server, c)}/${view.name}`, view.title);
     }),
   );
-  for (const route of [routes.serverMetadata, routes.serverMetadataBelow]) http.get(route, ofServer);
+  for (const route of [routes.serverMetadata, routes.serverMetadataFallback]) http.get(route, serverDocument);
 }
 
 /** Returns the URL of a server on the requested host. */
-function addressAt({ issuer, ownAddress }: LoginServer, c: Context<Env>): string {
+function getUrlAtHost({ issuer, ownAddress }: LoginServer, c: Context<Env>): string {
   const host = c.req.header('host')?.toLowerCase();
   return ownAddress !== undefined && new URL(ownAddress).host === host ? ownAddress : issuer;
 }
 
 /** Adds the pages for people. No page redirects before the target is verified. */
-function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
-  const shown =
-    (answerTo: (c: Context<Env>, server: LoginServer) => Promise<OAuthAnswer>) => async (c: Context<Env>) => {
-      pageHeaders(c);
+function addPages(http: Hono<Env>, deps: OAuthRouterDeps): void {
+  const respondWithPage =
+    (handle: (c: Context<Env>, server: LoginServer) => Promise<BrowserResponse>) => async (c: Context<Env>) => {
+      setPageHeaders(c);
       try {
-        checkRate(c, parts);
-        return send(c, await answerTo(c, await serverOf(c, parts)));
-      } catch (thrown) {
-        return sendErrorPage(c, thrown, parts);
+        checkRate(c, deps);
+        return send(c, await handle(c, await findServer(c, deps)));
+      } catch (caught) {
+        return sendErrorPage(c, caught, deps);
       }
     };
-  const query = (c: Context<Env>) => new URL(c.req.url).searchParams;
+  const getQuery = (c: Context<Env>) => new URL(c.req.url).searchParams;
   http.get(
     routes.authorize,
-    shown((c, server) => authorize(server, query(c), c.req.header('cookie'), partsFor(c, parts))),
+    respondWithPage((c, server) => authorize(server, getQuery(c), c.req.header('cookie'), withNetwork(c, deps))),
   );
   http.get(
     routes.callback,
-    shown(async (c, server) => {
-      const location = startOf(c, parts);
+    respondWithPage(async (c, server) => {
+      const location = getStartUrl(c, deps);
       if (location !== undefined) return { status: 302, html: '', location };
-      const returned = { query: query(c), cookieHeader: c.req.header('cookie'), requestId: requestIdOf(c) };
-      return parts.returns(c.env.incoming, server.id, (failed) =>
-        callback(server, returned, { ...parts, onCodeRefused: failed }),
+      const callbackRequest = { query: getQuery(c), cookieHeader: c.req.header('cookie'), requestId: getRequestId(c) };
+      return deps.limitReturns(c.env.incoming, server.id, (onCodeRefused) =>
+        handleCallback(server, callbackRequest, { ...deps, onCodeRefused: onCodeRefused }),
       );
     }),
   );
   http.post(
     routes.consent,
-    shown(async (c, server) =>
-      decide(
+    respondWithPage(async (c, server) =>
+      handleDecision(
         server,
-        await formOf(c, parts),
+        await readForm(c, deps),
         { cookie: c.req.header('cookie'), fetchSite: c.req.header('sec-fetch-site') },
-        parts,
+        deps,
       ),
     ),
   );
 }
 
 /** Adds the endpoints for client software. */
-function addClientEndpoints(http: Hono<Env>, parts: OAuthRouterParts): void {
-  const json = (answerTo: (c: Context<Env>, server: LoginServer) => Promise<Response>) => async (c: Context<Env>) => {
-    c.header('Access-Control-Allow-Origin', '*');
-    c.header('Cache-Control', 'no-store');
-    try {
-      checkRate(c, parts);
-      return await answerTo(c, await serverOf(c, parts));
-    } catch (thrown) {
-      return sendErrorJson(c, thrown, parts);
-    }
-  };
+function addClientEndpoints(http: Hono<Env>, deps: OAuthRouterDeps): void {
+  const respondWithJson =
+    (handle: (c: Context<Env>, server: LoginServer) => Promise<Response>) => async (c: Context<Env>) => {
+      c.header('Access-Control-Allow-Origin', '*');
+      c.header('Cache-Control', 'no-store');
+      try {
+        checkRate(c, deps);
+        return await handle(c, await findServer(c, deps));
+      } catch (caught) {
+        return sendErrorJson(c, caught, deps);
+      }
+    };
   http.post(
     routes.register,
-    json(async (c, server) => c.json(registerClient(server.id, await jsonOf(c, parts), parts), 201)),
+    respondWithJson(async (c, server) => c.json(registerClient(server.id, await readJson(c, deps), deps), 201)),
   );
   http.post(
     routes.token,
-    json(async (c, server) => c.json(await redeem(server, await clientRequestOf(c, parts), partsFor(c, parts)))),
+    respondWithJson(async (c, server) =>
+      c.json(await handleTokenRequest(server, await readClientRequest(c, deps), withNetwork(c, deps))),
+    ),
   );
   http.post(
     routes.revoke,
-    json(async (c, server) => {
-      await revoke(server, await clientRequestOf(c, parts), requestIdOf(c), partsFor(c, parts));
+    respondWithJson(async (c, server) => {
+      await handleRevocation(server, await readClientRequest(c, deps), getRequestId(c), withNetwork(c, deps));
       return c.body(null, 200);
     }),
   );
 }
 
-function partsFor(c: Context<Env>, parts: OAuthRouterParts): RequestParts {
-  return { ...parts, network: parts.networkOf(c.env.incoming) };
+function withNetwork(c: Context<Env>, deps: OAuthRouterDeps): RequestDeps {
+  return { ...deps, network: deps.getNetwork(c.env.incoming) };
 }
 
-function checkRate(c: Context<Env>, parts: OAuthRouterParts): void {
-  if (!parts.mayAsk(c.env.incoming))
+function checkRate(c: Context<Env>, deps: OAuthRouterDeps): void {
+  if (!deps.isWithinRateLimit(c.env.incoming))
     throw new OAuthError('slow_down', 'too many requests from this address; wait a minute');
 }
 
-async function formOf(c: Context<Env>, parts: OAuthRouterParts): Promise<URLSearchParams> {
-  if (mediaTypeOf(c.req.header('content-type')) !== 'application/x-www-form-urlencoded') {
+async function readForm(c: Context<Env>, deps: OAuthRouterDeps): Promise<URLSearchParams> {
+  if (parseMediaType(c.req.header('content-type')) !== 'application/x-www-form-urlencoded') {
     throw new OAuthError('invalid_request', 'Content-Type must be application/x-www-form-urlencoded');
   }
-  const form = formFields(await bodyText(c, parts));
+  const form = parseFormFields(await readBodyText(c, deps));
   if (!form) throw new OAuthError('invalid_request', 'the form has more than 500 fields');
   return form;
 }
 
-async function clientRequestOf(c: Context<Env>, parts: OAuthRouterParts): Promise<ClientRequest> {
-  return { form: await formOf(c, parts), authorization: c.req.header('authorization') };
+async function readClientRequest(c: Context<Env>, deps: OAuthRouterDeps): Promise<TokenEndpointRequest> {
+  return { form: await readForm(c, deps), authorization: c.req.header('authorization') };
 }
 
-async function jsonOf(c: Context<Env>, parts: OAuthRouterParts): Promise<unknown> {
-  const text = await bodyText(c, parts);
+async function readJson(c: Context<Env>, deps: OAuthRouterDeps): Promise<unknown> {
+  const text = await readBodyText(c, deps);
   try {
     return JSON.parse(text);
   } catch {
@@ -224,16 +232,16 @@ async function jsonOf(c: Context<Env>, parts: OAuthRouterParts): Promise<unknown
   }
 }
 
-async function bodyText(c: Context<Env>, { memory, networkOf }: OAuthRouterParts): Promise<string> {
+async function readBodyText(c: Context<Env>, { memory, getNetwork }: OAuthRouterDeps): Promise<string> {
   const { incoming } = c.env;
-  checkBodyHeaders(incoming, mostLoginBodyBytes);
-  const held = memory.hold('', networkOf(incoming));
-  return readBody(incoming, mostLoginBodyBytes, { held })
+  checkBodyHeaders(incoming, maxLoginBodyBytes);
+  const reservation = memory.reserve('', getNetwork(incoming));
+  return readBody(incoming, maxLoginBodyBytes, { reservation })
     .then((body) => body.toString('utf8'))
-    .finally(() => held.end());
+    .finally(() => reservation.release());
 }
 
-function pageHeaders(c: Context<Env>): void {
+function setPageHeaders(c: Context<Env>): void {
   c.header('Content-Security-Policy', pagePolicy);
   c.header('X-Frame-Options', 'DENY');
   // With no-referrer the browser would send our own form with the origin "null".
@@ -241,7 +249,7 @@ function pageHeaders(c: Context<Env>): void {
   c.header('Cache-Control', 'no-store');
 }
 
-function send(c: Context<Env>, { status, html, location, cookies = [] }: OAuthAnswer): Response {
+function send(c: Context<Env>, { status, html, location, cookies = [] }: BrowserResponse): Response {
   for (const cookie of cookies) c.header('Set-Cookie', cookie, { append: true });
   if (location !== undefined) c.header('Location', location);
   return c.html(html, status as 200);
@@ -250,28 +258,28 @@ function send(c: Context<Env>, { status, html, location, cookies = [] }: OAuthAn
 /**
  * Converts a caught error to the error of the response. Sets the headers of an AppError. `refused` is the log message.
  */
-function answered(c: Context<Env>, thrown: unknown, refused: string, parts: OAuthRouterParts) {
-  if (thrown instanceof AppError) {
-    for (const [name, value] of Object.entries(thrown.headers)) c.header(name, value);
-    return { error: new OAuthError(oauthCodeOf(thrown), thrown.message), status: thrown.status };
+function toErrorResponse(c: Context<Env>, caught: unknown, logMessage: string, deps: OAuthRouterDeps) {
+  if (caught instanceof AppError) {
+    for (const [name, value] of Object.entries(caught.headers)) c.header(name, value);
+    return { error: new OAuthError(toOAuthErrorCode(caught), caught.message), status: caught.status };
   }
-  if (!(thrown instanceof OAuthError)) parts.onUnexpected(thrown, requestIdOf(c));
-  const error = thrown instanceof OAuthError ? thrown : new OAuthError('server_error', 'an internal error occurred');
+  if (!(caught instanceof OAuthError)) deps.onUnexpected(caught, getRequestId(c));
+  const error = caught instanceof OAuthError ? caught : new OAuthError('server_error', 'an internal error occurred');
   const { code, message, detail } = error;
-  if (detail !== undefined) parts.log(refused, { error: code, message, detail });
+  if (detail !== undefined) deps.log(logMessage, { error: code, message, detail });
   return { error, status: oauthErrorStatus[code] };
 }
 
-function sendErrorPage(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts): Response {
-  const { error, status } = answered(c, thrown, 'a login was refused', parts);
+function sendErrorPage(c: Context<Env>, caught: unknown, deps: OAuthRouterDeps): Response {
+  const { error, status } = toErrorResponse(c, caught, 'a login was refused', deps);
   // Uses 400 for an unknown client, and 403 for a form or login of another browser. A 401 would make browsers ask for a
   // password.
-  const shown = error.code === 'access_denied' ? 403 : status === 401 ? 400 : status;
-  return c.html(errorPage(error, requestIdOf(c)), shown as 400);
+  const displayedStatus = error.code === 'access_denied' ? 403 : status === 401 ? 400 : status;
+  return c.html(renderOAuthErrorPage(error, getRequestId(c)), displayedStatus as 400);
 }
 
-function sendErrorJson(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts): Response {
-  const { error, status } = answered(c, thrown, 'a client was refused', parts);
+function sendErrorJson(c: Context<Env>, caught: unknown, deps: OAuthRouterDeps): Response {
+  const { error, status } = toErrorResponse(c, caught, 'a client was refused', deps);
   if (error.code === 'slow_down') c.header('Retry-After', '60');
   // Names the scheme that the client used (RFC 6749, 5.2). Any other client must not make a browser ask for a password.
   if (error.code === 'invalid_client')
@@ -279,33 +287,33 @@ function sendErrorJson(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts
   return c.json({ error: error.code, error_description: errorDescription(error.message) }, status as 400);
 }
 
-type Described = Pick<LoginServer, 'issuer' | 'slug' | 'name' | 'scopes'>;
+type DescribedServer = Pick<LoginServer, 'issuer' | 'slug' | 'name' | 'scopes'>;
 
 /**
  * Returns the protected resource metadata (RFC 9728, 2) of a server or a view, whose title is `name`. `resource` is
  * exactly the URL that people configure. The authorization server is the server's in both cases.
  */
-export function resourceMetadata(server: Described, resource: string, name = server.name): object {
+export function toResourceMetadata(server: DescribedServer, resource: string, name = server.name): object {
   return {
     resource,
     authorization_servers: [server.issuer],
-    ...advertisedScopes(server.scopes),
+    ...toAdvertisedScopes(server.scopes),
     bearer_methods_supported: ['header'],
     resource_name: name,
   };
 }
 
 /** Returns the authorization server metadata (RFC 8414, 2; RFC 9207, 3; CIMD draft). */
-function serverMetadata(
-  server: Described & Pick<LoginServer, 'mode'>,
-  { baseUrl, takesDocuments }: Pick<OAuthParts, 'baseUrl' | 'takesDocuments'>,
+function toServerMetadata(
+  server: DescribedServer & Pick<LoginServer, 'mode'>,
+  { baseUrl, acceptsDocuments }: Pick<OAuthDeps, 'baseUrl' | 'acceptsDocuments'>,
 ): object {
-  const at = (route: Parameters<typeof urlOf>[1]) => urlOf(baseUrl, route, server.slug);
+  const toUrl = (route: Parameters<typeof buildUrl>[1]) => buildUrl(baseUrl, route, server.slug);
   return {
     issuer: server.issuer,
-    authorization_endpoint: at(routes.authorize),
-    token_endpoint: at(routes.token),
-    registration_endpoint: at(routes.register),
+    authorization_endpoint: toUrl(routes.authorize),
+    token_endpoint: toUrl(routes.token),
+    registration_endpoint: toUrl(routes.register),
     response_types_supported: ['code'],
     response_modes_supported: ['query'],
     grant_types_supported: ['authorization_code', 'refresh_token'],
@@ -313,17 +321,17 @@ function serverMetadata(
     token_endpoint_auth_methods_supported: clientAuthMethods,
     ...(server.mode === 'issued' && {
       // With passthrough, agents hold tokens that only the provider can revoke.
-      revocation_endpoint: at(routes.revoke),
+      revocation_endpoint: toUrl(routes.revoke),
       revocation_endpoint_auth_methods_supported: clientAuthMethods,
     }),
-    ...advertisedScopes(server.scopes),
+    ...toAdvertisedScopes(server.scopes),
     authorization_response_iss_parameter_supported: true,
-    ...(takesDocuments && { client_id_metadata_document_supported: true }),
+    ...(acceptsDocuments && { client_id_metadata_document_supported: true }),
   };
 }
 
 /** Returns the advertised scopes. Omits an empty list (RFC 8414, 3.2; RFC 9728, 3.2). */
-function advertisedScopes(scopes: readonly string[]): { scopes_supported?: string[] } {
+function toAdvertisedScopes(scopes: readonly string[]): { scopes_supported?: string[] } {
   const advertised = scopes.filter((scope) => scope !== offlineScope);
   return advertised.length > 0 ? { scopes_supported: advertised } : {};
 }

@@ -1,53 +1,53 @@
 import { z } from 'zod';
 import { singleLineText } from '../domain/config/tool.ts';
-import { covers, keyScopes } from '../domain/credentials/credential.ts';
-import { formatApiKey, hashOf } from '../domain/ids.ts';
+import { hasScope, keyScopes } from '../domain/credentials/credential.ts';
+import { formatApiKey, hashSecret } from '../domain/ids.ts';
 import type { KeyLimits } from '../domain/limits.ts';
-import { nearestOrAll, newGuesses } from '../domain/problems.ts';
-import { AppError, invalid, type Problem } from '../errors.ts';
+import { createSuggestionBudget, suggestNearestOrList } from '../domain/problems.ts';
+import { AppError, invalidInputError, type Problem } from '../errors.ts';
 import {
   type ApiKey,
-  endApiKeys,
+  findActiveKeysCreatedBy,
   findApiKey,
   findApiKeys,
+  findKeyAncestors,
   findKeyLimits,
-  findMakers,
+  findKeyOrigins,
   insertApiKey,
-  listWorkingKeysMadeBy,
-  maxMakers,
-  originsOfKeys,
-  endApiKey as revoke,
+  listActiveKeysCreatedBy,
+  markKeysRevoked,
+  maxKeyChainLength,
+  markKeyRevoked as revoke,
   updateKeyLimits,
-  workingKeysMadeBy,
 } from '../store/api-keys.ts';
 import { recordChange, recordChanges } from '../store/changes/follow-changes.ts';
-import { inPieces } from '../store/delete-in-steps.ts';
-import { membersAmong } from '../store/people/members.ts';
+import { toChunks } from '../store/delete-in-steps.ts';
+import { filterMembers } from '../store/people/members.ts';
 import { findServer, listSlugs } from '../store/servers/servers.ts';
 import {
-  changedLimits,
-  fieldsOf,
-  isSameLimits,
+  applyLimitChanges,
+  areLimitsEqual,
   keyFieldNames,
   keyLimitInputs,
-  keyLimitsFrom,
   type LimitInputs,
   limitFields,
   limitInputs,
+  toKeyLimits,
+  toLimitFields,
 } from './limits.ts';
-import { namesFor } from './names.ts';
+import { findActorNames } from './names.ts';
 import { type Context, operation } from './operation.ts';
 import { checkKeyQuota } from './quotas/quotas.ts';
 import { nameSchema } from './schema-names.ts';
 import {
   actorName,
-  insteadOf,
   isoTime,
   isUnchanged,
   nextCursor,
   pageFrom,
   pageInputs,
   queryInput,
+  suggestSlugs,
   time,
   unchangedShape,
 } from './shapes.ts';
@@ -79,9 +79,9 @@ const keyRecord = z.object({
 nameSchema('Key', keyRecord);
 
 /** Current names of the creators of keys, and the IDs of keys whose creator is no longer a member. */
-type Makers = { names: ReadonlyMap<string, string>; leftIds: ReadonlySet<string> };
+type Creators = { names: ReadonlyMap<string, string>; orphanedKeyIds: ReadonlySet<string> };
 
-function toRecord(key: ApiKey, makers: Makers): z.input<typeof keyRecord> {
+function toRecord(key: ApiKey, makers: Creators): z.input<typeof keyRecord> {
   const name = makers.names.get(key.createdBy);
   return {
     id: key.id,
@@ -92,11 +92,11 @@ function toRecord(key: ApiKey, makers: Makers): z.input<typeof keyRecord> {
     created_at: isoTime(key.createdAt),
     created_by: key.createdBy,
     ...(name !== undefined && { created_by_name: name }),
-    ...(makers.leftIds.has(key.id) && { creator_left: true as const }),
+    ...(makers.orphanedKeyIds.has(key.id) && { creator_left: true as const }),
     ...(key.expiresAt !== undefined && { expires_at: isoTime(key.expiresAt) }),
     ...(key.lastUsedAt !== undefined && { last_used_at: isoTime(key.lastUsedAt) }),
     ...(key.revokedAt !== undefined && { revoked_at: isoTime(key.revokedAt) }),
-    ...(key.limits && { limits: fieldsOf(key.limits) }),
+    ...(key.limits && { limits: toLimitFields(key.limits) }),
   };
 }
 
@@ -104,11 +104,11 @@ function toRecord(key: ApiKey, makers: Makers): z.input<typeof keyRecord> {
  * Maximum length of a view as slug/view, and maximum number of views of a key, whose servers are read when it is
  * created.
  */
-const longestView = 104;
-const mostViewsOfKey = 50;
+const maxViewLength = 104;
+const maxViewsPerKey = 50;
 
 /** Maximum lifetime of a key in seconds: a little over ten years. */
-const longestS = 3660 * 24 * 60 * 60;
+const maxLifetimeS = 3660 * 24 * 60 * 60;
 
 const createApiKey = operation({
   name: 'createApiKey',
@@ -117,7 +117,7 @@ const createApiKey = operation({
     'A key that is created with another key inherits its expiry and its limits as upper bounds, and is revoked with it. Its calls also count toward the limits of that key. Keys created by a person or the operator have no such bounds.',
   scope: 'manage:write',
   effect: 'write',
-  makesCredential: true,
+  createsCredential: true,
   isTool: false,
   input: z.strictObject({
     name: singleLineText(100).describe('Purpose of the key.'),
@@ -133,9 +133,9 @@ const createApiKey = operation({
       .optional()
       .describe('Slugs of the servers to limit the key to.'),
     views: z
-      .array(z.string().max(longestView))
+      .array(z.string().max(maxViewLength))
       .min(1)
-      .max(mostViewsOfKey)
+      .max(maxViewsPerKey)
       .optional()
       .describe(
         'Views to limit the key to, each as slug/view, in addition to servers. Such a key can only have the scope call.',
@@ -144,29 +144,29 @@ const createApiKey = operation({
     expires_in: z
       .int()
       .min(1)
-      .max(longestS)
+      .max(maxLifetimeS)
       .optional()
       .describe('Seconds until the key expires, by the clock of the service. Use instead of expires_at.'),
     ...keyLimitInputs,
   }),
   output: keyRecord.extend({ key: z.string().describe('The key itself. It cannot be shown again.') }),
   async run(context, input) {
-    refuseMoreThanOwn(context, input.scopes);
+    refuseBroaderScopes(context, input.scopes);
     if (input.servers) await refuseUnknownServers(context, input.servers);
     if (input.views) await refuseUnknownViews(context, input.views, input.scopes);
     const createdAt = context.now();
-    const bounds = await ownBounds(context);
+    const bounds = await getKeyBounds(context);
     refuseLongChain(bounds);
     const field = input.expires_in === undefined ? 'expires_at' : 'expires_in';
-    const expiresAt = boundedExpiry(expiryOf(input, createdAt), field, bounds);
-    refuseLimitsAboveOwn(input, bounds, 'The key was not created');
-    const limits = keyLimitsFrom({ ...fieldsOf(bounds.limits), ...input });
+    const expiresAt = boundedExpiry(getExpiry(input, createdAt), field, bounds);
+    refuseLimitsAboveActor(input, bounds, 'The key was not created');
+    const limits = toKeyLimits({ ...toLimitFields(bounds.limits), ...input });
     const { id, key } = formatApiKey(context.random(9), context.random(32));
     const stored: ApiKey = {
       id,
       workspaceId: context.actor.workspaceId,
       name: input.name,
-      secretHash: hashOf(key),
+      secretHash: hashSecret(key),
       scopes: [...new Set(input.scopes)],
       servers: input.servers ?? (input.views && []),
       ...(input.views && { views: [...new Set(input.views)] }),
@@ -179,7 +179,7 @@ const createApiKey = operation({
     };
     await insertApiKey(context.db, stored);
     await checkKeyQuota(context);
-    return { ...toRecord(stored, await makersOf(context, [stored])), key };
+    return { ...toRecord(stored, await findCreators(context, [stored])), key };
   },
   audit: (_input, { id, name, scopes, servers, views, limits }) => ({
     target: id,
@@ -191,24 +191,26 @@ const createApiKey = operation({
  * Computes the expiry. A lifetime in seconds works even if the caller's clock differs from ours.
  * @throws AppError invalid
  */
-function expiryOf(input: { expires_at?: string | undefined; expires_in?: number | undefined }, now: number) {
+function getExpiry(input: { expires_at?: string | undefined; expires_in?: number | undefined }, now: number) {
   const { expires_at: at, expires_in: seconds } = input;
   if (at !== undefined && seconds !== undefined) {
-    throw invalid([{ path: 'expires_in', message: 'cannot be combined with expires_at; allowed: one of the two' }]);
+    throw invalidInputError([
+      { path: 'expires_in', message: 'cannot be combined with expires_at; allowed: one of the two' },
+    ]);
   }
   if (seconds !== undefined) return now + seconds * 1000;
   if (at === undefined) return undefined;
   const expiresAt = Date.parse(at);
   if (expiresAt > now) return expiresAt;
-  throw invalid([{ path: 'expires_at', message: 'is in the past; allowed: a future time' }]);
+  throw invalidInputError([{ path: 'expires_at', message: 'is in the past; allowed: a future time' }]);
 }
 
 /** Refuses to create a key with more scopes than the credential of the actor has. */
-function refuseMoreThanOwn(context: Context, wanted: readonly (typeof keyScopes)[number][]): void {
+function refuseBroaderScopes(context: Context, requestedScopes: readonly (typeof keyScopes)[number][]): void {
   const { scopes } = context.actor;
-  for (const scope of wanted) {
-    const isOwn = scope === 'manage' ? scopes.includes('manage') : covers(scopes, scope);
-    if (!isOwn)
+  for (const scope of requestedScopes) {
+    const isCovered = scope === 'manage' ? scopes.includes('manage') : hasScope(scopes, scope);
+    if (!isCovered)
       throw new AppError(
         'forbidden',
         `a key with the scope ${scope} can only be created with a credential that has this scope`,
@@ -217,25 +219,25 @@ function refuseMoreThanOwn(context: Context, wanted: readonly (typeof keyScopes)
 }
 
 /** Maximum number of unknown slugs that get a hint. */
-const mostHints = 5;
+const maxHints = 5;
 
 /** Refuses a key for an unknown server. A key stays valid if its server is deleted later. */
 async function refuseUnknownServers(context: Context, slugs: readonly string[]): Promise<void> {
   const page = { limit: slugs.length, after: undefined };
   const { rows } = await listSlugs(context.db, context.actor.workspaceId, slugs, page);
-  const found = new Set(rows.map((row) => row.slug));
-  const unknown = [...slugs.entries()].filter(([, slug]) => !found.has(slug));
+  const knownSlugs = new Set(rows.map((row) => row.slug));
+  const unknown = [...slugs.entries()].filter(([, slug]) => !knownSlugs.has(slug));
   if (unknown.length === 0) return;
   const problems: Problem[] = [];
-  const guesses = newGuesses();
+  const guesses = createSuggestionBudget();
   for (const [index, slug] of unknown) {
-    const instead = problems.length < mostHints ? await insteadOf(context, slug, guesses) : '';
+    const suggestion = problems.length < maxHints ? await suggestSlugs(context, slug, guesses) : '';
     problems.push({
       path: `servers[${index}]`,
-      message: `there is no server ${JSON.stringify(slug)} in this workspace${instead}`,
+      message: `there is no server ${JSON.stringify(slug)} in this workspace${suggestion}`,
     });
   }
-  throw invalid(problems, 'The key was not created');
+  throw invalidInputError(problems, 'The key was not created');
 }
 
 /** Refuses views that do not exist, and scopes other than `call`. @throws AppError invalid */
@@ -244,34 +246,34 @@ async function refuseUnknownViews(
   views: readonly string[],
   scopes: readonly string[],
 ): Promise<void> {
-  const wrong = scopes.find((scope) => scope !== 'call');
-  if (wrong !== undefined) {
-    const message = `a key that is limited to views can only call tools; found ${wrong}; allowed: call`;
-    throw invalid([{ path: 'scopes', message }], 'The key was not created');
+  const unsupportedScope = scopes.find((scope) => scope !== 'call');
+  if (unsupportedScope !== undefined) {
+    const message = `a key that is limited to views can only call tools; found ${unsupportedScope}; allowed: call`;
+    throw invalidInputError([{ path: 'scopes', message }], 'The key was not created');
   }
-  const named = new Map<string, ReadonlySet<string>>();
+  const viewsBySlug = new Map<string, ReadonlySet<string>>();
   const problems: Problem[] = [];
-  const guesses = newGuesses();
-  for (const [index, wanted] of views.entries()) {
-    const [slug = '', view = '', ...rest] = wanted.split('/');
-    const known = named.get(slug) ?? (await viewsOf(context, slug));
-    named.set(slug, known);
-    if (rest.length === 0 && known.has(view)) continue;
-    const near = nearestOrAll(
-      wanted,
-      [...known].map((name) => `${slug}/${name}`),
+  const guesses = createSuggestionBudget();
+  for (const [index, requested] of views.entries()) {
+    const [slug = '', view = '', ...extraSegments] = requested.split('/');
+    const knownViews = viewsBySlug.get(slug) ?? (await getViewNames(context, slug));
+    viewsBySlug.set(slug, knownViews);
+    if (extraSegments.length === 0 && knownViews.has(view)) continue;
+    const suggestion = suggestNearestOrList(
+      requested,
+      [...knownViews].map((name) => `${slug}/${name}`),
       guesses,
       { none: '', all: '; it has: ' },
     );
     problems.push({
       path: `views[${index}]`,
-      message: `there is no view ${JSON.stringify(wanted)} in this workspace; allowed: slug/view${near}`,
+      message: `there is no view ${JSON.stringify(requested)} in this workspace; allowed: slug/view${suggestion}`,
     });
   }
-  if (problems.length > 0) throw invalid(problems, 'The key was not created');
+  if (problems.length > 0) throw invalidInputError(problems, 'The key was not created');
 }
 
-async function viewsOf({ db, actor }: Context, slug: string): Promise<ReadonlySet<string>> {
+async function getViewNames({ db, actor }: Context, slug: string): Promise<ReadonlySet<string>> {
   const server = await findServer(db, actor.workspaceId, slug);
   return new Set(Object.keys(server?.config.views ?? {}));
 }
@@ -300,30 +302,30 @@ const listApiKeys = operation({
     const { made_by: userId } = input;
     const { rows, next } = await (userId === undefined
       ? findApiKeys(db, workspaceId, { ...pageFrom(input), query: input.query })
-      : listWorkingKeysMadeBy(db, { workspaceId, userId, now: context.now() }, pageFrom(input)));
-    const makers = await makersOf(context, rows);
+      : listActiveKeysCreatedBy(db, { workspaceId, userId, now: context.now() }, pageFrom(input)));
+    const makers = await findCreators(context, rows);
     return { keys: rows.map((key) => toRecord(key, makers)), next_cursor: next };
   },
 });
 
-async function makersOf(context: Context, keys: readonly ApiKey[]): Promise<Makers> {
+async function findCreators(context: Context, keys: readonly ApiKey[]): Promise<Creators> {
   const { db, actor } = context;
   const makers = keys.map(({ createdBy }) => createdBy);
-  const names = await namesFor(context, makers);
-  const origins = await originsOfKeys(db, actor.workspaceId, keys);
-  const members = await membersAmong(db, actor.workspaceId, [...new Set(origins.values())]);
-  const left = [...origins].filter(([, origin]) => origin.startsWith('usr_') && !members.has(origin));
-  return { names, leftIds: new Set(left.map(([id]) => id)) };
+  const names = await findActorNames(context, makers);
+  const origins = await findKeyOrigins(db, actor.workspaceId, keys);
+  const members = await filterMembers(db, actor.workspaceId, [...new Set(origins.values())]);
+  const withoutCreator = [...origins].filter(([, origin]) => origin.startsWith('usr_') && !members.has(origin));
+  return { names, orphanedKeyIds: new Set(withoutCreator.map(([id]) => id)) };
 }
 
 /** Maximum number of revoked keys that a response lists; the count includes all. */
-const mostNamed = 100;
+const maxListedKeys = 100;
 
 /** Revokes many keys, a batch per statement. */
 export async function revokeKeys(context: Context, all: readonly string[], at: number): Promise<void> {
   const { db, actor } = context;
-  for (const ids of inPieces(all)) {
-    await endApiKeys(db, actor.workspaceId, ids, at);
+  for (const ids of toChunks(all)) {
+    await markKeysRevoked(db, actor.workspaceId, ids, at);
     await recordChanges(db, context, 'key', ids);
   }
 }
@@ -340,9 +342,9 @@ const revokeApiKey = operation({
     revoked: z.string(),
     revoked_keys: z
       .array(z.string())
-      .max(mostNamed)
+      .max(maxListedKeys)
       .optional()
-      .describe(`IDs of the keys that were created with this key and are revoked with it; at most ${mostNamed}.`),
+      .describe(`IDs of the keys that were created with this key and are revoked with it; at most ${maxListedKeys}.`),
     revoked_key_count: z
       .int()
       .optional()
@@ -351,16 +353,16 @@ const revokeApiKey = operation({
   async run(context, { id }) {
     const { db, actor } = context;
     const at = context.now();
-    const made = (await workingKeysMadeBy(db, actor.workspaceId, id, at)).map((key) => key.id);
+    const childKeyIds = (await findActiveKeysCreatedBy(db, actor.workspaceId, id, at)).map((key) => key.id);
     if (!(await revoke(db, actor.workspaceId, id, at))) {
       throw new AppError('notFound', 'there is no such key in this workspace, or it is already revoked');
     }
     await recordChange(db, context, 'key', id);
-    await revokeKeys(context, made, at);
-    if (made.length === 0) return { revoked: id };
-    return { revoked: id, revoked_keys: made.slice(0, mostNamed), revoked_key_count: made.length };
+    await revokeKeys(context, childKeyIds, at);
+    if (childKeyIds.length === 0) return { revoked: id };
+    return { revoked: id, revoked_keys: childKeyIds.slice(0, maxListedKeys), revoked_key_count: childKeyIds.length };
   },
-  audit: ({ id }, { revoked: _, ...also }) => ({ target: id, detail: also }),
+  audit: ({ id }, { revoked: _, ...revokedKeys }) => ({ target: id, detail: revokedKeys }),
 });
 
 /** Upper bounds of a key for the keys that are created and changed with it; empty if the actor is not a key. */
@@ -371,44 +373,44 @@ type KeyBounds = {
   chain: number;
 };
 
-async function ownBounds({ db, actor }: Context): Promise<KeyBounds> {
-  const own = actor.kind === 'api_key' ? await findApiKey(db, actor.id) : undefined;
-  if (!own) return { expiresAt: undefined, limits: {}, chain: 0 };
-  const chain = [own, ...(await findMakers(db, own))];
-  const limits = chain.reduce<KeyLimits>((lowestYet, key) => lowest(lowestYet, key.limits ?? {}), {});
-  return { expiresAt: own.expiresAt, limits, chain: chain.length };
+async function getKeyBounds({ db, actor }: Context): Promise<KeyBounds> {
+  const ownKey = actor.kind === 'api_key' ? await findApiKey(db, actor.id) : undefined;
+  if (!ownKey) return { expiresAt: undefined, limits: {}, chain: 0 };
+  const chain = [ownKey, ...(await findKeyAncestors(db, ownKey))];
+  const limits = chain.reduce<KeyLimits>((lowestSoFar, key) => lowest(lowestSoFar, key.limits ?? {}), {});
+  return { expiresAt: ownKey.expiresAt, limits, chain: chain.length };
 }
 
 /** @throws AppError forbidden */
 function refuseLongChain({ chain }: KeyBounds): void {
-  if (chain <= maxMakers) return;
+  if (chain <= maxKeyChainLength) return;
   throw new AppError(
     'forbidden',
-    `this key is the last of a chain of ${maxMakers} keys, each created with the previous one; create the key with an earlier one`,
+    `this key is the last of a chain of ${maxKeyChainLength} keys, each created with the previous one; create the key with an earlier one`,
   );
 }
 
 /** Returns the expiry of a new key, at the latest that of the key that creates it. @throws AppError invalid */
-function boundedExpiry(wanted: number | undefined, field: string, { expiresAt }: KeyBounds): number | undefined {
-  if (wanted === undefined || expiresAt === undefined || wanted <= expiresAt) return wanted ?? expiresAt;
+function boundedExpiry(requested: number | undefined, field: string, { expiresAt }: KeyBounds): number | undefined {
+  if (requested === undefined || expiresAt === undefined || requested <= expiresAt) return requested ?? expiresAt;
   const message = `is after the expiry of the key that you use; allowed: until ${isoTime(expiresAt)}, which is also the default`;
-  throw invalid([{ path: field, message }], 'The key was not created');
+  throw invalidInputError([{ path: field, message }], 'The key was not created');
 }
 
 /** Refuses limits above those of the actor, and the removal of limits that the actor has. @throws AppError invalid */
-function refuseLimitsAboveOwn(input: LimitInputs, { limits }: KeyBounds, outcome: string): void {
+function refuseLimitsAboveActor(input: LimitInputs, { limits }: KeyBounds, outcome: string): void {
   const problems: Problem[] = [];
   for (const field of keyFieldNames) {
-    const own = limits[limitFields[field].name];
+    const ownLimit = limits[limitFields[field].name];
     const value = input[field];
-    if (own === undefined || value === undefined || (value !== null && value <= own)) continue;
-    problems.push({ path: field, message: `is above the limit of the key that you use; allowed: at most ${own}` });
+    if (ownLimit === undefined || value === undefined || (value !== null && value <= ownLimit)) continue;
+    problems.push({ path: field, message: `is above the limit of the key that you use; allowed: at most ${ownLimit}` });
   }
-  if (problems.length > 0) throw invalid(problems, outcome);
+  if (problems.length > 0) throw invalidInputError(problems, outcome);
 }
 
 /** @throws AppError forbidden when a key would change its own limits */
-function refuseOwnLimits({ actor }: Context, id: string): void {
+function refuseChangingOwnLimits({ actor }: Context, id: string): void {
   if (actor.kind !== 'api_key' || actor.id !== id) return;
   throw new AppError(
     'forbidden',
@@ -435,36 +437,40 @@ const setKeyLimits = operation({
   output: z.object({ id: z.string(), limits: z.object(keyLimitInputs), unchanged: unchangedShape }),
   async run(context, { id, ...input }) {
     const { db, actor } = context;
-    refuseOwnLimits(context, id);
-    refuseLimitsAboveOwn(input, await ownBounds(context), 'The limits were not set');
+    refuseChangingOwnLimits(context, id);
+    refuseLimitsAboveActor(input, await getKeyBounds(context), 'The limits were not set');
     const before = await findKeyLimits(db, actor.workspaceId, id);
     if (!before) throw new AppError('notFound', 'there is no such key in this workspace, or it is revoked');
-    const limits = keyLimitsFrom(fieldsOf(changedLimits(before, input)));
-    if (isSameLimits(before, limits ?? {})) return { id, limits: fieldsOf(before), unchanged: true as const };
-    const all = new Map([[id, limits ?? {}], ...(await loweredBelow(context, id, limits ?? {}))]);
-    await storeAll(context, all);
-    return { id, limits: fieldsOf(limits ?? {}) };
+    const limits = toKeyLimits(toLimitFields(applyLimitChanges(before, input)));
+    if (areLimitsEqual(before, limits ?? {})) return { id, limits: toLimitFields(before), unchanged: true as const };
+    const all = new Map([[id, limits ?? {}], ...(await findLoweredLimits(context, id, limits ?? {}))]);
+    await storeKeyLimits(context, all);
+    return { id, limits: toLimitFields(limits ?? {}) };
   },
   audit: ({ id, ...limits }) => ({ target: id, detail: limits }),
   isUnchanged,
 });
 
 /** Returns the lowered limits of all keys that were created with a key, even indirectly, and exceed its limits. */
-async function loweredBelow({ db, actor, now }: Context, id: string, most: KeyLimits): Promise<[string, KeyLimits][]> {
-  const made = await workingKeysMadeBy(db, actor.workspaceId, id, now());
-  return made.flatMap(({ id: key, limits = {} }): [string, KeyLimits][] => {
-    const lowered = lowest(limits, most);
-    return isSameLimits(limits, lowered) ? [] : [[key, lowered]];
+async function findLoweredLimits(
+  { db, actor, now }: Context,
+  id: string,
+  upperBounds: KeyLimits,
+): Promise<[string, KeyLimits][]> {
+  const childKeys = await findActiveKeysCreatedBy(db, actor.workspaceId, id, now());
+  return childKeys.flatMap(({ id: key, limits = {} }): [string, KeyLimits][] => {
+    const lowered = lowest(limits, upperBounds);
+    return areLimitsEqual(limits, lowered) ? [] : [[key, lowered]];
   });
 }
 
 /** Stores the limits of keys. Keys with equal limits share statements, so thousands need only a few. */
-async function storeAll(context: Context, limitsByKey: ReadonlyMap<string, KeyLimits>): Promise<void> {
+async function storeKeyLimits(context: Context, limitsByKey: ReadonlyMap<string, KeyLimits>): Promise<void> {
   const { db, actor } = context;
   const groups = Map.groupBy(limitsByKey.keys(), (id) => JSON.stringify(limitsByKey.get(id)));
   for (const [text, all] of groups) {
-    for (const ids of inPieces(all)) {
-      await updateKeyLimits(db, actor.workspaceId, ids, keyLimitsFrom(fieldsOf(JSON.parse(text) as KeyLimits)));
+    for (const ids of toChunks(all)) {
+      await updateKeyLimits(db, actor.workspaceId, ids, toKeyLimits(toLimitFields(JSON.parse(text) as KeyLimits)));
       await recordChanges(db, context, 'key', ids);
     }
   }

@@ -1,15 +1,21 @@
 import { type ConfigRules, checkServerConfig, type ServerConfig } from '../domain/config/server-config.ts';
-import { type Access, accessOf, mostVariableLength, type OfSecrets, originsOf } from '../domain/config/server-wide.ts';
+import {
+  type Access,
+  getAccess,
+  getOrigins,
+  maxVariableLength,
+  type SecretDestinations,
+} from '../domain/config/server-wide.ts';
 import { hasMorePlaceholders } from '../domain/http/placeholders.ts';
-import { mostParsed } from '../domain/json/body-limits.ts';
-import { isLargerThan, parseJson, parseStored } from '../domain/json/json.ts';
-import { holdsLong, jsonWithLong } from '../domain/json/long-value.ts';
-import { foreignDocument } from '../domain/mistakes.ts';
-import { type Warning, warningsOf } from '../domain/warnings/warnings.ts';
-import { nextTurn, turnAfter } from '../domain/work/next-turn.ts';
-import { AppError, invalid, JobError, type Problem } from '../errors.ts';
+import { maxParsedOnLoop } from '../domain/json/body-limits.ts';
+import { isLargerThan, parseJson, parseStoredJson } from '../domain/json/json.ts';
+import { containsLargeValue, toJsonWithLargeValues } from '../domain/json/long-value.ts';
+import { describeForeignDocument } from '../domain/mistakes.ts';
+import { findWarnings, type Warning } from '../domain/warnings/warnings.ts';
+import { yieldAfterLongText, yieldToEventLoop } from '../domain/work/next-turn.ts';
+import { AppError, invalidInputError, JobError, type Problem } from '../errors.ts';
 import type { StoredServer } from '../store/servers/servers.ts';
-import { type Context, type RuleSource, rulesOf } from './operation.ts';
+import { type Context, createConfigRules, type RuleSource } from './operation.ts';
 
 /** Problems and warnings of a configuration. `config` is set if the configuration is valid, with defaults applied. */
 export type CheckedConfig = {
@@ -17,11 +23,11 @@ export type CheckedConfig = {
   problems: readonly Problem[];
   warnings: readonly Warning[];
   /** Set if the tool is a document of another program: a description of what it is. */
-  foreign?: string | undefined;
+  foreignDocument?: string | undefined;
 };
 
-/** Facts about a valid configuration. `ofSecrets` decides where its secrets are sent, with one tool for each host. */
-type ConfigFacts = { tools: number; access: Access; ofSecrets: OfSecrets };
+/** Facts about a valid configuration. `secretScope` decides where its secrets are sent, with one tool for each host. */
+type ConfigFacts = { tools: number; access: Access; secretScope: SecretDestinations };
 
 /** Checks a configuration on a thread. @throws JobError */
 export type CheckConfigOnThread = (
@@ -58,78 +64,78 @@ export type ConfigurationJob = {
 };
 
 function isLarge(raw: unknown): boolean {
-  if (holdsLong(raw) || isLargerThan(raw, mostParsed)) return true;
+  if (containsLargeValue(raw) || isLargerThan(raw, maxParsedOnLoop)) return true;
   const hasVariables = typeof raw === 'object' && raw !== null && 'variables' in raw;
-  return hasVariables && hasMorePlaceholders(raw, mostParsed.characters / mostVariableLength);
+  return hasVariables && hasMorePlaceholders(raw, maxParsedOnLoop.characters / maxVariableLength);
 }
 
 /** Checks a configuration on this thread. `stored` contains the names of the secrets that have a value. */
 function checkDirectly(raw: unknown, rules: ConfigRules, stored: readonly string[]): CheckedConfig {
   const { config, problems } = checkServerConfig(raw, rules);
-  return config ? { config, problems, warnings: warningsOf(config, new Set(stored)) } : { problems, warnings: [] };
+  return config ? { config, problems, warnings: findWarnings(config, new Set(stored)) } : { problems, warnings: [] };
 }
 
 /**
  * Purpose of a check: the server that the configuration changes, names of secrets with a value, and true if only one
  * tool is checked.
  */
-type CheckOf = { current?: StoredServer | undefined; stored?: readonly string[]; isTool?: boolean };
+type CheckTarget = { current?: StoredServer | undefined; stored?: readonly string[]; isTool?: boolean };
 
 /**
  * Checks a configuration. A thread checks a large one before its transaction, which then uses the result.
  * @throws AppError tooLarge, tooMany, and in a transaction StalePrecheck
  */
-export async function checkConfig(context: Context, raw: unknown, of: CheckOf): Promise<CheckedConfig> {
+export async function checkConfig(context: Context, raw: unknown, target: CheckTarget): Promise<CheckedConfig> {
   const { checkConfigOnThread, precheck: checked, db, rules } = context;
-  if (checked && checked.version === of.current?.version) return checked;
-  const { current: _, stored = [], isTool = false } = of;
+  if (checked && checked.version === target.current?.version) return checked;
+  const { current: _, stored = [], isTool = false } = target;
   if (!checkConfigOnThread || !isLarge(raw)) return checkDirectly(raw, rules, stored);
   if (db.isTransaction) throw new StalePrecheck();
   const purpose = isTool ? 'store-tool' : 'store';
-  const { config, ...found } = await onThread(context, { config: await textOf(raw), stored, purpose });
-  return config === undefined ? found : { ...found, config: (await parseStored(config)) as ServerConfig };
+  const { config, ...findings } = await runOnThread(context, { config: await serializeLarge(raw), stored, purpose });
+  return config === undefined ? findings : { ...findings, config: (await parseStoredJson(config)) as ServerConfig };
 }
 
 /**
  * Checks a large configuration before the transaction that stores it, because the transaction must not wait for a
  * thread.
  */
-export async function precheck(context: Context, raw: unknown, of: CheckOf): Promise<Precheck | undefined> {
+export async function precheck(context: Context, raw: unknown, target: CheckTarget): Promise<Precheck | undefined> {
   if (!context.checkConfigOnThread || !isLarge(raw)) return undefined;
-  return { ...(await checkConfig(context, raw, of)), version: of.current?.version };
+  return { ...(await checkConfig(context, raw, target)), version: target.current?.version };
 }
 
 /**
  * Checks a configuration only to report on it, so a large configuration stays on the thread.
  * @throws AppError tooLarge, tooMany
  */
-export async function reportOn(
+export async function checkForReport(
   context: Context,
   raw: unknown,
   stored: readonly string[],
 ): Promise<Omit<CheckedConfig, 'config'> & { facts?: ConfigFacts | undefined }> {
   if (context.checkConfigOnThread && isLarge(raw))
-    return onThread(context, { config: await textOf(raw), stored, purpose: 'report' });
+    return runOnThread(context, { config: await serializeLarge(raw), stored, purpose: 'report' });
   const { config, problems, warnings } = checkDirectly(raw, context.rules, stored);
-  return { facts: config && factsOf(config), problems, warnings };
+  return { facts: config && getConfigFacts(config), problems, warnings };
 }
 
-export function factsOf(config: ServerConfig): ConfigFacts {
+export function getConfigFacts(config: ServerConfig): ConfigFacts {
   const { authentication, credentials, variables, tools } = config;
-  const ofSecrets = { authentication, credentials, variables, tools: originsOf(config).map((url) => ({ url })) };
-  return { tools: tools.length, access: accessOf(config), ofSecrets };
+  const secretScope = { authentication, credentials, variables, tools: getOrigins(config).map((url) => ({ url })) };
+  return { tools: tools.length, access: getAccess(config), secretScope };
 }
 
 /** Serializes a large value to JSON, without blocking the event loop for other work. */
-async function textOf(value: unknown): Promise<string> {
-  await nextTurn();
-  const text = jsonWithLong(value);
-  await turnAfter(text);
-  return text;
+async function serializeLarge(value: unknown): Promise<string> {
+  await yieldToEventLoop();
+  const json = toJsonWithLargeValues(value);
+  await yieldAfterLongText(json);
+  return json;
 }
 
 /** Returns the warnings of a valid configuration. @throws AppError tooLarge, tooMany */
-export async function warningsOfStored(
+export async function getStoredWarnings(
   context: Context,
   config: ServerConfig,
   stored: readonly string[],
@@ -137,19 +143,27 @@ export async function warningsOfStored(
   const checked = context.precheck;
   // Masking the secrets of a configuration does not change its tools.
   if (checked?.config?.tools === config.tools) return checked.warnings;
-  if (!isLarge(config) || !context.checkConfigOnThread) return warningsOf(config, new Set(stored));
-  const { warnings } = await onThread(context, { config: await textOf(config), stored, purpose: 'warnings' });
+  if (!isLarge(config) || !context.checkConfigOnThread) return findWarnings(config, new Set(stored));
+  const { warnings } = await runOnThread(context, {
+    config: await serializeLarge(config),
+    stored,
+    purpose: 'warnings',
+  });
   return warnings;
 }
 
 /** Returns the valid configuration with its defaults. @throws AppError invalid with all problems */
-export async function validConfig(context: Context, raw: unknown, current?: StoredServer): Promise<ServerConfig> {
+export async function requireValidConfig(
+  context: Context,
+  raw: unknown,
+  current?: StoredServer,
+): Promise<ServerConfig> {
   const { config, problems } = await checkConfig(context, raw, { current });
-  if (!config) throw invalid(problems, 'The server was not stored; its configuration is not valid');
+  if (!config) throw invalidInputError(problems, 'The server was not stored; its configuration is not valid');
   return config;
 }
 
-async function onThread(
+async function runOnThread(
   { actor, checkConfigOnThread }: Context,
   input: Parameters<CheckConfigOnThread>[0],
 ): Promise<ConfigurationJob['output']> {
@@ -165,14 +179,17 @@ async function onThread(
 }
 
 export function runConfigurationJob(input: ConfigurationJob['input']): { output: ConfigurationJob['output'] } {
-  return { output: resultOf(input, parseJson(input.config)) };
+  return { output: checkParsed(input, parseJson(input.config)) };
 }
 
-function resultOf({ stored, purpose, rules }: ConfigurationJob['input'], raw: unknown): ConfigurationJob['output'] {
-  if (purpose === 'warnings') return { problems: [], warnings: warningsOf(raw as ServerConfig, new Set(stored)) };
-  const foreign = purpose === 'store-tool' ? foreignDocument((raw as { tools: unknown[] }).tools[0]) : undefined;
-  if (foreign !== undefined) return { problems: [], warnings: [], foreign };
-  const { config, ...found } = checkDirectly(raw, rulesOf(rules), stored);
-  if (!config) return found;
-  return purpose === 'report' ? { ...found, facts: factsOf(config) } : { ...found, config: JSON.stringify(config) };
+function checkParsed({ stored, purpose, rules }: ConfigurationJob['input'], raw: unknown): ConfigurationJob['output'] {
+  if (purpose === 'warnings') return { problems: [], warnings: findWarnings(raw as ServerConfig, new Set(stored)) };
+  const foreignKind =
+    purpose === 'store-tool' ? describeForeignDocument((raw as { tools: unknown[] }).tools[0]) : undefined;
+  if (foreignKind !== undefined) return { problems: [], warnings: [], foreignDocument: foreignKind };
+  const { config, ...findings } = checkDirectly(raw, createConfigRules(rules), stored);
+  if (!config) return findings;
+  return purpose === 'report'
+    ? { ...findings, facts: getConfigFacts(config) }
+    : { ...findings, config: JSON.stringify(config) };
 }

@@ -13,11 +13,11 @@ import { importApi } from './imports/import-api.ts';
 import { watchOperations } from './imports/watch-operations.ts';
 import { limitOperations, setWorkspaceLimits } from './limits.ts';
 import { grantOperations } from './logins.ts';
-import { noticeOperations } from './notices/notifications.ts';
+import { notificationOperations } from './notices/notifications.ts';
 import type { Operation } from './operation.ts';
 import { memberOperations } from './people/members.ts';
 import { ownWorkspaceOperations } from './people/own-workspaces.ts';
-import { remainsOperations } from './people/remains.ts';
+import { memberAccessOperations } from './people/remains.ts';
 import { peopleOperations } from './people/workspaces.ts';
 import { askModel } from './playground/ask-model.ts';
 import { modelOperations } from './playground/models.ts';
@@ -55,11 +55,11 @@ export const operations = {
   ...usageOperations,
   ...apiKeyOperations,
   ...grantOperations,
-  ...noticeOperations,
+  ...notificationOperations,
   ...peopleOperations,
   ...ownWorkspaceOperations,
   ...memberOperations,
-  ...remainsOperations,
+  ...memberAccessOperations,
 } satisfies { [Name in OperationName]: Operation<Name> };
 
 /** All operations as a list, in the order of the reference pages. */
@@ -73,19 +73,19 @@ type Operations = typeof operations & typeof operatorOperations;
 export type OperationName = keyof typeof operationRoutes;
 
 /** Input type of an operation, as callers write it. */
-export type Input<Name extends keyof Operations> = OfJson<z.input<Operations[Name]['input']>>;
+export type Input<Name extends keyof Operations> = FromJson<z.input<Operations[Name]['input']>>;
 
 /** Output type of an operation, as parsed from JSON. */
-export type Output<Name extends keyof Operations> = OfJson<z.input<Operations[Name]['output']>>;
+export type Output<Name extends keyof Operations> = FromJson<z.input<Operations[Name]['output']>>;
 
 /**
  * JSON form of a type: JSON has no `undefined`, so a field is present or absent. A field that takes any JSON stays as
  * it is.
  */
-type OfJson<T> = [z.core.util.JSONType] extends [T]
+type FromJson<T> = [z.core.util.JSONType] extends [T]
   ? T
   : T extends object
-    ? { [Key in keyof T]: OfJson<Exclude<T[Key], undefined>> }
+    ? { [Key in keyof T]: FromJson<Exclude<T[Key], undefined>> }
     : T;
 
 export type { Actor } from './operation.ts';

@@ -1,35 +1,35 @@
 import { z } from 'zod';
-import { mostTools } from '../domain/config/server-config.ts';
-import { originsOf } from '../domain/config/server-wide.ts';
+import { maxTools } from '../domain/config/server-config.ts';
+import { getOrigins } from '../domain/config/server-wide.ts';
 import {
+  type ConfiguredLimits,
   circuitStates,
   type KeyLimits,
   type LimitName,
   type LimitUse,
-  limitOfServer,
-  limitOfWorkspace,
   limitSources,
-  mostCallQuota,
-  mostLimit,
-  type SetLimits,
+  maxCallQuota,
+  maxLimit,
+  resolveServerLimit,
+  resolveWorkspaceLimit,
   type SourcedLimit,
-  workspaceShare,
+  workspaceLimitFactor,
 } from '../domain/limits.ts';
 import { recordChange } from '../store/changes/follow-changes.ts';
 import { type StoredServer, updateServerLimits as storeServerLimits } from '../store/servers/servers.ts';
 import { findWorkspaceLimits, updateWorkspaceLimits as storeWorkspaceLimits } from '../store/workspaces.ts';
 import { type Context, operation } from './operation.ts';
 import { nameSchema } from './schema-names.ts';
-import { noteChange } from './servers/store-server.ts';
+import { publishChange } from './servers/store-server.ts';
 import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from './shapes.ts';
 
 /** Public names of the limits, in display order. */
 export const limitFields = {
-  calls_per_second: { name: 'callsPerSecond', most: mostLimit, meaning: 'Calls per second' },
-  concurrent_calls: { name: 'concurrentCalls', most: mostLimit, meaning: 'Concurrent calls' },
-  calls_per_minute: { name: 'callsPerMinute', most: mostCallQuota, meaning: 'Calls per minute (UTC)' },
-  calls_per_day: { name: 'callsPerDay', most: mostCallQuota, meaning: 'Calls per day (UTC)' },
-} as const satisfies Record<string, { name: LimitName; most: number; meaning: string }>;
+  calls_per_second: { name: 'callsPerSecond', max: maxLimit, label: 'Calls per second' },
+  concurrent_calls: { name: 'concurrentCalls', max: maxLimit, label: 'Concurrent calls' },
+  calls_per_minute: { name: 'callsPerMinute', max: maxCallQuota, label: 'Calls per minute (UTC)' },
+  calls_per_day: { name: 'callsPerDay', max: maxCallQuota, label: 'Calls per day (UTC)' },
+} as const satisfies Record<string, { name: LimitName; max: number; label: string }>;
 
 export type LimitField = keyof typeof limitFields;
 export const limitFieldNames = Object.keys(limitFields) as LimitField[];
@@ -39,33 +39,34 @@ type KeyField = (typeof keyFieldNames)[number];
 
 export type LimitInputs = { [Field in LimitField]?: number | null | undefined };
 
-const bounded = (field: LimitField) => z.int().min(1).max(limitFields[field].most);
+const boundedLimit = (field: LimitField) => z.int().min(1).max(limitFields[field].max);
 
-const settable = (field: LimitField) => {
-  const without =
+const settableLimit = (field: LimitField) => {
+  const nullEffect =
     field.startsWith('calls_per_') && field !== 'calls_per_second' ? 'removes the quota' : 'resets it to the default';
-  return bounded(field).nullable().optional().describe(`${limitFields[field].meaning}; null ${without}.`);
+  return boundedLimit(field).nullable().optional().describe(`${limitFields[field].label}; null ${nullEffect}.`);
 };
 
 /** Inputs for the limits of a server or a workspace. Absent limits stay as they are. */
 export const limitInputs = {
-  calls_per_second: settable('calls_per_second'),
-  concurrent_calls: settable('concurrent_calls'),
-  calls_per_minute: settable('calls_per_minute'),
-  calls_per_day: settable('calls_per_day'),
+  calls_per_second: settableLimit('calls_per_second'),
+  concurrent_calls: settableLimit('concurrent_calls'),
+  calls_per_minute: settableLimit('calls_per_minute'),
+  calls_per_day: settableLimit('calls_per_day'),
 };
 
-const ofKey = (field: KeyField) => bounded(field).optional().describe(`${limitFields[field].meaning} with this key.`);
+const keyLimit = (field: KeyField) =>
+  boundedLimit(field).optional().describe(`${limitFields[field].label} with this key.`);
 
 export const keyLimitInputs = {
-  calls_per_second: ofKey('calls_per_second'),
-  calls_per_minute: ofKey('calls_per_minute'),
-  calls_per_day: ofKey('calls_per_day'),
+  calls_per_second: keyLimit('calls_per_second'),
+  calls_per_minute: keyLimit('calls_per_minute'),
+  calls_per_day: keyLimit('calls_per_day'),
 };
 
 /** Converts public fields to stored limits, without null and absent fields. */
-export function limitsFrom(input: LimitInputs): SetLimits {
-  const limits: SetLimits = {};
+export function toStoredLimits(input: LimitInputs): ConfiguredLimits {
+  const limits: ConfiguredLimits = {};
   for (const field of limitFieldNames) {
     const value = input[field];
     if (typeof value === 'number') limits[limitFields[field].name] = value;
@@ -74,7 +75,7 @@ export function limitsFrom(input: LimitInputs): SetLimits {
 }
 
 /** Converts stored limits to public fields. */
-export function fieldsOf(limits: SetLimits): { [Field in LimitField]?: number } {
+export function toLimitFields(limits: ConfiguredLimits): { [Field in LimitField]?: number } {
   const fields: { [Field in LimitField]?: number } = {};
   for (const field of limitFieldNames) {
     const value = limits[limitFields[field].name];
@@ -84,20 +85,20 @@ export function fieldsOf(limits: SetLimits): { [Field in LimitField]?: number } 
 }
 
 /** Applies a change to limits: a number replaces a limit, null removes it. */
-export function changedLimits(before: SetLimits, input: LimitInputs): SetLimits {
-  return limitsFrom({
-    ...fieldsOf(before),
+export function applyLimitChanges(before: ConfiguredLimits, input: LimitInputs): ConfiguredLimits {
+  return toStoredLimits({
+    ...toLimitFields(before),
     ...Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined)),
   });
 }
 
-export function isSameLimits(a: SetLimits, b: SetLimits): boolean {
+export function areLimitsEqual(a: ConfiguredLimits, b: ConfiguredLimits): boolean {
   return limitFieldNames.every((field) => a[limitFields[field].name] === b[limitFields[field].name]);
 }
 
 /** Returns the limits of a key, or undefined if it has none. */
-export function keyLimitsFrom(input: LimitInputs): KeyLimits | undefined {
-  const { concurrentCalls: _, ...limits } = limitsFrom(input);
+export function toKeyLimits(input: LimitInputs): KeyLimits | undefined {
+  const { concurrentCalls: _, ...limits } = toStoredLimits(input);
   return Object.keys(limits).length > 0 ? limits : undefined;
 }
 
@@ -140,12 +141,12 @@ const serverLimits = limitsRecord.extend({
         next_attempt_at: time.optional(),
       }),
     )
-    .max(mostTools)
+    .max(maxTools)
     .describe('State of the upstreams in the process that responds.'),
 });
 nameSchema('ServerLimits', serverLimits);
 
-const recordOf = ({ value, from }: SourcedLimit, set: number | undefined): z.input<typeof limitRecord> => ({
+const toLimitRecord = ({ value, from }: SourcedLimit, set: number | undefined): z.input<typeof limitRecord> => ({
   ...(value !== 0 && { limit: value }),
   from,
   ...(set !== undefined && { set }),
@@ -154,7 +155,7 @@ const recordOf = ({ value, from }: SourcedLimit, set: number | undefined): z.inp
 const quotaFields = ['calls_per_minute', 'calls_per_day'] as const;
 
 /** Returns the records of the quotas that have a limit. */
-function quotas(
+function toQuotaRecords(
   recordFor: (
     name: 'callsPerMinute' | 'callsPerDay',
     field: (typeof quotaFields)[number],
@@ -164,57 +165,57 @@ function quotas(
   return Object.fromEntries(records.filter(([, { limit }]) => limit !== undefined));
 }
 
-async function workspaceRecord(context: Context): Promise<z.input<typeof limitsRecord>> {
+async function getWorkspaceRecord(context: Context): Promise<z.input<typeof limitsRecord>> {
   const { defaultLimits, actor } = context;
   const set = await findWorkspaceLimits(context.db, actor.workspaceId);
   return {
-    calls_per_second: recordOf(limitOfWorkspace('callsPerSecond', defaultLimits, set), set.callsPerSecond),
-    concurrent_calls: recordOf(limitOfWorkspace('concurrentCalls', defaultLimits, set), set.concurrentCalls),
-    ...quotas((name) => recordOf(limitOfWorkspace(name, defaultLimits, set), set[name])),
-    ...presentIn(context.serving?.presentUse.ofWorkspace(actor.workspaceId)),
+    calls_per_second: toLimitRecord(resolveWorkspaceLimit('callsPerSecond', defaultLimits, set), set.callsPerSecond),
+    concurrent_calls: toLimitRecord(resolveWorkspaceLimit('concurrentCalls', defaultLimits, set), set.concurrentCalls),
+    ...toQuotaRecords((name) => toLimitRecord(resolveWorkspaceLimit(name, defaultLimits, set), set[name])),
+    ...toUsageField(context.serving?.currentUsage.forWorkspace(actor.workspaceId)),
   };
 }
 
-async function serverRecord(context: Context, server: StoredServer): Promise<z.input<typeof serverLimits>> {
+async function getServerRecord(context: Context, server: StoredServer): Promise<z.input<typeof serverLimits>> {
   const { defaultLimits } = context;
-  const presentUse = context.serving?.presentUse;
-  const workspace = await workspaceRecord(context);
+  const currentUsage = context.serving?.currentUsage;
+  const workspace = await getWorkspaceRecord(context);
   const set = server.limits ?? {};
-  const capped = (name: keyof SetLimits, cap: z.input<typeof limitRecord> = { from: 'default' }) =>
-    recordOf(limitOfServer(name, defaultLimits, set, { value: cap.limit ?? 0, from: cap.from }), set[name]);
+  const toCappedRecord = (name: keyof ConfiguredLimits, cap: z.input<typeof limitRecord> = { from: 'default' }) =>
+    toLimitRecord(resolveServerLimit(name, defaultLimits, set, { value: cap.limit ?? 0, from: cap.from }), set[name]);
   return {
     slug: server.slug,
-    calls_per_second: capped('callsPerSecond', workspace.calls_per_second),
-    concurrent_calls: capped('concurrentCalls', workspace.concurrent_calls),
-    ...quotas((name, field) => capped(name, workspace[field])),
+    calls_per_second: toCappedRecord('callsPerSecond', workspace.calls_per_second),
+    concurrent_calls: toCappedRecord('concurrentCalls', workspace.concurrent_calls),
+    ...toQuotaRecords((name, field) => toCappedRecord(name, workspace[field])),
     ...(defaultLimits.concurrentPerKey !== 0 && { concurrent_calls_per_key: defaultLimits.concurrentPerKey }),
-    ...presentIn(presentUse?.ofServer(server.id)),
+    ...toUsageField(currentUsage?.forServer(server.id)),
     workspace,
-    upstreams: presentUse ? originsOf(server.config).map((origin) => upstreamOf(context, server, origin)) : [],
+    upstreams: currentUsage ? getOrigins(server.config).map((origin) => toUpstreamRecord(context, server, origin)) : [],
   };
 }
 
-const presentIn = (use: LimitUse | undefined) => (use ? { use } : {});
+const toUsageField = (use: LimitUse | undefined) => (use ? { use } : {});
 
-function upstreamOf(context: Context, server: StoredServer, origin: string) {
-  const found = context.serving?.presentUse.circuitOf(server.workspaceId, origin);
-  const { state = 'closed', calls = 0, failures = 0, retryMs } = found ?? {};
-  const next = retryMs === undefined ? {} : { next_attempt_at: isoTime(context.now() + retryMs) };
-  return { origin, state, calls, failures, ...next };
+function toUpstreamRecord(context: Context, server: StoredServer, origin: string) {
+  const circuit = context.serving?.currentUsage.getCircuit(server.workspaceId, origin);
+  const { state = 'closed', calls = 0, failures = 0, retryAfterMs } = circuit ?? {};
+  const nextAttempt = retryAfterMs === undefined ? {} : { next_attempt_at: isoTime(context.now() + retryAfterMs) };
+  return { origin, state, calls, failures, ...nextAttempt };
 }
 
-const limitText = ({ limit, from }: z.input<typeof limitRecord>) =>
+const formatLimit = ({ limit, from }: z.input<typeof limitRecord>) =>
   `${limit ?? 'any number'} (${from === 'workspace' ? 'capped by the workspace' : from})`;
 
-function sentences(output: z.input<typeof serverLimits>): string {
+function formatServerLimits(output: z.input<typeof serverLimits>): string {
   const lines = [
-    `The server ${output.slug} accepts ${limitText(output.calls_per_second)} calls per second and runs ${limitText(output.concurrent_calls)} concurrently.`,
+    `The server ${output.slug} accepts ${formatLimit(output.calls_per_second)} calls per second and runs ${formatLimit(output.concurrent_calls)} concurrently.`,
   ];
   for (const [span, quota] of [
     ['minute', output.calls_per_minute],
     ['day', output.calls_per_day],
   ] as const) {
-    if (quota) lines.push(`It accepts ${limitText(quota)} calls per ${span}.`);
+    if (quota) lines.push(`It accepts ${formatLimit(quota)} calls per ${span}.`);
   }
   const { use } = output;
   if (use)
@@ -233,8 +234,8 @@ const getServerLimits = operation({
   isTool: true,
   input: z.strictObject({ slug: slugInput }),
   output: serverLimits,
-  run: async (context, { slug }) => serverRecord(context, await getServer(context, slug)),
-  say: sentences,
+  run: async (context, { slug }) => getServerRecord(context, await getServer(context, slug)),
+  toAgentText: formatServerLimits,
 });
 
 const setServerLimits = operation({
@@ -249,27 +250,28 @@ const setServerLimits = operation({
   async run(context, input) {
     const server = await getServer(context, input.slug);
     const before = server.limits ?? {};
-    const limits = changedLimits(before, input);
-    if (isSameLimits(before, limits)) return { ...(await serverRecord(context, server)), unchanged: true as const };
+    const limits = applyLimitChanges(before, input);
+    if (areLimitsEqual(before, limits))
+      return { ...(await getServerRecord(context, server)), unchanged: true as const };
     await storeServerLimits(context.db, server, limits);
-    await noteChange(context, server);
-    return serverRecord(context, { ...server, limits });
+    await publishChange(context, server);
+    return getServerRecord(context, { ...server, limits });
   },
   isUnchanged,
   audit: ({ slug, ...limits }) => ({ target: slug, detail: limits }),
-  say: sentences,
+  toAgentText: formatServerLimits,
 });
 
 const getWorkspaceLimits = operation({
   name: 'getWorkspaceLimits',
   summary: 'Get the call limits for all servers of the workspace together and their current usage',
-  description: `By default, they are ${workspaceShare} times those of one server.`,
+  description: `By default, they are ${workspaceLimitFactor} times those of one server.`,
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
   input: z.strictObject({}),
   output: limitsRecord,
-  run: workspaceRecord,
+  run: getWorkspaceRecord,
 });
 
 export const setWorkspaceLimits = operation({
@@ -283,11 +285,11 @@ export const setWorkspaceLimits = operation({
   async run(context, input) {
     const { workspaceId } = context.actor;
     const before = await findWorkspaceLimits(context.db, workspaceId);
-    const limits = changedLimits(before, input);
-    if (isSameLimits(before, limits)) return { ...(await workspaceRecord(context)), unchanged: true as const };
+    const limits = applyLimitChanges(before, input);
+    if (areLimitsEqual(before, limits)) return { ...(await getWorkspaceRecord(context)), unchanged: true as const };
     await storeWorkspaceLimits(context.db, workspaceId, limits);
     await recordChange(context.db, context, 'workspace', workspaceId);
-    return workspaceRecord(context);
+    return getWorkspaceRecord(context);
   },
   isUnchanged,
   audit: (input) => ({ detail: input }),

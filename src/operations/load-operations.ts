@@ -1,7 +1,7 @@
-import { loadInTurns } from '../domain/work/next-turn.ts';
+import { loadSequentially } from '../domain/work/next-turn.ts';
 
 /** Modules of the operation catalog. Evaluated together, their declarations would block the event loop for 40 ms. */
-const parts: readonly (() => Promise<unknown>)[] = [
+const moduleLoaders: readonly (() => Promise<unknown>)[] = [
   () => import('./api-keys.ts'),
   () => import('./applying/apply-server.ts'),
   () => import('./calls/captures.ts'),
@@ -22,5 +22,5 @@ const parts: readonly (() => Promise<unknown>)[] = [
 
 /** Loads the operations in small steps. */
 export function loadOperations(): Promise<void> {
-  return loadInTurns(parts);
+  return loadSequentially(moduleLoaders);
 }

@@ -5,10 +5,10 @@ import {
   revokeGrant as endGrant,
   findGrant,
   findGrants,
+  getAgreedView,
   type ListedGrant,
-  viewOfAgreement,
 } from '../store/logins/grants.ts';
-import { seesPeople } from './names.ts';
+import { canSeePeople } from './names.ts';
 import { operation } from './operation.ts';
 import { nameSchema } from './schema-names.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, slugInput, time } from './shapes.ts';
@@ -35,22 +35,22 @@ const grantRecord = z.object({
 });
 nameSchema('Grant', grantRecord);
 
-function toRecord(grant: ListedGrant, showsPerson: boolean): z.input<typeof grantRecord> {
-  const view = viewOfAgreement(grant.agreement);
+function toRecord(grant: ListedGrant, includesPerson: boolean): z.input<typeof grantRecord> {
+  const view = getAgreedView(grant.agreement);
   return {
     id: grant.id,
     server: grant.slug,
     ...(view !== undefined && { view }),
     client: grant.client_name,
-    ...(showsPerson && grant.person !== null && { person: grant.person }),
+    ...(includesPerson && grant.person !== null && { person: grant.person }),
     scope: grant.scope,
-    status: hasEnded(grant) ? 'revoked' : grant.broken_at !== null ? 'broken' : 'active',
+    status: isRevoked(grant) ? 'revoked' : grant.broken_at !== null ? 'broken' : 'active',
     created_at: isoTime(grant.created_at),
     ...(grant.last_used_at !== null && { last_used_at: isoTime(grant.last_used_at) }),
   };
 }
 
-function hasEnded({ revoked_at, is_of_deleted }: ListedGrant): boolean {
+function isRevoked({ revoked_at, is_of_deleted }: ListedGrant): boolean {
   return revoked_at !== null || is_of_deleted === 1;
 }
 
@@ -67,8 +67,8 @@ const listGrants = operation({
     await context.serving?.flushCalls();
     const filter = { slug: input.slug, slugs: context.actor.servers };
     const { rows, next } = await findGrants(context.db, context.actor.workspaceId, filter, pageFrom(input));
-    const showsPerson = seesPeople(context.actor);
-    return { grants: rows.map((row) => toRecord(row, showsPerson)), next_cursor: next };
+    const includesPerson = canSeePeople(context.actor);
+    return { grants: rows.map((row) => toRecord(row, includesPerson)), next_cursor: next };
   },
 });
 
@@ -83,8 +83,8 @@ const revokeGrant = operation({
   output: z.object({ revoked: z.string() }),
   async run(context, { id }) {
     const grant = await findGrant(context.db, id);
-    const isOwn = grant?.workspace_id === context.actor.workspaceId;
-    if (!isOwn || !(await endGrant(context.db, id, context.now()))) {
+    const isInWorkspace = grant?.workspace_id === context.actor.workspaceId;
+    if (!isInWorkspace || !(await endGrant(context.db, id, context.now()))) {
       throw new AppError('notFound', 'there is no such grant in this workspace, or it is already revoked');
     }
     await recordChange(context.db, context, 'grant', id);

@@ -2,21 +2,21 @@ import type { z } from 'zod';
 import type { ConfigRules } from '../domain/config/server-config.ts';
 import type { KeyScope, Role, Scope } from '../domain/credentials/credential.ts';
 import type { Random } from '../domain/ids.ts';
-import type { LongValue } from '../domain/json/long-value.ts';
+import type { LargeValue } from '../domain/json/long-value.ts';
 import type { CallLimits, CircuitState, LimitedKey, LimitUse } from '../domain/limits.ts';
 import type { ContentBlock } from '../domain/mcp.ts';
-import type { ModelAnswer, ModelProgress } from '../domain/model.ts';
+import type { ModelProgress, ModelReply } from '../domain/model.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import type { Arguments } from '../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../domain/request/upstream-request.ts';
 import type { JsonSchema } from '../domain/schema/json-schema.ts';
-import type { AskedModel, OfferedTools, Served, TryOutCall } from '../domain/try-out.ts';
+import type { ExposedTools, ModelRequest, ServedVariant, TestCall } from '../domain/try-out.ts';
 import { AppError } from '../errors.ts';
-import type { AgainChoices, ImportedAgain, ImportedServer } from '../import/again/import-again.ts';
+import type { ImportedServer, ReimportChoices, ReimportResult } from '../import/again/import-again.ts';
 import type { PlannedImport } from '../import/import-document.ts';
 import type { ImportChoices } from '../import/plan/choices.ts';
-import type { AgainReport, ReportKind } from '../import/plan-outline.ts';
-import { parseEgressAllow, urlProblem } from '../outbound/egress.ts';
+import type { ReimportReport, ReportKind } from '../import/plan-outline.ts';
+import { checkUrl, parseEgressAllow } from '../outbound/egress.ts';
 import type { WebhookMessage, WebhookTarget } from '../outbound/webhook.ts';
 import type { CapturedResponse } from '../store/calls/captures.ts';
 import type { Db } from '../store/db.ts';
@@ -24,7 +24,7 @@ import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { Validators } from '../store/servers/imports.ts';
 import type { CheckConfigOnThread, Precheck } from './check-config.ts';
-import { jsonSchemaOf } from './describe.ts';
+import { describeAsJsonSchema } from './describe.ts';
 import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
 
 /** The caller of an operation: a key, a person, or the operator at the machine. */
@@ -45,7 +45,7 @@ export type Actor = {
 };
 
 /** Result of a trial call as the agent would see it, with its call record and its request. */
-type TriedCall = {
+type TrialCallResult = {
   is_error: boolean;
   content: ContentBlock[];
   structured_content?: unknown;
@@ -60,54 +60,54 @@ type TriedCall = {
 };
 
 /** Current usage of the limits in this process. */
-export type PresentUse = {
-  ofServer: (serverId: string) => LimitUse;
-  ofWorkspace: (workspaceId: string) => LimitUse;
-  circuitOf: (workspaceId: string, origin: string) => CircuitState;
+export type CurrentUsage = {
+  forServer: (serverId: string) => LimitUse;
+  forWorkspace: (workspaceId: string) => LimitUse;
+  getCircuit: (workspaceId: string, origin: string) => CircuitState;
 };
 
 /** Returns the actor for the operator at the machine, who may do everything in a workspace. */
-export function operatorOf(workspaceId: string): Actor {
+export function createOperatorActor(workspaceId: string): Actor {
   return { kind: 'operator', id: 'operator', workspaceId, scopes: ['manage', 'call'], servers: undefined };
 }
 
 /** Notifies webhooks and people. Each method returns why the notification did not arrive, or undefined. */
-export type Telling = {
-  webhook(target: WebhookTarget, message: WebhookMessage): Promise<string | undefined>;
+export type Notifier = {
+  sendWebhook(target: WebhookTarget, message: WebhookMessage): Promise<string | undefined>;
   /** Undefined if the operator has configured no mail server. */
-  mail: ((message: { to: string; subject: string; text: string }) => Promise<string | undefined>) | undefined;
+  sendMail: ((message: { to: string; subject: string; text: string }) => Promise<string | undefined>) | undefined;
 };
 
 /** Services that only a process that serves calls has. */
 export type Serving = {
-  presentUse: PresentUse;
+  currentUsage: CurrentUsage;
   /** Calls a tool with a real upstream request. */
-  callTool: (call: TryOutCall) => Promise<TriedCall>;
-  offeredTools: (served: Served) => Promise<OfferedTools>;
+  callTool: (call: TestCall) => Promise<TrialCallResult>;
+  offeredTools: (server: ServedVariant) => Promise<ExposedTools>;
   /** Sends one request to a model, within the call limits, and records it as a call. */
-  askModel: (asked: AskedModel) => Promise<ModelAnswer>;
+  askModel: (request: ModelRequest) => Promise<ModelReply>;
   /** Builds the request of a call with masked credentials without sending it. Returns why the call would be refused. */
   previewCall: (
-    of: { slug: string; view: string | undefined; tool: string },
+    target: { slug: string; view: string | undefined; tool: string },
     args: Arguments,
-  ) => Promise<{ request: UpstreamRequest; refused: string | undefined }>;
+  ) => Promise<{ request: UpstreamRequest; refusal: string | undefined }>;
   /** Repeats the first steps of a client at a hosted server or at one of its views. */
   probeConnection: (slug: string, view: string | undefined) => Promise<ConnectionProbe>;
   /** Redeems a trial login, and ends it. */
-  finishLogin: (attempt: LoginAttempt) => Promise<GivenLogin>;
+  finishLogin: (attempt: LoginAttempt) => Promise<TrialLoginResult>;
   /** Writes the pending call records, so that a list includes them. */
   flushCalls: () => Promise<void>;
-  telling: Telling;
+  notifier: Notifier;
 };
 
 /** Dependencies of operations, provided by `app/`. */
-export type Parts = {
+export type OperationDeps = {
   keyring: Keyring;
   rules: ConfigRules;
   baseUrl: string;
   serverUrl: (slug: string) => string;
   /** Returns the URL of a server on its own host, or undefined if the operator has configured no such hosts. */
-  ownAddress: (slug: string) => string | undefined;
+  serverHostUrl: (slug: string) => string | undefined;
   callbackUrl: (slug: string) => string;
   callRetentionDays: number;
   auditRetentionDays: number;
@@ -120,7 +120,7 @@ export type Parts = {
   /** Undefined in the command line, which checks a configuration itself because it may block. */
   checkConfigOnThread: CheckConfigOnThread | undefined;
   /** Reads and plans API descriptions. */
-  importing: Importing;
+  importer: Importer;
   /** Undefined in a process that serves no calls. */
   serving: Serving | undefined;
 };
@@ -129,7 +129,7 @@ export type Parts = {
  * Connection to a waiting caller. The signal aborts when the caller disconnects. `onProgress` reports progress to a caller
  * that reads the response while it is generated.
  */
-export type Stream = { tell?: (progress: ModelProgress) => void; signal: AbortSignal };
+export type Stream = { onProgress?: (progress: ModelProgress) => void; signal: AbortSignal };
 
 export type Context = {
   db: Db;
@@ -140,15 +140,15 @@ export type Context = {
   /** Result of `prepare`. */
   prepared?: unknown;
   /** Waits, before the transaction, until there is memory for a configuration of this size. @throws AppError tooMany */
-  room: (bytes: number) => Promise<void>;
+  reserveMemory: (bytes: number) => Promise<void>;
   /** Present if the caller reads the response while it is generated. */
   stream?: Stream | undefined;
   /** Quotas of the workspace in an operation with the effect `write`; the default quotas in any other. */
   quotas: Quotas;
-} & Parts;
+} & OperationDeps;
 
 /** Returns the services of a process that serves calls. @throws AppError unavailable in the command line */
-export function servingOf({ serving }: Pick<Parts, 'serving'>): Serving {
+export function requireServing({ serving }: Pick<OperationDeps, 'serving'>): Serving {
   if (serving) return serving;
   throw new AppError('unavailable', 'this operation needs a running service; use it over the REST API or MCP');
 }
@@ -179,7 +179,7 @@ export type Operation<
 };
 
 /** Output type of an operation. */
-export type OutputOf<Op extends Operation> = z.input<Op['output']>;
+export type OperationOutput<Op extends Operation> = z.input<Op['output']>;
 
 /**
  * An operation as its file declares it. `run` and the other functions are methods, so that operations of all types fit
@@ -194,14 +194,14 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   /** `write` runs in a transaction and is audited; `call` sends a request to an upstream. */
   effect: 'read' | 'write' | 'call';
   /** Waits for a model. Few such requests run simultaneously, and each can stream the model's output to the caller. */
-  asksModel?: boolean;
+  callsModel?: boolean;
   /** Reads many rows, and therefore runs separately from all other operations, for a share of the time. */
   isReport?: boolean;
   destructive?: boolean;
   /** Restricts the operation to people in the dashboard; `owner` restricts it to owners of the workspace. */
-  people?: 'any' | 'owner';
+  dashboardRole?: 'any' | 'owner';
   /** Creates a credential, which would outlive the login that it was created with. */
-  makesCredential?: boolean;
+  createsCredential?: boolean;
   /** True if the management server offers the operation as a tool. */
   isTool: boolean;
   input: Input;
@@ -211,10 +211,10 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   validatesInput?: boolean;
   output: Output;
   /**
-   * Field that may be a `LongValue`. With `characters`, it is a text up to that length over REST. With
-   * `validatesInput`, every field may be a `LongValue`.
+   * Field that may be a `LargeValue`. With `characters`, it is a text up to that length over REST. With
+   * `validatesInput`, every field may be a `LargeValue`.
    */
-  long?: { field: string; characters?: number };
+  longField?: { field: string; characters?: number };
   /** Work before the transaction of a `write`; the result becomes `context.prepared`. */
   prepare?(context: Context, input: z.output<Input>): Promise<unknown>;
   /** Checks a large configuration before the transaction of a `write`. */
@@ -224,9 +224,9 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   isUnchanged?(output: z.input<Output>): boolean;
   audit?(input: z.output<Input>, output: z.input<Output>): AuditEntry;
   /** File that the REST API returns instead of JSON. */
-  file?: { mediaType: string; name: string; text(output: z.input<Output>): string };
+  file?: { mediaType: string; name: string; toText(output: z.input<Output>): string };
   /** Formats the output as text for agents, instead of JSON. */
-  say?(output: z.input<Output>): string;
+  toAgentText?(output: z.input<Output>): string;
 };
 
 const routes = { ...operationRoutes, ...operatorRoutes };
@@ -237,7 +237,7 @@ export function operation<Name extends keyof typeof routes, Input extends z.ZodO
 ): Operation<Name, Input, Output> {
   let schema: JsonSchema | undefined;
   const inputSchema = () => {
-    schema ??= jsonSchemaOf(declaration.input, 'input');
+    schema ??= describeAsJsonSchema(declaration.input, 'input');
     return schema;
   };
   return { ...declaration, route: routes[declaration.name], inputSchema };
@@ -246,11 +246,11 @@ export function operation<Name extends keyof typeof routes, Input extends z.ZodO
 /**
  * Settings of the deployment that restrict configurations, as plain data. `egressAllow` has the format of EGRESS_ALLOW.
  */
-export type RuleSource = { managementSlug: string; egressAllow: string; own: string };
+export type RuleSource = { managementSlug: string; egressAllow: string; ownBase: string };
 
-export function rulesOf({ managementSlug, egressAllow, own }: RuleSource): ConfigRules {
+export function createConfigRules({ managementSlug, egressAllow, ownBase }: RuleSource): ConfigRules {
   const allow = parseEgressAllow(egressAllow);
-  return { managementSlug, urlProblem: (url) => urlProblem(url, allow, own) };
+  return { managementSlug, urlProblem: (url) => checkUrl(url, allow, ownBase) };
 }
 
 /** Headers for fetching a description, by name. */
@@ -258,7 +258,7 @@ export type DescriptionHeaders = Readonly<Record<string, string>>;
 
 /** A document to import: its text, or the URL to fetch it from. */
 export type ImportRequest = {
-  text: string | LongValue | undefined;
+  text: string | LargeValue | undefined;
   url: string | undefined;
   /** Headers for fetching `url`. */
   headers?: DescriptionHeaders | undefined;
@@ -267,9 +267,9 @@ export type ImportRequest = {
 };
 
 /** A document to re-import into a server. */
-export type AgainRequest = Pick<ImportRequest, 'text' | 'url' | 'headers' | 'choices'> & {
+export type ReimportRequest = Pick<ImportRequest, 'text' | 'url' | 'headers' | 'choices'> & {
   imported: ImportedServer;
-  again: AgainChoices;
+  reimport: ReimportChoices;
 };
 
 /** A document to compare with the last import, and the state that is known from earlier checks. */
@@ -278,7 +278,7 @@ export type CheckRequest = {
   headers: DescriptionHeaders | undefined;
   choices: ImportChoices;
   imported: ImportedServer;
-  known: { documentHash?: string | undefined; validators?: Validators | undefined };
+  lastKnown: { documentHash?: string | undefined; validators?: Validators | undefined };
   /** Ends the check when the process stops. */
   signal?: AbortSignal | undefined;
 };
@@ -287,16 +287,16 @@ export type CheckRequest = {
 export type CheckedDocument = {
   documentHash: string;
   validators: Validators | undefined;
-  report?: AgainReport | undefined;
+  report?: ReimportReport | undefined;
 };
 
 /**
  * Fetches the document and its files if necessary, and parses it on a thread.
  * @throws AppError invalid, tooLarge, tooMany, unavailable
  */
-export type Importing = {
+export type Importer = {
   plan(request: ImportRequest, workspaceId: string): Promise<PlannedImport>;
-  again(request: AgainRequest, workspaceId: string): Promise<ImportedAgain>;
+  reimport(request: ReimportRequest, workspaceId: string): Promise<ReimportResult>;
   check(request: CheckRequest, workspaceId: string): Promise<CheckedDocument>;
 };
 
@@ -310,7 +310,7 @@ export type ConnectionProbe = {
   resource: ProbeJson | undefined;
   issuer: ProbeJson | undefined;
   /** JSON-RPC responses to the first requests of stateful and of stateless clients. */
-  answers: { initialize: ProbeJson; discover: ProbeJson; tools: ProbeJson; modernTools: ProbeJson };
+  responses: { initialize: ProbeJson; discover: ProbeJson; tools: ProbeJson; statelessTools: ProbeJson };
   /** Known clients whose registration is refused, with the reason. */
   refusedClients: { client: string; reason: string }[];
 };
@@ -329,4 +329,4 @@ export type LoginAttempt = {
 };
 
 /** Token response of the provider, without its tokens. A field is undefined if the provider did not state it. */
-export type GivenLogin = { scope: string | undefined; expiresInS: number | undefined; isRenewable: boolean };
+export type TrialLoginResult = { scope: string | undefined; expiresInS: number | undefined; isRenewable: boolean };

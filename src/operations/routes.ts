@@ -107,17 +107,17 @@ export type RestRequest = { method: Route['method']; path: string; body: object 
  * of a GET request or the body of any other request.
  * @throws AppError notFound for a name that is empty or consists of dots
  */
-export function restRequest({ method, path }: Route, input: object): RestRequest {
-  const rest = new Map(Object.entries(input).filter(([, value]) => value !== undefined));
-  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-    const value = String(rest.get(name));
-    rest.delete(name);
+export function buildRestRequest({ method, path }: Route, input: object): RestRequest {
+  const remaining = new Map(Object.entries(input).filter(([, value]) => value !== undefined));
+  const requestPath = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = String(remaining.get(name));
+    remaining.delete(name);
     // URLs cannot express these names: `..` would lead to another route.
     if (/^\.{0,2}$/.test(value)) throw new AppError('notFound', `there is no ${name} ${JSON.stringify(value)}`);
     return encodeURIComponent(value);
   });
-  if (rest.size === 0) return { method, path: filled, body: undefined };
-  if (method !== 'GET') return { method, path: filled, body: Object.fromEntries(rest) };
-  const query = new URLSearchParams([...rest].map(([name, value]) => [name, String(value)]));
-  return { method, path: `${filled}?${query}`, body: undefined };
+  if (remaining.size === 0) return { method, path: requestPath, body: undefined };
+  if (method !== 'GET') return { method, path: requestPath, body: Object.fromEntries(remaining) };
+  const query = new URLSearchParams([...remaining].map(([name, value]) => [name, String(value)]));
+  return { method, path: `${requestPath}?${query}`, body: undefined };
 }

@@ -1,17 +1,17 @@
 import type { Kysely, Transaction } from 'kysely';
-import { covers, scopesOf } from '../domain/credentials/credential.ts';
+import { getRoleScopes, hasScope } from '../domain/credentials/credential.ts';
 import { newId } from '../domain/ids.ts';
-import { bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
-import { holdsNul, parseJsonInTurns, plainNumbers } from '../domain/json/json.ts';
+import { bodyLimits, configurationLimits, eventLoopLimits } from '../domain/json/body-limits.ts';
+import { containsNul, parseJsonInChunks, toPlainNumbers } from '../domain/json/json.ts';
 import type { BodyLimits } from '../domain/json/json-scan.ts';
-import { LongValue, longBytesOf } from '../domain/json/long-value.ts';
-import type { Admission } from '../domain/mcp.ts';
-import { problemsOf } from '../domain/problems.ts';
+import { countLargeValueBytes, LargeValue } from '../domain/json/long-value.ts';
+import type { AuthorizationSnapshot } from '../domain/mcp.ts';
+import { toProblems } from '../domain/problems.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import { coerceValue } from '../domain/schema/coerce-value.ts';
 import type { JsonSchema } from '../domain/schema/json-schema.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
-import { AppError, invalid, Unauthenticated } from '../errors.ts';
+import { AppError, invalidInputError, Unauthenticated } from '../errors.ts';
 import { findApiKey } from '../store/api-keys.ts';
 import { insertAuditEvent } from '../store/audit-events.ts';
 import type { Db } from '../store/db.ts';
@@ -22,32 +22,32 @@ import { findRole } from '../store/people/users.ts';
 import type { Tables } from '../store/schema.ts';
 import { countWrite } from '../store/workspaces.ts';
 import { StalePrecheck } from './check-config.ts';
-import { nulFault, type ReadLongBody } from './long-body.ts';
-import type { Actor, Context, Operation, OutputOf, Parts, Stream } from './operation.ts';
-import type { Gates } from './quotas/gate.ts';
+import { nulProblem, type ReadLongBody } from './long-body.ts';
+import type { Actor, Context, Operation, OperationDeps, OperationOutput, Stream } from './operation.ts';
+import type { ConcurrencyLimiters } from './quotas/gate.ts';
 import { checkWriteQuota } from './quotas/quotas.ts';
-import { serverOutsideOf } from './shapes.ts';
+import { serverOutsideLimits } from './shapes.ts';
 
 export type Runner = {
   db: Kysely<Tables>;
   /** Runs the transactions of operations that write; see `Database`. */
   transactions: Kysely<Tables>;
-  parts: Parts;
+  deps: OperationDeps;
   /** Connection for reports, which take long, separate from all other queries. */
   reports: Kysely<Tables>;
-  gates: Gates;
+  concurrencyLimiters: ConcurrencyLimiters;
   memory: MemoryBudget;
   /** Creates a snapshot of an authorization decision, which is valid from now on and stale after half a second. */
-  createAdmission: (decide: () => Promise<void>) => Admission<void>;
+  createAuthorizationSnapshot: (decide: () => Promise<void>) => AuthorizationSnapshot<void>;
   /** Called after a commit, so that the change takes effect in this process immediately. */
   onCommitted: () => Promise<void>;
 };
 
 /** A runner of a service, where threads parse long bodies. */
-export type ServingRunner = Runner & { readLong: ReadLongBody };
+export type ServingRunner = Runner & { readLongBody: ReadLongBody };
 
 /** A request for an operation, with its actor and its input. */
-export type Asked = { actor: Actor; input: unknown; requestId: string; stream?: Stream };
+export type OperationRequest = { actor: Actor; input: unknown; requestId: string; stream?: Stream };
 
 /**
  * Runs an operation: authorizes the actor, validates the input, runs the operation (in a transaction if it writes), and
@@ -58,55 +58,57 @@ export type Asked = { actor: Actor; input: unknown; requestId: string; stream?: 
 export async function runOperation<Op extends Operation>(
   runner: Runner,
   op: Op,
-  { actor, input: raw, requestId, stream }: Asked,
-): Promise<OutputOf<Op>> {
-  authorise(op, actor, raw);
-  const { gates, parts } = runner;
-  const admission = runner.createAdmission(async () => checkScope(op, await actorNow(runner.db, actor, parts.now())));
-  const bytes = longBytesOf(raw ?? {});
+  { actor, input: raw, requestId, stream }: OperationRequest,
+): Promise<OperationOutput<Op>> {
+  authorize(op, actor, raw);
+  const { concurrencyLimiters, deps } = runner;
+  const authorization = runner.createAuthorizationSnapshot(async () =>
+    checkScope(op, await refreshActor(runner.db, actor, deps.now())),
+  );
+  const bytes = countLargeValueBytes(raw ?? {});
   const work = async () => {
-    if (admission.isOld()) await admission.again();
-    const held = runner.memory.hold(actor.workspaceId);
+    if (authorization.isStale()) await authorization.refresh();
+    const reservation = runner.memory.reserve(actor.workspaceId);
     // The credential may end while an operation that takes long waits for more memory.
-    const take = async (memory: number) => {
-      await held.takeUpTo(memory);
-      if (admission.isOld()) await admission.again();
+    const reserveBytes = async (memory: number) => {
+      await reservation.growTo(memory);
+      if (authorization.isStale()) await authorization.refresh();
     };
-    const room = (length: number) => take(length * timesOfConfiguration);
+    const reserveMemory = (length: number) => reserveBytes(length * configurationMemoryFactor);
     try {
       // A document is only passed on, so it needs no memory for parsing.
-      await (op.long?.characters === undefined ? room(bytes) : take(bytes));
-      const input = await inputOf(op, raw);
+      await (op.longField?.characters === undefined ? reserveMemory(bytes) : reserveBytes(bytes));
+      const input = await parseInput(op, raw);
       const db = op.isReport ? runner.reports : runner.db;
-      const context = { ...parts, db, actor, requestId, room, stream, quotas: parts.defaultQuotas };
-      if (op.effect === 'write') return await change(runner, op, context, input);
-      return (await op.run(context, input)) as OutputOf<Op>;
+      const context = { ...deps, db, actor, requestId, reserveMemory, stream, quotas: deps.defaultQuotas };
+      if (op.effect === 'write') return await runWrite(runner, op, context, input);
+      return (await op.run(context, input)) as OperationOutput<Op>;
     } finally {
-      held.end();
+      reservation.release();
     }
   };
-  return gates[op.isReport ? 'report' : op.asksModel ? 'model' : op.effect].run(actor, work, bytes);
+  return concurrencyLimiters[op.isReport ? 'report' : op.callsModel ? 'model' : op.effect].run(actor, work, bytes);
 }
 
 /** Peak memory of an operation, as a multiple of the configuration's size: texts, values, and the response. */
-const timesOfConfiguration = 8;
+const configurationMemoryFactor = 8;
 
 /** Reserves nothing, because a transaction must not wait for memory. */
-async function noRoom(): Promise<void> {}
+async function skipReservation(): Promise<void> {}
 
 /** Prepares an operation that writes, runs it, and publishes the change. */
-async function change<Op extends Operation>(
+async function runWrite<Op extends Operation>(
   runner: Runner,
   op: Op,
   context: Context,
   input: Input,
-): Promise<OutputOf<Op>> {
+): Promise<OperationOutput<Op>> {
   const prepared = await op.prepare?.(context, input);
   const attempt = async () => {
     const precheck = await op.precheck?.({ ...context, prepared }, input);
     const run = (db: Transaction<Tables>) =>
-      changeIn(runner, op, { ...context, db, room: noRoom, prepared, precheck }, input);
-    return runner.gates.transaction.run(context.actor, () => transact(runner.transactions, run));
+      runInTransaction(runner, op, { ...context, db, reserveMemory: skipReservation, prepared, precheck }, input);
+    return runner.concurrencyLimiters.transaction.run(context.actor, () => transact(runner.transactions, run));
   };
   const output = await attempt().catch((error) => {
     if (!(error instanceof StalePrecheck)) throw error;
@@ -117,16 +119,16 @@ async function change<Op extends Operation>(
 }
 
 /** Counts the change, makes it, and writes the audit event, all in one transaction. */
-async function changeIn<Op extends Operation>(
+async function runInTransaction<Op extends Operation>(
   runner: Runner,
   op: Op,
   context: Context,
   input: Input,
-): Promise<OutputOf<Op>> {
+): Promise<OperationOutput<Op>> {
   const { db, actor, now, random, requestId } = context;
-  const quotas = await countedQuotas(runner, actor, db);
-  checkScope(op, await actorNow(db, actor, now()));
-  const result = (await op.run({ ...context, quotas }, input)) as OutputOf<Op>;
+  const quotas = await countChange(runner, actor, db);
+  checkScope(op, await refreshActor(db, actor, now()));
+  const result = (await op.run({ ...context, quotas }, input)) as OperationOutput<Op>;
   if (op.isUnchanged?.(result)) return result;
   const entry = op.audit?.(input, result) ?? {};
   await insertAuditEvent(db, {
@@ -144,11 +146,11 @@ async function changeIn<Op extends Operation>(
 }
 
 /** Counts the change. The operator at the machine may make any number of changes. @throws AppError tooMany */
-async function countedQuotas({ parts }: Runner, actor: Actor, db: Context['db']): Promise<Quotas> {
-  const now = parts.now();
-  const { writes, quotas } = await countWrite(db, actor.workspaceId, now);
-  const allowed = { ...parts.defaultQuotas, ...quotas };
-  if (actor.kind !== 'operator') checkWriteQuota(writes, allowed, now);
+async function countChange({ deps }: Runner, actor: Actor, db: Context['db']): Promise<Quotas> {
+  const now = deps.now();
+  const { writes: writeCounts, quotas } = await countWrite(db, actor.workspaceId, now);
+  const allowed = { ...deps.defaultQuotas, ...quotas };
+  if (actor.kind !== 'operator') checkWriteQuota(writeCounts, allowed, now);
   return allowed;
 }
 
@@ -159,77 +161,77 @@ type Input = Record<string, unknown>;
  * configurations.
  * @throws AppError invalid, tooLarge
  */
-async function inputOf(op: Operation, raw: unknown): Promise<Input> {
-  const given = op.validatesInput ? coerceFields(op, (raw ?? {}) as Input) : ((raw ?? {}) as Input);
-  if (holdsNul(given)) throw invalid([nulFault]);
-  if (op.validatesInput) return given;
-  const fields = await opened(given, op.long?.field);
-  const long = op.long && fields[op.long.field];
-  const checked = Object.fromEntries(
+async function parseInput(op: Operation, raw: unknown): Promise<Input> {
+  const input = op.validatesInput ? coerceFields(op, (raw ?? {}) as Input) : ((raw ?? {}) as Input);
+  if (containsNul(input)) throw invalidInputError([nulProblem]);
+  if (op.validatesInput) return input;
+  const fields = await parseLongValues(input, op.longField?.field);
+  const longValue = op.longField && fields[op.longField.field];
+  const candidate = Object.fromEntries(
     Object.entries(fields).map(([name, value]) => {
-      if (value instanceof LongValue) return [name, value.isText ? 'a long text' : {}];
-      return [name, name === 'arguments' || name === op.long?.field ? value : plainNumbers(value)];
+      if (value instanceof LargeValue) return [name, value.isRawText ? 'a long text' : {}];
+      return [name, name === 'arguments' || name === op.longField?.field ? value : toPlainNumbers(value)];
     }),
   );
-  const exact = op.input.safeParse(checked);
-  const meant = exact.success ? checked : coerceValue(checked, op.inputSchema());
-  if (meant !== checked && holdsNul(meant)) throw invalid([nulFault]);
-  const parsed = exact.success ? exact : op.input.safeParse(meant);
+  const exact = op.input.safeParse(candidate);
+  const coerced = exact.success ? candidate : coerceValue(candidate, op.inputSchema());
+  if (coerced !== candidate && containsNul(coerced)) throw invalidInputError([nulProblem]);
+  const parsed = exact.success ? exact : op.input.safeParse(coerced);
   if (!parsed.success) {
     const keysAt = (path: string) => (path === '' ? Object.keys(op.input.shape) : []);
-    throw invalid(problemsOf(parsed.error.issues, meant, keysAt));
+    throw invalidInputError(toProblems(parsed.error.issues, coerced, keysAt));
   }
-  return long instanceof LongValue ? { ...parsed.data, [op.long?.field ?? '']: long } : parsed.data;
+  return longValue instanceof LargeValue ? { ...parsed.data, [op.longField?.field ?? '']: longValue } : parsed.data;
 }
 
 /**
  * Coerces fields that do not match their schema, for an operation that validates its input itself. Values inside lists
  * and objects stay as they are, because a configuration is checked strictly.
  */
-function coerceFields(op: Operation, given: Input): Input {
+function coerceFields(op: Operation, input: Input): Input {
   const properties = () => op.inputSchema().properties as { [name: string]: JsonSchema };
   const isPlain = (value: unknown) => typeof value !== 'object' || (Array.isArray(value) && value.length === 0);
   return Object.fromEntries(
-    Object.entries(given).map(([name, value]) => {
+    Object.entries(input).map(([name, value]) => {
       const field = Object.hasOwn(op.input.shape, name) && isPlain(value) ? op.input.shape[name] : undefined;
-      const fits = !field || field.safeParse(value).success;
-      return [name, fits ? value : coerceValue(value, properties()[name] as JsonSchema)];
+      const isValid = !field || field.safeParse(value).success;
+      return [name, isValid ? value : coerceValue(value, properties()[name] as JsonSchema)];
     }),
   );
 }
 
 /** Parses all long values except the one named `exceptName`. @throws AppError tooLarge */
-async function opened(fields: Input, kept: string | undefined): Promise<Input> {
-  const bytes = longBytesOf(kept === undefined ? fields : { ...fields, [kept]: undefined });
+async function parseLongValues(fields: Input, exceptName: string | undefined): Promise<Input> {
+  const bytes = countLargeValueBytes(exceptName === undefined ? fields : { ...fields, [exceptName]: undefined });
   if (bytes === 0) return fields;
   if (bytes > bodyLimits.bytes)
     throw new AppError(
       'tooLarge',
-      `the body without ${kept ?? 'long texts'} is larger than ${bodyLimits.bytes} bytes; send less`,
+      `the body without ${exceptName ?? 'long texts'} is larger than ${bodyLimits.bytes} bytes; send less`,
     );
   const all = { ...fields };
   for (const [name, value] of Object.entries(fields))
-    if (value instanceof LongValue && name !== kept) all[name] = await parseJsonInTurns(value.json);
+    if (value instanceof LargeValue && name !== exceptName) all[name] = await parseJsonInChunks(value.json);
   return all;
 }
 
 /** Checks an actor before any input is read. @throws AppError forbidden */
 export function checkScope(op: Operation, actor: Actor): void {
-  if (!covers(actor.scopes, op.scope)) {
+  if (!hasScope(actor.scopes, op.scope)) {
     throw new AppError(
       'forbidden',
       `this operation needs the scope ${op.scope}; the credential has ${actor.scopes.join(', ') || 'none'}`,
     );
   }
   // People in the dashboard have a role; tokens of a login do not.
-  if (op.makesCredential && actor.kind === 'user' && actor.role === undefined)
+  if (op.createsCredential && actor.kind === 'user' && actor.role === undefined)
     throw new AppError(
       'forbidden',
       'a login cannot create API keys, because they would outlive it; create the key in the dashboard or with an API key',
     );
-  if (op.people && actor.role === undefined)
+  if (op.dashboardRole && actor.role === undefined)
     throw new AppError('forbidden', 'this operation is only available to people who are signed in to the dashboard');
-  if (op.people === 'owner' && actor.role !== 'owner')
+  if (op.dashboardRole === 'owner' && actor.role !== 'owner')
     throw new AppError('forbidden', 'only workspace owners can do this; ask an owner');
   if (actor.servers && !('slug' in op.input.shape)) {
     throw new AppError(
@@ -243,20 +245,21 @@ export function checkScope(op: Operation, actor: Actor): void {
  * Returns true if an operation takes no configuration, arguments, document, or conversation, so its input is never
  * long.
  */
-export function takesShortInput(op: Operation): boolean {
-  return !op.validatesInput && op.long === undefined && !op.asksModel && !('arguments' in op.input.shape);
+export function hasShortInput(op: Operation): boolean {
+  return !op.validatesInput && op.longField === undefined && !op.callsModel && !('arguments' in op.input.shape);
 }
 
 /** Returns the limits of a request body. Only an actor that may store a configuration may send a large body. */
 export function bodyLimitsFor(op: Operation, actor: Actor): BodyLimits {
-  if (takesShortInput(op)) return shortLimits;
-  if (!covers(actor.scopes, 'manage:write')) return bodyLimits;
-  if (op.long?.characters !== undefined) return { ...bodyLimits, bytes: op.long.characters + bodyLimits.bytes };
+  if (hasShortInput(op)) return eventLoopLimits;
+  if (!hasScope(actor.scopes, 'manage:write')) return bodyLimits;
+  if (op.longField?.characters !== undefined)
+    return { ...bodyLimits, bytes: op.longField.characters + bodyLimits.bytes };
   return 'tools' in op.input.shape ? configurationLimits : bodyLimits;
 }
 
 /** Hides all other servers, including their existence, from a key that is limited to some servers. */
-function authorise(op: Operation, actor: Actor, raw: unknown): void {
+function authorize(op: Operation, actor: Actor, raw: unknown): void {
   checkScope(op, actor);
   if (!actor.servers) return;
   const slug = (raw as { slug?: unknown } | null | undefined)?.slug;
@@ -264,7 +267,7 @@ function authorise(op: Operation, actor: Actor, raw: unknown): void {
   // A list omits other servers. An operation that creates a server must name it.
   if (slug === undefined && isOptional && op.effect === 'read') return;
   if (typeof slug !== 'string' || !actor.servers.includes(slug)) {
-    throw serverOutsideOf(actor.servers, typeof slug === 'string' ? slug : '');
+    throw serverOutsideLimits(actor.servers, typeof slug === 'string' ? slug : '');
   }
 }
 
@@ -275,19 +278,22 @@ function authorise(op: Operation, actor: Actor, raw: unknown): void {
  * before or after the change.
  * @throws Unauthenticated
  */
-export async function actorNow(db: Db, actor: Actor, now: number): Promise<Actor> {
+export async function refreshActor(db: Db, actor: Actor, now: number): Promise<Actor> {
   if (actor.kind === 'operator') return actor;
   if (actor.kind === 'api_key') {
     const key = await findApiKey(db, actor.id);
     if (!key || key.revokedAt !== undefined || (key.expiresAt !== undefined && key.expiresAt <= now))
-      throw ended('the API key');
+      throw credentialEnded('the API key');
     return actor;
   }
-  if (!(await isSignedIn(db, actor, now))) throw ended(actor.sessionHash === undefined ? 'the login' : 'the session');
+  if (!(await isSignedIn(db, actor, now)))
+    throw credentialEnded(actor.sessionHash === undefined ? 'the login' : 'the session');
   const role = await findRole(db, actor.id, actor.workspaceId);
-  if (!role) throw ended('the membership');
-  const own = scopesOf(role);
-  const scopes = actor.scopes.filter((scope) => own.includes(scope) || (scope !== 'manage' && covers(own, scope)));
+  if (!role) throw credentialEnded('the membership');
+  const roleScopes = getRoleScopes(role);
+  const scopes = actor.scopes.filter(
+    (scope) => roleScopes.includes(scope) || (scope !== 'manage' && hasScope(roleScopes, scope)),
+  );
   return { ...actor, scopes, ...(actor.role !== undefined && { role }) };
 }
 
@@ -297,6 +303,6 @@ async function isSignedIn(db: Db, { sessionHash, grantId }: Actor, now: number):
   return grant !== undefined && grant.revoked_at === null;
 }
 
-function ended(what: string): Unauthenticated {
-  return new Unauthenticated('invalid', `${what} ended while the request was in progress; nothing was changed`);
+function credentialEnded(credential: string): Unauthenticated {
+  return new Unauthenticated('invalid', `${credential} ended while the request was in progress; nothing was changed`);
 }

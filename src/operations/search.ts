@@ -3,11 +3,11 @@ import { outcomes } from '../errors.ts';
 import { findApiKeys } from '../store/api-keys.ts';
 import { callIdPrefix } from '../store/calls/call-writer.ts';
 import { findCall } from '../store/calls/calls.ts';
-import { findServersByWords, findToolsByWords, wordsIn } from '../store/search.ts';
+import { findServersByWords, findToolsByWords, splitSearchWords } from '../store/search.ts';
 import { operation } from './operation.ts';
 import { isoTime, queryInput, slugInput, time } from './shapes.ts';
 
-const most = 200;
+const maxResults = 200;
 
 export const search = operation({
   name: 'search',
@@ -19,15 +19,15 @@ export const search = operation({
   input: z.strictObject({
     query: queryInput.describe('Words that must all match, or an ID.'),
     slug: slugInput.optional(),
-    limit: z.int().min(1).max(most).default(10).describe('Maximum number of results of each kind.'),
+    limit: z.int().min(1).max(maxResults).default(10).describe('Maximum number of results of each kind.'),
   }),
   output: z.object({
-    servers: z.array(z.object({ slug: z.string(), name: z.string() })).max(most),
+    servers: z.array(z.object({ slug: z.string(), name: z.string() })).max(maxResults),
     tools: z
       .array(
         z.object({ server: z.string().describe('Slug of the server.'), server_name: z.string(), tool: z.string() }),
       )
-      .max(most),
+      .max(maxResults),
     keys: z
       .array(
         z.object({
@@ -36,7 +36,7 @@ export const search = operation({
           works: z.boolean().describe('True if the key is neither revoked nor expired.'),
         }),
       )
-      .max(most)
+      .max(maxResults)
       .describe(
         'Matching API keys; empty for a search in one server, or with a credential that is limited to some servers.',
       ),
@@ -46,15 +46,15 @@ export const search = operation({
   }),
   async run({ db, actor, now, serving }, { query, slug, limit }) {
     const { workspaceId } = actor;
-    const words = wordsIn(query);
+    const searchWords = splitSearchWords(query);
     const slugs = slug === undefined ? actor.servers : [slug];
     await serving?.flushCalls();
     const call = await findCall(db, workspaceId, query.startsWith(callIdPrefix) ? query : callIdPrefix + query);
-    const tools = await findToolsByWords(db, workspaceId, { words, slugs }, limit);
+    const tools = await findToolsByWords(db, workspaceId, { words: searchWords, slugs }, limit);
     const keys = slugs ? [] : (await findApiKeys(db, workspaceId, { limit, after: undefined, query })).rows;
     return {
-      servers: await findServersByWords(db, workspaceId, { words, slugs }, limit),
-      tools: tools.map((found) => ({ server: found.slug, server_name: found.name, tool: found.tool })),
+      servers: await findServersByWords(db, workspaceId, { words: searchWords, slugs }, limit),
+      tools: tools.map((match) => ({ server: match.slug, server_name: match.name, tool: match.tool })),
       keys: keys.map(({ id, name, revokedAt, expiresAt }) => ({
         id,
         name,

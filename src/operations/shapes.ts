@@ -1,25 +1,32 @@
 import { z } from 'zod';
-import { changeText } from '../domain/change-text.ts';
+import { formatChange } from '../domain/change-text.ts';
 import { accessKinds } from '../domain/config/server-wide.ts';
 import { singleLineText } from '../domain/config/tool.ts';
-import { mostViews } from '../domain/config/view.ts';
+import { maxViews } from '../domain/config/view.ts';
 import type { FieldChange } from '../domain/config-changes.ts';
-import { type Guesses, listed, mostNamed, nearest, nearestOrAll, newGuesses } from '../domain/problems.ts';
-import { AppError, mostProblems, type Problem, shortProblem } from '../errors.ts';
+import {
+  createSuggestionBudget,
+  formatNames,
+  maxNamesInMessage,
+  type SuggestionBudget,
+  suggestNearest,
+  suggestNearestOrList,
+} from '../domain/problems.ts';
+import { AppError, maxListedProblems, type Problem, shortenProblem } from '../errors.ts';
 import { decodeCursor, type Page } from '../store/page.ts';
-import { wordsIn } from '../store/search.ts';
-import { type ImportCheck, watchings } from '../store/servers/imports.ts';
+import { splitSearchWords } from '../store/search.ts';
+import { type ImportCheck, watchFrequencies } from '../store/servers/imports.ts';
 import {
   type ConfigSummary,
+  findNeighboringSlugs,
   findServer,
   type ServerFilter,
   type ServerSummary,
   type StoredServer,
   serverSorts,
-  slugsAround,
 } from '../store/servers/servers.ts';
 import { programName } from '../version.ts';
-import { changesText } from './import-changes.ts';
+import { formatImportChanges } from './import-changes.ts';
 import type { Context } from './operation.ts';
 import { nameSchema } from './schema-names.ts';
 
@@ -48,22 +55,22 @@ export const isUnchanged = (output: { unchanged?: true | undefined }): boolean =
 export const problemShape = z.object({ path: z.string(), message: z.string() });
 nameSchema('FieldProblem', problemShape);
 /** List of problems, including a last line with the number of omitted ones. */
-export const problemsShape = z.array(problemShape).max(mostProblems + 1);
+export const problemsShape = z.array(problemShape).max(maxListedProblems + 1);
 
-const mostWarnings = 100;
+const maxWarnings = 100;
 export const warningsShape = z
   .array(problemShape)
-  .max(mostWarnings)
+  .max(maxWarnings)
   .describe('Settings that are valid but probably do not work as intended.');
 
 /** Returns the first warnings; the last entry gives the number of omitted ones. */
-export function firstWarnings(warnings: readonly Problem[]): Problem[] {
-  if (warnings.length <= mostWarnings) return warnings.map(shortProblem);
-  const shown = warnings.slice(0, mostWarnings - 1).map(shortProblem);
-  return [...shown, { path: '', message: `and ${warnings.length - shown.length} more warnings` }];
+export function limitWarnings(warnings: readonly Problem[]): Problem[] {
+  if (warnings.length <= maxWarnings) return warnings.map(shortenProblem);
+  const visible = warnings.slice(0, maxWarnings - 1).map(shortenProblem);
+  return [...visible, { path: '', message: `and ${warnings.length - visible.length} more warnings` }];
 }
 
-export const mostChanges = 500;
+export const maxChanges = 500;
 export const changesShape = z
   .array(
     z.object({
@@ -79,20 +86,20 @@ export const changesShape = z
         .describe('Value after the change; absent if the field was removed. Secrets are not shown.'),
     }),
   )
-  .max(mostChanges)
-  .describe(`Differences; at most ${mostChanges}.`);
+  .max(maxChanges)
+  .describe(`Differences; at most ${maxChanges}.`);
 
-export function shownChanges(changes: readonly FieldChange[]): z.input<typeof changesShape> {
-  return changes.slice(0, mostChanges).map((change) => ({ ...change, text: changeText(change) }));
+export function formatChanges(changes: readonly FieldChange[]): z.input<typeof changesShape> {
+  return changes.slice(0, maxChanges).map((change) => ({ ...change, text: formatChange(change) }));
 }
 
-const mostServerTags = 10;
+const maxServerTags = 10;
 const tagInput = singleLineText(40).regex(/^[^",\\]*$/, 'has a quotation mark, a comma, or a backslash');
-export const tagsInput = z.array(tagInput).max(mostServerTags);
+export const tagsInput = z.array(tagInput).max(maxServerTags);
 
-const mostQuery = 100;
+const maxQueryLength = 100;
 /** Search query; it is split into lowercase words. */
-export const queryInput = z.string().trim().min(1).max(mostQuery);
+export const queryInput = z.string().trim().min(1).max(maxQueryLength);
 
 /** Filter and order of a server list. */
 export const serverFilterInputs = {
@@ -101,7 +108,7 @@ export const serverFilterInputs = {
 };
 
 export function serverFilterFrom({ query, ...filter }: z.output<z.ZodObject<typeof serverFilterInputs>>): ServerFilter {
-  return { ...filter, words: query === undefined ? [] : wordsIn(query) };
+  return { ...filter, words: query === undefined ? [] : splitSearchWords(query) };
 }
 
 const count = z.int();
@@ -109,7 +116,7 @@ const count = z.int();
 /** State of the API description that a server was imported from. */
 export const importState = z.object({
   watch: z
-    .enum(watchings)
+    .enum(watchFrequencies)
     .describe('With daily, Toolhost fetches the API description once a day and compares it with the last import.'),
   checked_at: time.optional(),
   next_check_at: time.optional(),
@@ -153,13 +160,13 @@ export const serverRecord = z.object({
       'True if access is caller_token and the upstream gets no credential, so that any caller token is accepted.',
     ),
   tool_count: z.int().describe('Number of tools that agents get. Disabled tools are not counted.'),
-  views: z.array(z.string()).max(mostViews).optional().describe('Names of the views.'),
+  views: z.array(z.string()).max(maxViews).optional().describe('Names of the views.'),
   version: z.int(),
   created_at: time,
   updated_at: time,
   created_by: z.string(),
   label: z.string().optional().describe('Set of files that the server was applied from (apply --label).'),
-  tags: z.array(z.string()).max(mostServerTags).optional().describe('Tags that people use to organize servers.'),
+  tags: z.array(z.string()).max(maxServerTags).optional().describe('Tags that people use to organize servers.'),
   imported: importState
     .optional()
     .describe('State of the import. Only present for imported servers, in lists and from getMcpServer.'),
@@ -181,12 +188,12 @@ export function pageFrom(input: { limit: number; cursor?: string | undefined }):
   return { limit: input.limit, after: input.cursor === undefined ? undefined : decodeCursor(input.cursor) };
 }
 
-const hostUrl = (address: string | undefined) => (address === undefined ? {} : { host_url: address });
+const hostUrlField = (url: string | undefined) => (url === undefined ? {} : { host_url: url });
 
 export function toRecord(
   server: Omit<ServerSummary, keyof ConfigSummary>,
   { description, access, isOpen, toolCount, views }: ConfigSummary,
-  { serverUrl, ownAddress }: Pick<Context, 'serverUrl' | 'ownAddress'>,
+  { serverUrl, serverHostUrl }: Pick<Context, 'serverUrl' | 'serverHostUrl'>,
 ): z.input<typeof serverRecord> {
   return {
     id: server.id,
@@ -194,7 +201,7 @@ export function toRecord(
     slug: server.slug,
     ...(description !== undefined && { description }),
     url: serverUrl(server.slug),
-    ...hostUrl(ownAddress(server.slug)),
+    ...hostUrlField(serverHostUrl(server.slug)),
     access,
     ...(isOpen && { open: true as const }),
     tool_count: toolCount,
@@ -210,17 +217,17 @@ export function toRecord(
 
 /** Returns a server of the actor's workspace. @throws AppError notFound, also for a server of another workspace */
 export async function getServer(context: Context, slug: string): Promise<StoredServer> {
-  const server = await findOwnServer(context, slug);
+  const server = await findWorkspaceServer(context, slug);
   if (!server) throw await unknownServer(context, slug);
   return server;
 }
 
 /** Finds a server of the workspace. Waits for memory before it reads a long configuration. @throws AppError tooMany */
-export function findOwnServer(
-  { db, actor, room }: Pick<Context, 'db' | 'actor' | 'room'>,
+export function findWorkspaceServer(
+  { db, actor, reserveMemory }: Pick<Context, 'db' | 'actor' | 'reserveMemory'>,
   slug: string,
 ): Promise<StoredServer | undefined> {
-  return findServer(db, actor.workspaceId, slug, room);
+  return findServer(db, actor.workspaceId, slug, reserveMemory);
 }
 
 /** Returns true if the calls of a server are captured at time `now`. */
@@ -228,43 +235,47 @@ export function isCaptured(server: StoredServer, now: number): server is StoredS
   return server.captureUntil !== undefined && now < server.captureUntil;
 }
 
-type Asking = Pick<Context, 'db' | 'actor'>;
+type LookupContext = Pick<Context, 'db' | 'actor'>;
 
-const noServer = 'there is no such server in this workspace';
+const noSuchServer = 'there is no such server in this workspace';
 
 /**
  * Creates the error for an unknown slug, which is identical for a missing server and a server of another workspace. It
  * names only slugs that the actor may see.
  */
-async function unknownServer(context: Asking, slug: string): Promise<AppError> {
-  return new AppError('notFound', noServer + (await insteadOf(context, slug, newGuesses())));
+async function unknownServer(context: LookupContext, slug: string): Promise<AppError> {
+  return new AppError('notFound', noSuchServer + (await suggestSlugs(context, slug, createSuggestionBudget())));
 }
 
 /** Creates the error for a key that is limited to some servers. To that key, no other servers exist. */
-export function serverOutsideOf(limits: readonly string[], slug: string): AppError {
-  return new AppError('notFound', noServer + withinLimits(limits, slug, newGuesses()));
+export function serverOutsideLimits(limits: readonly string[], slug: string): AppError {
+  return new AppError('notFound', noSuchServer + describeSlugLimits(limits, slug, createSuggestionBudget()));
 }
 
 /** Returns advice for an unknown slug: similar slugs, or how to list them. */
-export async function insteadOf({ db, actor }: Asking, slug: string, guesses: Guesses): Promise<string> {
-  if (actor.servers) return withinLimits(actor.servers, slug, guesses);
-  const around = await slugsAround(db, actor.workspaceId, slug);
-  if (around.length <= mostNamed) return nearestOrAll(slug, around.toSorted(), guesses);
-  return nearest(slug, around, guesses, `; listMcpServers (${programName} servers list) lists them`);
+export async function suggestSlugs(
+  { db, actor }: LookupContext,
+  slug: string,
+  guesses: SuggestionBudget,
+): Promise<string> {
+  if (actor.servers) return describeSlugLimits(actor.servers, slug, guesses);
+  const neighbors = await findNeighboringSlugs(db, actor.workspaceId, slug);
+  if (neighbors.length <= maxNamesInMessage) return suggestNearestOrList(slug, neighbors.toSorted(), guesses);
+  return suggestNearest(slug, neighbors, guesses, `; listMcpServers (${programName} servers list) lists them`);
 }
 
-function withinLimits(limits: readonly string[], slug: string, guesses: Guesses): string {
+function describeSlugLimits(limits: readonly string[], slug: string, guesses: SuggestionBudget): string {
   if (limits.length === 0) return '; the credential is limited to views and can only call their tools over MCP';
-  const others = limits.filter((own) => own !== slug);
-  return nearest(slug, others, guesses, `; the credential is limited to: ${listed(limits)}`);
+  const alternatives = limits.filter((allowed) => allowed !== slug);
+  return suggestNearest(slug, alternatives, guesses, `; the credential is limited to: ${formatNames(limits)}`);
 }
 
-export function importStateOf(check: ImportCheck): z.input<typeof importState> {
-  const { watch, checkedAt, dueAt, counts, error } = check;
+export function toImportState(check: ImportCheck): z.input<typeof importState> {
+  const { watch, checkedAt, dueAt: nextCheckAt, counts, error } = check;
   return {
     watch,
     ...(checkedAt !== undefined && { checked_at: isoTime(checkedAt) }),
-    ...(dueAt !== undefined && { next_check_at: isoTime(dueAt) }),
+    ...(nextCheckAt !== undefined && { next_check_at: isoTime(nextCheckAt) }),
     ...(counts && { changed: Object.values(counts).some((number) => number > 0), counts }),
     ...(error !== undefined && { error }),
   };
@@ -272,13 +283,18 @@ export function importStateOf(check: ImportCheck): z.input<typeof importState> {
 
 /** Returns the field `imported` for a server in a list, or nothing if the server was not imported. */
 export function importedField(check: ImportCheck | undefined): { imported?: z.input<typeof importState> } {
-  return check ? { imported: importStateOf(check) } : {};
+  return check ? { imported: toImportState(check) } : {};
 }
 
 /** Formats the state as text, such as "2 tools change, 1 new operation". */
-export function saidOfState({ changed, counts, error, checked_at: checkedAt }: z.input<typeof importState>): string {
+export function formatImportState({
+  changed,
+  counts,
+  error,
+  checked_at: checkedAt,
+}: z.input<typeof importState>): string {
   if (error !== undefined) return `The last check failed: ${error}`;
   if (checkedAt === undefined || !counts) return 'Not checked since the last import.';
   if (!changed) return 'Nothing has changed since the last import.';
-  return `Changed since the last import: ${changesText(counts)}.`;
+  return `Changed since the last import: ${formatImportChanges(counts)}.`;
 }

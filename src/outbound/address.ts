@@ -1,12 +1,12 @@
 import ipaddr from 'ipaddr.js';
 
 /** Ranges that ipaddr.js classifies as unicast but that must not be reached. */
-const extraIpv4 = ['168.63.129.16/32', '192.0.0.0/24', '192.88.99.0/24', '198.18.0.0/15', '0.0.0.0/8'].map((range) =>
-  ipaddr.IPv4.parseCIDR(range),
+const blockedIpv4Ranges = ['168.63.129.16/32', '192.0.0.0/24', '192.88.99.0/24', '198.18.0.0/15', '0.0.0.0/8'].map(
+  (range) => ipaddr.IPv4.parseCIDR(range),
 );
 
 const globalUnicastV6 = ipaddr.IPv6.parseCIDR('2000::/3');
-const extraIpv6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20', '64:ff9b::/96'].map((range) =>
+const blockedIpv6Ranges = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20', '64:ff9b::/96'].map((range) =>
   ipaddr.IPv6.parseCIDR(range),
 );
 
@@ -15,14 +15,14 @@ const extraIpv6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20', '64:f
  * loopback, link-local, shared, documentation, multicast, and reserved ranges, and IPv6 forms that embed an IPv4
  * address.
  */
-export function isPublicAddress(text: string): boolean {
-  if (!ipaddr.isValid(text)) return false;
-  const address = ipaddr.process(text);
+export function isPublicAddress(addressText: string): boolean {
+  if (!ipaddr.isValid(addressText)) return false;
+  const address = ipaddr.process(addressText);
   if (address.kind() === 'ipv4') {
-    return address.range() === 'unicast' && !extraIpv4.some((range) => (address as ipaddr.IPv4).match(range));
+    return address.range() === 'unicast' && !blockedIpv4Ranges.some((range) => (address as ipaddr.IPv4).match(range));
   }
   const v6 = address as ipaddr.IPv6;
-  return v6.match(globalUnicastV6) && v6.range() === 'unicast' && !extraIpv6.some((range) => v6.match(range));
+  return v6.match(globalUnicastV6) && v6.range() === 'unicast' && !blockedIpv6Ranges.some((range) => v6.match(range));
 }
 
 /** Reasons for rejecting an address, as metric labels. */
@@ -38,7 +38,7 @@ export const blockedClasses = [
 ] as const;
 export type BlockedClass = (typeof blockedClasses)[number];
 
-const classOfRange: Record<string, BlockedClass> = {
+const classByRange: Record<string, BlockedClass> = {
   loopback: 'loopback',
   private: 'private',
   uniqueLocal: 'private',
@@ -56,14 +56,16 @@ const classOfRange: Record<string, BlockedClass> = {
 };
 
 /** Returns the class of an address that is not public. */
-export function blockedClass(text: string): BlockedClass {
-  return (ipaddr.isValid(text) && classOfRange[ipaddr.process(text).range()]) || 'reserved';
+export function getBlockedClass(address: string): BlockedClass {
+  return (ipaddr.isValid(address) && classByRange[ipaddr.process(address).range()]) || 'reserved';
 }
 
 /** Returns the IP address in a URL's host, without the brackets of IPv6, or undefined if the host is a name. */
-export function literalAddress(hostname: string): string | undefined {
-  const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+export function getLiteralAddress(hostname: string): string | undefined {
+  const unbracketed = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
   // For a name, the library would throw and catch, which takes a tenth of the time of a configuration check.
-  const isAddress = /^[\d.]+$/.test(bare) ? ipaddr.IPv4.isValidFourPartDecimal(bare) : ipaddr.IPv6.isValid(bare);
-  return isAddress ? bare : undefined;
+  const isAddress = /^[\d.]+$/.test(unbracketed)
+    ? ipaddr.IPv4.isValidFourPartDecimal(unbracketed)
+    : ipaddr.IPv6.isValid(unbracketed);
+  return isAddress ? unbracketed : undefined;
 }

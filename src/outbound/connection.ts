@@ -26,24 +26,24 @@ const connectTimeoutMs = 3000;
  */
 const maxHeaderBytes = 512 * 1024;
 /** Idle time after which undici closes a connection. The sweep usually closes it earlier. */
-const keepAliveMs = 10_000;
+const keepAliveTimeoutMs = 10_000;
 
 /**
  * Shared read buffer of all upstream sockets. The bytes are copied immediately. Otherwise Node allocates memory for
  * each read, which costs more than the copy and lasts until the next garbage collection.
  */
-const readInto = Buffer.allocUnsafeSlow(64 * 1024);
+const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
 const onread = {
-  buffer: readInto,
+  buffer: readBuffer,
   callback(this: Socket, bytes: number): boolean {
-    const read = Buffer.allocUnsafe(bytes);
-    readInto.copy(read, 0, 0, bytes);
-    return this.push(read);
+    const copy = Buffer.allocUnsafe(bytes);
+    readBuffer.copy(copy, 0, 0, bytes);
+    return this.push(copy);
   },
 };
 
 /** Creates undici's connector, which resolves names with `lookup`. */
-export function connectorWith(lookup: LookupFunction): Connect {
+export function createConnector(lookup: LookupFunction): Connect {
   // Undici forwards unknown options to net.connect and tls.connect, and returns its socket. Its types omit both.
   const socketOptions: object = { autoSelectFamily: true, lookup, onread };
   return buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...socketOptions }) as Connect;
@@ -59,22 +59,22 @@ export class Connection {
   /** Monotonic ms. Meaningful only while the connection is idle. */
   idleSince = 0;
   /** Number of requests that it has completed. */
-  served = 0;
+  completedRequests = 0;
   /** Transfer that has checked it out. */
   transfer: Transfer | undefined;
   /** True if the request of the transfer was written. */
-  isAsked = false;
+  isRequestSent = false;
   /**
    * True if the upstream responded before it had received the whole request. It is then unknown how it reads the
    * remainder.
    */
-  isSpoilt = false;
+  isTainted = false;
   readonly #client: undici.Client;
   #connecting: Socket | undefined;
   /** True if the final response to the request has started. */
-  #hasAnswer = false;
+  #hasResponse = false;
   /** Buffered beginning of a possible interim response. */
-  #held: Buffer = nothing;
+  #buffered: Buffer = emptyBuffer;
 
   constructor(pool: Pool, connections: Connections) {
     this.pool = pool;
@@ -88,7 +88,7 @@ export class Connection {
         });
       },
       pipelining: 1,
-      keepAliveTimeout: keepAliveMs,
+      keepAliveTimeout: keepAliveTimeoutMs,
       maxHeaderSize: maxHeaderBytes,
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -97,23 +97,23 @@ export class Connection {
     this.#client.on('disconnect', (_origin, _targets, error) => {
       // A request that was not written yet is sent over a new socket, and one that was written fails by itself.
       if (this.transfer) return;
-      if (isUnasked(error)) connections.noteUnasked(pool.upstream);
-      connections.endIdle(this);
+      if (isUnsolicited(error)) connections.reportUnsolicited(pool.upstream);
+      connections.closeIdle(this);
     });
   }
 
   /** Sends the request of the current transfer, unless that has ended. */
-  send(mark: readonly string[]): void {
+  send(markHeader: readonly string[]): void {
     const transfer = this.transfer as Transfer;
     if (transfer.isSettled) return;
-    this.#hasAnswer = false;
-    this.#held = nothing;
+    this.#hasResponse = false;
+    this.#buffered = emptyBuffer;
     const { path, method, headers, body = null } = transfer.exchange;
-    this.#client.dispatch({ path, method, headers: [...headers, ...mark], body }, transfer);
+    this.#client.dispatch({ path, method, headers: [...headers, ...markHeader], body }, transfer);
   }
 
   /** Closes the connection. Its current request fails. */
-  end(): Promise<void> {
+  close(): Promise<void> {
     // Undici would let the socket continue to connect although no request waits for it.
     this.#connecting?.destroy();
     return this.#client.destroy();
@@ -123,16 +123,16 @@ export class Connection {
   #watch(socket: Socket, connections: Connections): void {
     socket.on('readable', () => {
       if (socket.readableLength === 0) return;
-      if (this.isAsked) {
+      if (this.isRequestSent) {
         // A request that fits the buffer counts as sent, although TLS may not have confirmed it yet.
-        if (socket.writableNeedDrain) this.isSpoilt = true;
-        if (this.transfer?.mayArrive(socket.readableLength) === false) socket.read();
-        else if (!this.#hasAnswer) this.#skipContinue(socket);
+        if (socket.writableNeedDrain) this.isTainted = true;
+        if (this.transfer?.receive(socket.readableLength) === false) socket.read();
+        else if (!this.#hasResponse) this.#skipContinue(socket);
         return;
       }
-      const isFarewell = farewell.test(String(socket.read()));
+      const isIdleTimeout = idleTimeoutPattern.test(String(socket.read()));
       socket.destroy();
-      if (!isFarewell) connections.noteUnasked(this.pool.upstream);
+      if (!isIdleTimeout) connections.reportUnsolicited(this.pool.upstream);
     });
   }
 
@@ -140,58 +140,58 @@ export class Connection {
    * Removes 100 Continue, which a client must accept without having requested it (RFC 9110, 15.2), but undici does not.
    */
   #skipContinue(socket: Socket): void {
-    const arrived = socket.read() as Buffer;
-    const all = this.#held.length > 0 ? Buffer.concat([this.#held, arrived]) : arrived;
-    this.#held = nothing;
+    const received = socket.read() as Buffer;
+    const bytes = this.#buffered.length > 0 ? Buffer.concat([this.#buffered, received]) : received;
+    this.#buffered = emptyBuffer;
     // A final response, as nearly every one is, is not searched.
-    if (all.length >= startOfInterim.length && all[startOfInterim.length - 1] !== digitOne) {
-      this.#hasAnswer = true;
-      socket.unshift(all);
+    if (bytes.length >= interimPrefix.length && bytes[interimPrefix.length - 1] !== digitOne) {
+      this.#hasResponse = true;
+      socket.unshift(bytes);
       return;
     }
-    const { passed, rest } = withoutContinue(all);
-    const isUnclear = rest.length < longestInterim && mayBecomeInterim(rest);
-    if (isUnclear) this.#held = rest;
-    else passed.push(rest);
-    this.#hasAnswer = !isUnclear;
-    if (passed.length > 0) socket.unshift(Buffer.concat(passed));
+    const { forwarded, remainder } = removeContinue(bytes);
+    const isIncomplete = remainder.length < maxInterimBytes && mayBecomeInterim(remainder);
+    if (isIncomplete) this.#buffered = remainder;
+    else forwarded.push(remainder);
+    this.#hasResponse = !isIncomplete;
+    if (forwarded.length > 0) socket.unshift(Buffer.concat(forwarded));
   }
 }
 
-const nothing = Buffer.alloc(0);
+const emptyBuffer = Buffer.alloc(0);
 /** Maximum bytes of an interim response that is examined. A longer one is passed to undici. */
-const longestInterim = 4096;
+const maxInterimBytes = 4096;
 /** Matches an interim response and captures the last two digits of its status. */
-const interim = /HTTP\/1\.[01] 1(\d\d)\b[^\n]*\n(?:[^\n]+\n)*?\r?\n/y;
-const startOfInterim = 'HTTP/1.1 1';
+const interimPattern = /HTTP\/1\.[01] 1(\d\d)\b[^\n]*\n(?:[^\n]+\n)*?\r?\n/y;
+const interimPrefix = 'HTTP/1.1 1';
 const digitOne = 0x31;
 
 /** Returns the interim responses at the beginning of `bytes`, except 100 Continue, and the bytes after them. */
-function withoutContinue(bytes: Buffer): { passed: Buffer[]; rest: Buffer } {
+function removeContinue(bytes: Buffer): { forwarded: Buffer[]; remainder: Buffer } {
   const text = mayBecomeInterim(bytes) ? bytes.toString('latin1') : '';
-  const passed: Buffer[] = [];
-  let at = 0;
-  interim.lastIndex = 0;
-  for (let found = interim.exec(text); found; found = interim.exec(text)) {
-    if (found[1] !== '00') passed.push(bytes.subarray(at, interim.lastIndex));
-    at = interim.lastIndex;
+  const forwarded: Buffer[] = [];
+  let offset = 0;
+  interimPattern.lastIndex = 0;
+  for (let match = interimPattern.exec(text); match; match = interimPattern.exec(text)) {
+    if (match[1] !== '00') forwarded.push(bytes.subarray(offset, interimPattern.lastIndex));
+    offset = interimPattern.lastIndex;
   }
-  return { passed, rest: bytes.subarray(at) };
+  return { forwarded, remainder: bytes.subarray(offset) };
 }
 
 /** Returns true if more bytes could complete an interim response. */
 function mayBecomeInterim(bytes: Buffer): boolean {
-  const start = bytes.toString('latin1', 0, startOfInterim.length).replace('HTTP/1.0', 'HTTP/1.1');
-  return startOfInterim.startsWith(start);
+  const beginning = bytes.toString('latin1', 0, interimPrefix.length).replace('HTTP/1.0', 'HTTP/1.1');
+  return interimPrefix.startsWith(beginning);
 }
 
 /**
  * Matches a 408 response. Some servers send one before they close a connection that was idle for too long (RFC 9110,
  * 15.5.9).
  */
-const farewell = /^HTTP\/1\.[01] 408 /;
+const idleTimeoutPattern = /^HTTP\/1\.[01] 408 /;
 
 /** Detects undici's errors for bytes after a response in the same packet. */
-function isUnasked(error: Error): boolean {
+function isUnsolicited(error: Error): boolean {
   return error.message === 'bad response' || error.name === 'HTTPParserError';
 }

@@ -1,9 +1,9 @@
 import dns from 'node:dns';
 import type { LookupFunction, Socket } from 'node:net';
 import { OutboundError } from '../errors.ts';
-import { type BlockedClass, blockedClass, literalAddress } from './address.ts';
-import { type Connect, connectorWith } from './connection.ts';
-import { type EgressAllow, isAllowed, mayConnect } from './egress.ts';
+import { type BlockedClass, getBlockedClass, getLiteralAddress } from './address.ts';
+import { type Connect, createConnector } from './connection.ts';
+import { canConnect, type EgressAllow, isAllowed } from './egress.ts';
 import { connectThrough, type EgressProxy } from './egress-proxy.ts';
 
 /** Resolves a name like `dns.lookup` with `all: true`. Injected so that tests can act as the name server. */
@@ -12,9 +12,9 @@ export type Resolve = (
   callback: (error: NodeJS.ErrnoException | null, addresses: dns.LookupAddress[]) => void,
 ) => void;
 
-export const systemResolve: Resolve = (hostname, callback) => dns.lookup(hostname, { all: true }, callback);
+export const resolveWithSystem: Resolve = (hostname, callback) => dns.lookup(hostname, { all: true }, callback);
 
-const blocked = () =>
+const createBlockedError = () =>
   new OutboundError('blocked', 'the upstream host does not resolve to an address that may be called');
 
 /**
@@ -27,57 +27,57 @@ const blocked = () =>
  * that resolves only to such addresses. Any other name that resolves locally must still resolve to permitted addresses.
  * An unknown name is resolved by the proxy, which decides where it leads.
  */
-export function guardedConnector(
+export function createGuardedConnector(
   origin: URL,
   allow: EgressAllow,
   resolve: Resolve,
-  onBlocked: (of: BlockedClass) => void,
+  onBlocked: (blockedClass: BlockedClass) => void,
   proxy?: EgressProxy,
 ): Connect {
   const port = Number(origin.port || (origin.protocol === 'https:' ? 443 : 80));
   const { hostname } = origin;
-  const literal = literalAddress(hostname);
-  const isBlockedLiteral = literal !== undefined && !mayConnect(allow, hostname, literal, port);
-  const lookup = guardedLookup(allow, resolve, port, onBlocked);
-  const connect = connectorWith(lookup);
+  const literal = getLiteralAddress(hostname);
+  const isLiteralBlocked = literal !== undefined && !canConnect(allow, hostname, literal, port);
+  const lookUp = createGuardedLookup(allow, resolve, port, onBlocked);
+  const connect = createConnector(lookUp);
   const tunnel =
     proxy && !isAllowed(allow, hostname, literal ?? '', port)
       ? connectThrough(proxy, hostname, port, connect)
       : undefined;
-  const direct = (options: Parameters<Connect>[0], callback: Parameters<Connect>[1], through = connect) =>
-    through(options, (...[error, socket]) => {
+  const connectDirectly = (options: Parameters<Connect>[0], callback: Parameters<Connect>[1], connector = connect) =>
+    connector(options, (...[error, socket]) => {
       if (error) callback(error, null);
       else if (isPermittedPeer(socket, allow, hostname, port)) callback(null, socket);
       else {
-        onBlocked(blockedClass(socket.remoteAddress ?? ''));
+        onBlocked(getBlockedClass(socket.remoteAddress ?? ''));
         socket.destroy();
-        callback(blocked(), null);
+        callback(createBlockedError(), null);
       }
     });
   return (options, callback) => {
-    if (isBlockedLiteral) {
-      onBlocked(blockedClass(literal));
-      callback(blocked(), null);
+    if (isLiteralBlocked) {
+      onBlocked(getBlockedClass(literal));
+      callback(createBlockedError(), null);
       return undefined;
     }
     if (tunnel) {
       if (literal !== undefined) return tunnel(options, callback);
-      lookup(hostname, { all: true }, (error, found) => {
-        const addresses = typeof found === 'string' ? [] : found;
-        const isExcepted = addresses.every(({ address }) => isAllowed(allow, hostname, address, port));
+      lookUp(hostname, { all: true }, (error, result) => {
+        const addresses = typeof result === 'string' ? [] : result;
+        const areAllExcepted = addresses.every(({ address }) => isAllowed(allow, hostname, address, port));
         if (error instanceof OutboundError) callback(error, null);
-        else if (error || !isExcepted) tunnel(options, callback);
+        else if (error || !areAllExcepted) tunnel(options, callback);
         // Resolving the name again could return an address that bypasses the proxy.
-        else direct(options, callback, connectorWith(toAddresses(addresses)));
+        else connectDirectly(options, callback, createConnector(createFixedLookup(addresses)));
       });
       return undefined;
     }
-    return direct(options, callback);
+    return connectDirectly(options, callback);
   };
 }
 
 /** Creates a lookup function that returns these addresses. */
-function toAddresses(addresses: dns.LookupAddress[]): LookupFunction {
+function createFixedLookup(addresses: dns.LookupAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     const [{ address, family } = { address: '', family: 0 }] = addresses;
     if (all) callback(null, addresses);
@@ -86,24 +86,24 @@ function toAddresses(addresses: dns.LookupAddress[]): LookupFunction {
 }
 
 function isPermittedPeer(socket: Socket, allow: EgressAllow, hostname: string, port: number): boolean {
-  return socket.remoteAddress !== undefined && mayConnect(allow, hostname, socket.remoteAddress, port);
+  return socket.remoteAddress !== undefined && canConnect(allow, hostname, socket.remoteAddress, port);
 }
 
-function guardedLookup(
+function createGuardedLookup(
   allow: EgressAllow,
   resolve: Resolve,
   port: number,
-  onBlocked: (of: BlockedClass) => void,
+  onBlocked: (blockedClass: BlockedClass) => void,
 ): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, (error, addresses) => {
-      const refused = addresses?.find(({ address }) => !mayConnect(allow, hostname, address, port));
+      const blockedAddress = addresses?.find(({ address }) => !canConnect(allow, hostname, address, port));
       if (error || addresses.length === 0)
         callback(error ?? Object.assign(new Error('no address'), { code: 'ENODATA' }), '', 0);
-      else if (refused) {
-        onBlocked(blockedClass(refused.address));
-        callback(blocked(), '', 0);
-      } else toAddresses(addresses)(hostname, options, callback);
+      else if (blockedAddress) {
+        onBlocked(getBlockedClass(blockedAddress.address));
+        callback(createBlockedError(), '', 0);
+      } else createFixedLookup(addresses)(hostname, options, callback);
     });
   };
 }

@@ -7,11 +7,11 @@ import type { Connect } from './connection.ts';
  */
 export type EgressProxy = { host: string; port: number; authorization: string | undefined };
 
-const tunnelMs = 10_000;
-const longestHead = 16 * 1024;
+const tunnelTimeoutMs = 10_000;
+const maxHeadBytes = 16 * 1024;
 
 /** Creates an error for a failed proxy connection. `failure.ts` explains the code. */
-function proxyError(message: string): Error {
+function createProxyError(message: string): Error {
   return Object.assign(new Error(message), { code: 'EPROXY' });
 }
 
@@ -23,33 +23,33 @@ export function connectThrough(proxy: EgressProxy, hostname: string, port: numbe
   return (options, callback) => {
     const socket = connectTcp(proxy.port, proxy.host);
     let head = '';
-    const end = (error: Error) => {
+    const fail = (error: Error) => {
       socket.destroy();
       callback(error, null);
     };
-    const onError = (error: Error) => end(proxyError(error.message));
-    const onEnd = () => end(proxyError('the proxy closed the connection'));
+    const onError = (error: Error) => fail(createProxyError(error.message));
+    const onEnd = () => fail(createProxyError('the proxy closed the connection'));
     const onData = (chunk: Buffer) => {
       head += chunk.toString('latin1');
-      const at = head.indexOf('\r\n\r\n');
-      if (at < 0 && head.length <= longestHead) return;
+      const headEnd = head.indexOf('\r\n\r\n');
+      if (headEnd < 0 && head.length <= maxHeadBytes) return;
       socket.off('data', onData).off('error', onError).off('end', onEnd).setTimeout(0).removeAllListeners('timeout');
       const status = /^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1];
       // Bytes after the proxy response would be mistaken for part of the TLS connection.
-      if (status?.startsWith('2') && at + 4 === head.length) startTls(socket);
-      else end(proxyError(`the proxy responded with ${status ?? 'invalid HTTP'}`));
+      if (status?.startsWith('2') && headEnd + 4 === head.length) startTls(socket);
+      else fail(createProxyError(`the proxy responded with ${status ?? 'invalid HTTP'}`));
     };
     const startTls = (httpSocket: Socket) => {
       connectTls({ ...options, httpSocket } as typeof options, (...[error, tlsSocket]) => {
-        if (error) end(error);
+        if (error) fail(error);
         else callback(null, tlsSocket);
       });
     };
-    socket.setTimeout(tunnelMs, () => end(proxyError('the proxy did not respond in time')));
+    socket.setTimeout(tunnelTimeoutMs, () => fail(createProxyError('the proxy did not respond in time')));
     socket.once('error', onError).once('end', onEnd).on('data', onData);
-    const to = `${hostname}:${port}`;
+    const target = `${hostname}:${port}`;
     const authorization = proxy.authorization === undefined ? '' : `Proxy-Authorization: ${proxy.authorization}\r\n`;
-    socket.write(`CONNECT ${to} HTTP/1.1\r\nHost: ${to}\r\n${authorization}\r\n`);
+    socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${authorization}\r\n`);
     return socket;
   };
 }

@@ -2,10 +2,10 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 
 /** Memory reservation for the bytes of some work. */
-export type HeldMemory = {
+export type ReservedMemory = {
   /** Reserves more bytes. Returns false if there is not enough memory. */
-  add(bytes: number): boolean;
-  end(): void;
+  grow(bytes: number): boolean;
+  release(): void;
 };
 
 /** A request to an upstream. `path` includes the query; `headers` alternates names and values. */
@@ -19,7 +19,7 @@ export type Exchange = {
    */
   credentialHash: string | undefined;
   /** Address of an unverified caller. The outcome of its calls does not influence other callers. */
-  stranger?: string | undefined;
+  unverifiedCaller?: string | undefined;
   path: string;
   method: Dispatcher.HttpMethod;
   headers: string[];
@@ -32,14 +32,14 @@ export type Exchange = {
    * Memory reservation of the sender, which releases it when the response is no longer needed. Without it, the client
    * counts the response as it arrives.
    */
-  held?: HeldMemory | undefined;
+  reservation?: ReservedMemory | undefined;
   /**
    * Receives the head of a response, and returns a function that receives each body chunk as it arrives; the body of
    * the response is then empty. Not called for a response with a content coding, which is returned as a whole.
    */
-  onHead?: ((head: Omit<Answer, 'body'>) => (piece: Buffer) => void) | undefined;
+  onHead?: ((head: Omit<UpstreamResponse, 'body'>) => (chunk: Buffer) => void) | undefined;
   /** Receives a function that closes the connection and rejects with reason `cancelled`. */
-  onGone?: ((cancel: () => void) => void) | undefined;
+  registerCancel?: ((cancel: () => void) => void) | undefined;
 };
 
-export type Answer = { status: number; statusText: string; headers: IncomingHttpHeaders; body: Buffer };
+export type UpstreamResponse = { status: number; statusText: string; headers: IncomingHttpHeaders; body: Buffer };

@@ -1,5 +1,5 @@
 import { OutboundError, type OutboundReason } from '../errors.ts';
-import { literalAddress } from './address.ts';
+import { getLiteralAddress } from './address.ts';
 
 /**
  * Explanation of some error codes of Node, OpenSSL, and undici. The text names the host, but no address, path, or
@@ -7,13 +7,13 @@ import { literalAddress } from './address.ts';
  */
 type Failure = [codes: RegExp, reason: OutboundReason, text: (host: string) => string];
 
-const certificate = (codes: RegExp, fault: string): Failure => [
+const createCertificateFailure = (codes: RegExp, problem: string): Failure => [
   codes,
   'tls',
-  (host) => `the TLS certificate of ${host} ${fault}`,
+  (host) => `the TLS certificate of ${host} ${problem}`,
 ];
-const wrongAuthority = 'is not signed by a trusted authority';
-const noneLeft = 'this service has no file descriptor or port left for a connection to';
+const untrustedAuthority = 'is not signed by a trusted authority';
+const noResources = 'this service has no file descriptor or port left for a connection to';
 const notHttp = /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|ERR_ASSERTION)/;
 
 /** Explanations of error codes. The first match applies. */
@@ -23,15 +23,19 @@ const failures: readonly Failure[] = [
   [/^ECONNREFUSED$/, 'unreachable', (host) => `${host} refused the connection`],
   [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'unreachable', (host) => `${host} did not accept a connection in time`],
   [/^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN)$/, 'unreachable', (host) => `there is no route to ${host}`],
-  [/^(EMFILE|ENFILE|ENOBUFS|EADDRNOTAVAIL)$/, 'no_connection', (host) => `${noneLeft} ${host}; try again in a moment`],
+  [
+    /^(EMFILE|ENFILE|ENOBUFS|EADDRNOTAVAIL)$/,
+    'no_connection',
+    (host) => `${noResources} ${host}; try again in a moment`,
+  ],
   [/^EPROXY$/, 'unreachable', (host) => `the egress proxy could not connect to ${host}`],
-  certificate(/^CERT_HAS_EXPIRED$/, 'has expired'),
-  certificate(/^CERT_NOT_YET_VALID$/, 'is not valid yet'),
-  certificate(/^CERT_REVOKED$/, 'has been revoked'),
-  certificate(/^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN)$/, 'is self-signed'),
-  certificate(/^(ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)$/, 'is for another host name'),
-  certificate(/^(UNABLE_TO_|CERT_UNTRUSTED|CERT_CHAIN_TOO_LONG|INVALID_CA)/, wrongAuthority),
-  certificate(/^CERT_/, 'is not valid'),
+  createCertificateFailure(/^CERT_HAS_EXPIRED$/, 'has expired'),
+  createCertificateFailure(/^CERT_NOT_YET_VALID$/, 'is not valid yet'),
+  createCertificateFailure(/^CERT_REVOKED$/, 'has been revoked'),
+  createCertificateFailure(/^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN)$/, 'is self-signed'),
+  createCertificateFailure(/^(ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)$/, 'is for another host name'),
+  createCertificateFailure(/^(UNABLE_TO_|CERT_UNTRUSTED|CERT_CHAIN_TOO_LONG|INVALID_CA)/, untrustedAuthority),
+  createCertificateFailure(/^CERT_/, 'is not valid'),
   [
     /^(ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO)/,
     'tls',
@@ -45,24 +49,24 @@ const failures: readonly Failure[] = [
     () => 'the upstream closed the connection before it responded',
   ],
 ];
-const otherwise: Failure = [/^/, 'unreachable', (host) => `no connection to ${host} could be established`];
+const defaultFailure: Failure = [/^/, 'unreachable', (host) => `no connection to ${host} could be established`];
 
 /** Maps an error of Node or undici for a request to `origin` to one of the reasons of this service. */
 export function toOutboundError(error: Error, origin: string): OutboundError {
   if (error instanceof OutboundError) return error;
   if (error.cause instanceof OutboundError) return error.cause;
   if (error instanceof AggregateError) {
-    const ofEach = error.errors.filter((one) => one instanceof Error);
-    const telling = ofEach.find((one) => !noRoute.test(codeOf(one))) ?? ofEach[0];
-    if (telling) return toOutboundError(telling, origin);
+    const errors = error.errors.filter((candidate) => candidate instanceof Error);
+    const informative = errors.find((candidate) => !noRoute.test(getCode(candidate))) ?? errors[0];
+    if (informative) return toOutboundError(informative, origin);
   }
-  const code = codeOf(error);
-  const [, reason, text] = failures.find(([codes]) => codes.test(code)) ?? otherwise;
-  return new OutboundError(reason, text(hostIn(origin)));
+  const code = getCode(error);
+  const [, reason, format] = failures.find(([codes]) => codes.test(code)) ?? defaultFailure;
+  return new OutboundError(reason, format(describeHost(origin)));
 }
 
 /** Undici's messages for 101 and for a status below 100. Their code is that of a lost connection. */
-const interimFaults = new Set(['bad response', 'bad upgrade']);
+const interimMessages = new Set(['bad response', 'bad upgrade']);
 const interimCode = 'INTERIM';
 
 /**
@@ -71,14 +75,14 @@ const interimCode = 'INTERIM';
  */
 const noRoute = /^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EAFNOSUPPORT)$/;
 
-function codeOf(error: Error): string {
-  if (interimFaults.has(error.message)) return interimCode;
+function getCode(error: Error): string {
+  if (interimMessages.has(error.message)) return interimCode;
   // Undici omits the code if even the first bytes are not HTTP.
   return String((error as NodeJS.ErrnoException).code ?? (error.name === 'HTTPParserError' ? 'HPE_' : ''));
 }
 
 /** Returns the host if it is a name, or a generic term if it is an address. */
-function hostIn(origin: string): string {
+function describeHost(origin: string): string {
   const { host, hostname } = new URL(origin);
-  return literalAddress(hostname) === undefined ? host : 'the upstream';
+  return getLiteralAddress(hostname) === undefined ? host : 'the upstream';
 }

@@ -27,11 +27,11 @@ const limitBytes = 64 * 1024;
 export async function sendWebhook(
   http: Pick<HttpClient, 'send'>,
   { url, secret }: WebhookTarget,
-  { workspaceId, id, body, at }: WebhookMessage,
+  { workspaceId, id, body, at: timestamp }: WebhookMessage,
   userAgent: string,
 ): Promise<number> {
   const target = new URL(url);
-  const seconds = String(Math.floor(at / 1000));
+  const seconds = String(Math.floor(timestamp / 1000));
   const key = Buffer.from(secret.slice(webhookSecretPrefix.length), 'base64');
   const signature = createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64');
   const headers = {

@@ -16,22 +16,24 @@ export type DevService = {
 };
 
 /** Environment variables that a development service uses. */
-const taken = ['PORT', 'HOST', 'EGRESS_ALLOW', 'LOG_LEVEL', 'MANAGEMENT_SLUG'] as const;
+const inheritedVariables = ['PORT', 'HOST', 'EGRESS_ALLOW', 'LOG_LEVEL', 'MANAGEMENT_SLUG'] as const;
 
 /** @throws ConfigError, AppError conflict */
 export async function startDevService(env: NodeJS.ProcessEnv): Promise<DevService> {
   const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-dev-'));
-  const own = Object.fromEntries(taken.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));
-  const settings = { LOG_LEVEL: 'warn', ...own, DATA_DIR: dataDir, DEMO: '0', QUOTAS: 'writes=0' };
+  const inherited = Object.fromEntries(
+    inheritedVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])),
+  );
+  const settings = { LOG_LEVEL: 'warn', ...inherited, DATA_DIR: dataDir, DEMO: '0', QUOTAS: 'writes=0' };
   const removeData = () => rmSync(dataDir, { recursive: true, force: true });
   try {
-    const running = await start(settings);
+    const started = await start(settings);
     return {
-      baseUrl: running.baseUrl,
-      servers: createDevServers(running.app.runner),
-      threads: running.app.threads,
+      baseUrl: started.baseUrl,
+      servers: createDevServers(started.app.runner),
+      threads: started.app.threads,
       async stop() {
-        const isComplete = await running.stop();
+        const isComplete = await started.stop();
         removeData();
         return isComplete;
       },

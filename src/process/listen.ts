@@ -15,10 +15,10 @@ const canSharePort = process.platform === 'linux';
 export function listen(server: Server, { port, host }: Config, isWorker: boolean): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
-      reject(error.code === 'EADDRINUSE' ? portInUse(port) : error);
+      reject(error.code === 'EADDRINUSE' ? portInUseError(port) : error);
     });
-    const done = () => resolve((server.address() as AddressInfo).port);
-    server.listen({ port, host, reusePort: isWorker && canSharePort }, done);
+    const onListening = () => resolve((server.address() as AddressInfo).port);
+    server.listen({ port, host, reusePort: isWorker && canSharePort }, onListening);
   });
 }
 
@@ -29,7 +29,7 @@ export function listen(server: Server, { port, host }: Config, isWorker: boolean
  */
 export async function findPort(config: Config): Promise<number> {
   if (config.port !== 0) {
-    if (await answers(config)) throw portInUse(config.port);
+    if (await isPortInUse(config)) throw portInUseError(config.port);
     return config.port;
   }
   const server = createServer();
@@ -40,17 +40,17 @@ export async function findPort(config: Config): Promise<number> {
 
 const wildcards: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
-function answers({ port, host }: Config): Promise<boolean> {
+function isPortInUse({ port, host }: Config): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: wildcards[host] ?? host });
-    const done = (isAnswered: boolean) => {
+    const finish = (isConnected: boolean) => {
       socket.destroy();
-      resolve(isAnswered);
+      resolve(isConnected);
     };
-    socket.once('connect', () => done(true)).once('error', () => done(false));
+    socket.once('connect', () => finish(true)).once('error', () => finish(false));
   });
 }
 
-function portInUse(port: number): AppError {
+function portInUseError(port: number): AppError {
   return new AppError('conflict', `port ${port} is in use; stop the process that uses it, or set PORT`);
 }

@@ -1,13 +1,13 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
-import { startUpkeep } from '../app/elected/elected.ts';
+import { startMaintenance } from '../app/elected/elected.ts';
 import { openKeyring } from '../app/keys/keyring.ts';
-import { outageLog } from '../app/observability/fault-log.ts';
+import { createOutageLog } from '../app/observability/fault-log.ts';
 import { openStore } from '../app/open-store.ts';
 import { processClocks } from '../app/surroundings.ts';
 import type { Settings } from '../config.ts';
 import { AppError } from '../errors.ts';
-import { startLocalParts } from '../local/parts.ts';
+import { startSharedServices } from '../local/parts.ts';
 import type { Log } from '../log.ts';
 import type { Metric } from '../telemetry/metric.ts';
 import { findPort } from './listen.ts';
@@ -17,15 +17,15 @@ import type { FromWorker, ToWorker } from './worker.ts';
 export type Workers = {
   baseUrl: string;
   /** See `Database`. */
-  lost: Promise<string>;
+  databaseLost: Promise<string>;
   /** Resolves when workers die too fast to be replaced. */
-  givenUp: Promise<void>;
+  failedPermanently: Promise<void>;
   /** Lets running calls finish for at most `ms` milliseconds. Returns false if some had to be cut off. */
   stop(ms: number): Promise<boolean>;
 };
 
 /** Interval at which the primary process reads the database clock. */
-const timingMs = 60_000;
+const clockIntervalMs = 60_000;
 
 /**
  * Does the work that only one process may do: locks and migrates the database, deletes old rows, and runs the
@@ -40,16 +40,16 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   // The workers also check the keys, but only the primary logs the result.
   await openKeyring(settings, database, log);
   // The workers learn the database time with each poll for changes. The primary does not poll.
-  const outage = outageLog(log, 'could not read the database clock', 'the database clock is read again');
-  const timing = setInterval(() => {
+  const outage = createOutageLog(log, 'could not read the database clock', 'the database clock is read again');
+  const clockTimer = setInterval(() => {
     database.time.measure().then(outage.onSuccess, outage.onError);
-  }, timingMs).unref();
-  const upkeep = startUpkeep(config, database, log, database.time.now);
-  const local = await startLocalParts(settings, baseUrl, port);
-  const { examplePort, identity } = local;
+  }, clockIntervalMs).unref();
+  const maintenance = startMaintenance(config, database, log, database.time.now);
+  const localComponents = await startSharedServices(settings, baseUrl, port);
+  const { examplePort, identity } = localComponents;
   const allReady = Promise.withResolvers<void>();
-  let ready = 0;
-  let providesExample = local.providesExample;
+  let readyCount = 0;
+  let providesExample = localComponents.maintainsExample;
 
   const pool = createWorkerPool({ PORT: String(port) }, log, (worker, message) =>
     handlers[message.kind](worker, message as never),
@@ -63,12 +63,12 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
     },
     ready(worker) {
       log.info({ worker: worker.process.pid }, 'worker is ready');
-      if (++ready === config.workers) allReady.resolve();
+      if (++readyCount === config.workers) allReady.resolve();
     },
     identity: (worker) => void findIdentity(worker),
     metrics: (worker) =>
       void metrics.gather(pool.workers()).then((all) => sendToWorker(worker, { kind: 'metrics', all })),
-    report: (worker, message) => metrics.take(worker, message.metrics),
+    report: (worker, message) => metrics.receive(worker, message.metrics),
   };
 
   async function findIdentity(worker: Worker): Promise<void> {
@@ -81,58 +81,58 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   }
 
   for (let count = 0; count < config.workers; count++) pool.fork();
-  await Promise.race([allReady.promise, pool.failed.then(refuseStart)]);
+  await Promise.race([allReady.promise, pool.failed.then(throwStartFailed)]);
   pool.settle();
   return {
     baseUrl,
-    lost: database.lost,
-    givenUp: pool.givenUp,
+    databaseLost: database.databaseLost,
+    failedPermanently: pool.failedPermanently,
     async stop(ms) {
       const isComplete = await pool.stop(ms);
-      clearInterval(timing);
-      await upkeep.stop();
-      await local.close();
+      clearInterval(clockTimer);
+      await maintenance.stop();
+      await localComponents.close();
       await database.close();
       return isComplete;
     },
   };
 }
 
-function refuseStart(): never {
+function throwStartFailed(): never {
   throw new AppError('unavailable', 'a worker did not start; see its log lines above');
 }
 
 /** Collects the metrics of all workers for the worker that responds to a scrape. */
 type GatherMetrics = {
-  gather(from: Iterable<Worker>): Promise<Metric[][]>;
-  take(worker: Worker, metrics: Metric[]): void;
+  gather(workers: Iterable<Worker>): Promise<Metric[][]>;
+  receive(worker: Worker, metrics: Metric[]): void;
 };
 
 /** Time after which a worker without a reply counts with its last reported metrics. */
-const patienceMs = 1000;
+const gatherTimeoutMs = 1000;
 
 function createGatherMetrics(): GatherMetrics {
-  const rounds = new Set<{ missing: Set<Worker>; all: Metric[][]; done: () => void }>();
+  const pendingGathers = new Set<{ missing: Set<Worker>; all: Metric[][]; done: () => void }>();
   /** Last reported metrics of each worker. Without them, the sums would fall while a worker is late, and rise again. */
-  const latest = new WeakMap<Worker, Metric[]>();
+  const lastMetrics = new WeakMap<Worker, Metric[]>();
   return {
-    async gather(from) {
+    async gather(workers) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const round = { missing: new Set(from), all: [] as Metric[][], done: resolve };
-      rounds.add(round);
-      const timer = setTimeout(resolve, patienceMs);
-      for (const worker of round.missing) sendToWorker(worker, { kind: 'report' });
+      const pendingGather = { missing: new Set(workers), all: [] as Metric[][], done: resolve };
+      pendingGathers.add(pendingGather);
+      const timer = setTimeout(resolve, gatherTimeoutMs);
+      for (const worker of pendingGather.missing) sendToWorker(worker, { kind: 'report' });
       await promise;
       clearTimeout(timer);
-      rounds.delete(round);
-      const late = [...round.missing].filter((worker) => !worker.isDead());
-      return [...round.all, ...late.flatMap((worker) => [latest.get(worker) ?? []])];
+      pendingGathers.delete(pendingGather);
+      const lateWorkers = [...pendingGather.missing].filter((worker) => !worker.isDead());
+      return [...pendingGather.all, ...lateWorkers.flatMap((worker) => [lastMetrics.get(worker) ?? []])];
     },
-    take(worker, metrics) {
-      latest.set(worker, metrics);
-      for (const round of rounds) {
-        if (round.missing.delete(worker)) round.all.push(metrics);
-        if (round.missing.size === 0) round.done();
+    receive(worker, metrics) {
+      lastMetrics.set(worker, metrics);
+      for (const pendingGather of pendingGathers) {
+        if (pendingGather.missing.delete(worker)) pendingGather.all.push(metrics);
+        if (pendingGather.missing.size === 0) pendingGather.done();
       }
     },
   };
@@ -150,15 +150,15 @@ type WorkerPool = {
    * Resolves when workers die too fast to be replaced. A replacement that does not start, for example because the
    * database is unavailable, is retried as long as others serve.
    */
-  givenUp: Promise<void>;
+  failedPermanently: Promise<void>;
   /** Lets running calls finish for at most `ms` milliseconds. Returns false if some had to be cut off. */
   stop(ms: number): Promise<boolean>;
 };
 
 /** Serving time below which the cause of a worker's death may also kill its replacement. */
-const youngMs = 5000;
-const firstPauseMs = 50;
-const mostYoungDeaths = 8;
+const minServingMs = 5000;
+const initialDelayMs = 50;
+const maxEarlyDeaths = 8;
 
 function createWorkerPool(
   env: Record<string, string>,
@@ -166,17 +166,17 @@ function createWorkerPool(
   onMessage: (worker: Worker, message: FromWorker) => void,
 ): WorkerPool {
   const failed = Promise.withResolvers<void>();
-  const givenUp = Promise.withResolvers<void>();
-  let settled = false;
-  let stopping = false;
-  let youngDeaths = 0;
+  const failedPermanently = Promise.withResolvers<void>();
+  let isSettled = false;
+  let isStopping = false;
+  let earlyDeaths = 0;
   /** Number of consecutive replacements that did not start while others served. */
   let failedStarts = 0;
   /** Workers that serve, and the time when each became ready, in monotonic ms. */
   const serving = new Map<Worker, number>();
 
   function fork(): void {
-    if (stopping) return;
+    if (isStopping) return;
     const worker = cluster.fork(env);
     worker.on('message', (message: FromWorker) => {
       if (message.kind === 'ready') {
@@ -188,48 +188,48 @@ function createWorkerPool(
     worker.on('exit', (exitCode, signal) => {
       const readyAt = serving.get(worker);
       serving.delete(worker);
-      if (stopping) return;
-      if (!settled) failed.resolve();
+      if (isStopping) return;
+      if (!isSettled) failed.resolve();
       else replace({ worker: worker.process.pid, exitCode, signal }, readyAt);
     });
   }
 
-  function replace(ended: object, readyAt: number | undefined): void {
+  function replace(workerInfo: object, readyAt: number | undefined): void {
     const servedMs = readyAt === undefined ? 0 : performance.now() - readyAt;
     if (readyAt === undefined && serving.size > 0) failedStarts += 1;
-    else youngDeaths = servedMs < youngMs ? youngDeaths + 1 : 0;
-    if (youngDeaths === mostYoungDeaths) {
-      log.fatal(ended, `${mostYoungDeaths} consecutive workers ended within seconds; the service is shutting down`);
-      givenUp.resolve();
+    else earlyDeaths = servedMs < minServingMs ? earlyDeaths + 1 : 0;
+    if (earlyDeaths === maxEarlyDeaths) {
+      log.fatal(workerInfo, `${maxEarlyDeaths} consecutive workers ended within seconds; the service is shutting down`);
+      failedPermanently.resolve();
       return;
     }
-    const inARow = Math.min(youngDeaths + failedStarts, mostYoungDeaths - 1);
-    const pauseMs = inARow === 0 ? 0 : firstPauseMs * 2 ** (inARow - 1);
-    log.error({ ...ended, pauseMs }, 'a worker ended; starting a replacement');
-    setTimeout(fork, pauseMs);
+    const consecutiveFailures = Math.min(earlyDeaths + failedStarts, maxEarlyDeaths - 1);
+    const delayMs = consecutiveFailures === 0 ? 0 : initialDelayMs * 2 ** (consecutiveFailures - 1);
+    log.error({ ...workerInfo, pauseMs: delayMs }, 'a worker ended; starting a replacement');
+    setTimeout(fork, delayMs);
   }
 
   // A worker that has died may be listed until its channel is closed.
-  const alive = () => listed().filter((worker) => !worker.isDead());
-  const listed = () => Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+  const getAliveWorkers = () => listWorkers().filter((worker) => !worker.isDead());
+  const listWorkers = () => Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
 
   return {
     fork,
-    workers: alive,
+    workers: getAliveWorkers,
     failed: failed.promise,
     settle() {
-      settled = true;
+      isSettled = true;
     },
-    givenUp: givenUp.promise,
+    failedPermanently: failedPermanently.promise,
     async stop(ms) {
-      stopping = true;
-      const workers = alive();
-      const ends = workers.map((worker) => once(worker, 'exit') as Promise<[number | null]>);
+      isStopping = true;
+      const workers = getAliveWorkers();
+      const exits = workers.map((worker) => once(worker, 'exit') as Promise<[number | null]>);
       for (const worker of workers) sendToWorker(worker, { kind: 'stop' });
       const timer = setTimeout(() => {
         for (const worker of workers) worker.process.kill('SIGKILL');
       }, ms);
-      const codes = await Promise.all(ends);
+      const codes = await Promise.all(exits);
       clearTimeout(timer);
       return codes.every(([code]) => code === 0);
     },

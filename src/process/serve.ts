@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { newestMigration } from '../app/open-store.ts';
+import { getNewestMigration } from '../app/open-store.ts';
 import { type Config, readConfig, type Settings } from '../config.ts';
-import { greeting } from '../local/greeting.ts';
+import { formatGreeting } from '../local/greeting.ts';
 import { createLog, type Log } from '../log.ts';
 import { commit, version } from '../version.ts';
-import { endWith, exitDespiteThreads, stopOnSignals, stopWhenLost } from './signals.ts';
-import { drainMs, type Running, readText, start, usualSurroundings } from './start.ts';
+import { exitAfter, exitDespiteThreads, stopOnDatabaseLoss, stopOnSignals } from './signals.ts';
+import { defaultRuntimeOptions, type RunningService, readText, shutdownTimeoutMs, start } from './start.ts';
 
 /** Maximum time for running calls to finish after the database is lost, in ms. */
-const lostMs = 2000;
+const databaseLostGraceMs = 2000;
 /** Maximum time for a worker to exit after its calls are drained, in ms. */
-const graceMs = 3000;
+const workerExitGraceMs = 3000;
 
 /** `toolhost serve`: runs until a signal. */
 export async function serve(): Promise<void> {
@@ -28,24 +28,24 @@ export async function serve(): Promise<void> {
 }
 
 async function serveAsOneProcess(config: Config, log: Log): Promise<void> {
-  const running = await start(process.env);
-  exitDespiteThreads(config.logLevel, running.app);
+  const service = await start(process.env);
+  exitDespiteThreads(config.logLevel, service.app);
   // Registered before the ready line, because a supervisor that waits for that line may send a signal immediately.
-  stopOnSignals(log, () => stopGently(running, config));
-  stopWhenLost(log, running.app.lost, () => running.stop(lostMs));
-  announceReady(log, config, running.baseUrl);
-  setImmediate(giveBackMemory);
+  stopOnSignals(log, () => stopGracefully(service, config));
+  stopOnDatabaseLoss(log, service.app.databaseLost, () => service.stop(databaseLostGraceMs));
+  announceReady(log, config, service.baseUrl);
+  setImmediate(releaseMemory);
 }
 
 async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
   const { startWorkers } = await import('./primary.ts');
   const workers = await startWorkers(settings, log);
-  const stop = () => workers.stop(drainMs + graceMs);
+  const stop = () => workers.stop(shutdownTimeoutMs + workerExitGraceMs);
   stopOnSignals(log, stop);
-  stopWhenLost(log, workers.lost, stop);
-  workers.givenUp.then(stop).finally(() => process.exit(1));
+  stopOnDatabaseLoss(log, workers.databaseLost, stop);
+  workers.failedPermanently.then(stop).finally(() => process.exit(1));
   announceReady(log, settings.config, workers.baseUrl);
-  setImmediate(giveBackMemory);
+  setImmediate(releaseMemory);
 }
 
 async function serveAsWorker(config: Config, log: Log): Promise<void> {
@@ -53,37 +53,37 @@ async function serveAsWorker(config: Config, log: Log): Promise<void> {
   const primary = connectToPrimary();
   // A terminal sends its signals to every process. Workers ignore them and wait for the primary's message.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => undefined);
-  let running: Running | undefined;
-  primary.stopped.then(() => endWith(log, async () => !running || stopGently(running, config)));
-  running = await start(process.env, usualSurroundings, primary);
-  exitDespiteThreads(config.logLevel, running.app);
+  let service: RunningService | undefined;
+  primary.stopRequested.then(() => exitAfter(log, async () => !service || stopGracefully(service, config)));
+  service = await start(process.env, defaultRuntimeOptions, primary);
+  exitDespiteThreads(config.logLevel, service.app);
   primary.reportReady();
-  setImmediate(giveBackMemory);
+  setImmediate(releaseMemory);
 }
 
 /** Logs one line that identifies the running service, for later analysis. */
 function announceReady(log: Log, config: Config, baseUrl: string): void {
   const { mode, engine, workers } = config;
-  const migration = newestMigration();
+  const migration = getNewestMigration();
   log.info(
     { version, commit, node: process.version, mode, engine, migration, workers, baseUrl },
     `listening on ${baseUrl}`,
   );
-  process.stderr.write(greeting(config, baseUrl));
+  process.stderr.write(formatGreeting(config, baseUrl));
   process.stdout.write(`toolhost ready ${baseUrl}\n`);
 }
 
 /** First reports not ready, and continues to serve until load balancers have noticed. */
-async function stopGently(running: Running, { drainNoticeMs }: Config): Promise<boolean> {
-  running.drain();
-  await delay(drainNoticeMs);
-  return running.stop(drainMs - drainNoticeMs);
+async function stopGracefully(service: RunningService, { drainDelayMs }: Config): Promise<boolean> {
+  service.drain();
+  await delay(drainDelayMs);
+  return service.stop(shutdownTimeoutMs - drainDelayMs);
 }
 
 /**
  * Collects all garbage of this thread, which V8 would otherwise retain until there is load. `bin/toolhost` exposes
  * `gc`.
  */
-function giveBackMemory(): void {
+function releaseMemory(): void {
   globalThis.gc?.({ type: 'major', flavor: 'last-resort' });
 }

@@ -3,22 +3,22 @@ import { createLog, type Log } from '../log.ts';
 
 /** Stops on the first signal, and exits immediately on the second. */
 export function stopOnSignals(log: Log, stop: () => Promise<boolean>): void {
-  let stopping = false;
+  let isStopping = false;
   const onSignal = (signal: string) => {
-    if (stopping) process.exit(1);
-    stopping = true;
+    if (isStopping) process.exit(1);
+    isStopping = true;
     log.info({ signal }, 'stopping: running calls finish first');
-    void endWith(log, stop);
+    void exitAfter(log, stop);
   };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
 }
 
 /** Stops and exits with code 1 when the database is lost. Data that the process still writes is not retained. */
-export function stopWhenLost(log: Log, lost: Promise<string>, stop: () => Promise<boolean>): void {
-  void lost.then((why) => {
-    log.fatal(why);
-    return endWith(log, async () => {
+export function stopOnDatabaseLoss(log: Log, databaseLost: Promise<string>, stop: () => Promise<boolean>): void {
+  void databaseLost.then((reason) => {
+    log.fatal(reason);
+    return exitAfter(log, async () => {
       await stop();
       return false;
     });
@@ -26,7 +26,7 @@ export function stopWhenLost(log: Log, lost: Promise<string>, stop: () => Promis
 }
 
 /** Exits with code 0 if everything was finished, otherwise with 1. */
-export async function endWith(log: Log, stop: () => Promise<boolean>): Promise<void> {
+export async function exitAfter(log: Log, stop: () => Promise<boolean>): Promise<void> {
   try {
     const isComplete = await stop();
     if (!isComplete) log.error('some work could not be finished in time');
@@ -38,7 +38,7 @@ export async function endWith(log: Log, stop: () => Promise<boolean>): Promise<v
 }
 
 /** Time for the last log lines, in ms. A libuv thread writes the log. */
-const lastLinesMs = 100;
+const logFlushMs = 100;
 
 /**
  * Exits the process with its exit code even if threads are in native V8 code, which cannot be interrupted:
@@ -51,7 +51,7 @@ export function exitDespiteThreads(logLevel: string, { threads }: Pick<App, 'thr
     if (busy + ending === 0) return;
     const log = createLog(logLevel, { isImmediate: true });
     log.warn({ busy, ending }, 'the process exits without waiting for threads that are still busy');
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lastLinesMs);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, logFlushMs);
     try {
       process.execve?.(process.execPath, [process.execPath, '--eval', `process.exit(${code})`], {});
     } finally {

@@ -1,23 +1,23 @@
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { type App, createApp } from '../app/app.ts';
-import { usualLookMs } from '../app/elected/elected-work.ts';
+import { defaultPollIntervalMs } from '../app/elected/elected-work.ts';
 import type { FullConfig } from '../app/full-config.ts';
 import { createLoopLag } from '../app/observability/loop-lag.ts';
-import { processMemory } from '../app/process-memory.ts';
-import { processClocks, type Surroundings } from '../app/surroundings.ts';
+import { divideProcessMemory } from '../app/process-memory.ts';
+import { processClocks, type RuntimeOptions } from '../app/surroundings.ts';
 import { type Config, readConfig } from '../config.ts';
-import { closeSilentConnections, limitConnections, prolongTimeByStops } from '../edge/client-connections.ts';
+import { closeSilentConnections, extendTimeoutsByPauses, limitConnections } from '../edge/client-connections.ts';
 import { createServer } from '../http/node-http.ts';
 import { provideExampleServer } from '../local/example.ts';
-import { type LocalParts, startLocalParts } from '../local/parts.ts';
+import { type SharedServices, startSharedServices } from '../local/parts.ts';
 import { createLog } from '../log.ts';
-import { systemResolve } from '../outbound/connector.ts';
-import { lookupLimits } from '../outbound/lookups.ts';
+import { resolveWithSystem } from '../outbound/connector.ts';
+import { getLookupLimits } from '../outbound/lookups.ts';
 import { findPort, listen } from './listen.ts';
 import type { PrimaryProcess } from './worker.ts';
 
-export type Running = {
+export type RunningService = {
   config: Config;
   baseUrl: string;
   app: App;
@@ -28,36 +28,36 @@ export type Running = {
 };
 
 /** Time from the signal to the exit, in ms. Below the 30 s that supervisors usually allow. */
-export const drainMs = 25_000;
+export const shutdownTimeoutMs = 25_000;
 /** Interval at which idle connections are closed during shutdown. */
-const sweepMs = 100;
+const sweepIntervalMs = 100;
 
 /**
  * File descriptors reserved for connections to APIs (`outbound/connections.ts`), and for the database, files, and
  * threads.
  */
-const mostForUpstreams = 4096;
-const forOthers = 256;
+const reservedForUpstreams = 4096;
+const reservedForOthers = 256;
 /** Assumed limit if the system does not report one. */
-const usualDescriptors = 4096;
+const defaultDescriptors = 4096;
 /** Maximum number of client connections. It is what 16,384 descriptors leave. An idle connection also takes memory. */
-export const mostForClients = 12_000;
+export const maxClientConnections = 12_000;
 
 /**
  * Returns the maximum number of client connections, so that other work finds a descriptor: at least half of them are
  * reserved.
  */
-function mostClientConnections(): number {
-  const all = openFilesLimit() ?? usualDescriptors;
-  const left = Math.max(all - mostForUpstreams - forOthers, Math.floor(all / 2));
-  return Math.min(left, mostForClients);
+function getMaxClientConnections(): number {
+  const descriptors = readOpenFilesLimit() ?? defaultDescriptors;
+  const available = Math.max(descriptors - reservedForUpstreams - reservedForOthers, Math.floor(descriptors / 2));
+  return Math.min(available, maxClientConnections);
 }
 
 /**
  * Returns the maximum number of files and sockets that this process may open; undefined if the system does not report
  * it, or without a limit.
  */
-function openFilesLimit(): number | undefined {
+function readOpenFilesLimit(): number | undefined {
   try {
     const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
     return soft === undefined ? undefined : Number(soft);
@@ -67,19 +67,19 @@ function openFilesLimit(): number | undefined {
   }
 }
 
-export const usualSurroundings: Surroundings = {
-  resolve: systemResolve,
-  lookups: lookupLimits(process.env.UV_THREADPOOL_SIZE),
-  publicAddresses: [],
-  headersMs: 10_000,
-  requestMs: 30_000,
+export const defaultRuntimeOptions: RuntimeOptions = {
+  resolve: resolveWithSystem,
+  dnsLimits: getLookupLimits(process.env.UV_THREADPOOL_SIZE),
+  extraPublicAddresses: [],
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
   slowReaderMs: 30_000,
-  silentMs: 120_000,
-  mostConnections: mostClientConnections(),
+  idleTimeoutMs: 120_000,
+  maxConnections: getMaxClientConnections(),
   queueMs: 2000,
   reportShare: 0.1,
-  electedLookMs: usualLookMs,
-  memory: processMemory,
+  leaderPollIntervalMs: defaultPollIntervalMs,
+  divideMemory: divideProcessMemory,
   ...processClocks,
   createLoopLag,
 };
@@ -90,69 +90,69 @@ export const usualSurroundings: Surroundings = {
  */
 export async function start(
   env: NodeJS.ProcessEnv,
-  surroundings: Surroundings = usualSurroundings,
+  runtime: RuntimeOptions = defaultRuntimeOptions,
   primary?: PrimaryProcess,
-): Promise<Running> {
+): Promise<RunningService> {
   const settings = readConfig(env, readText);
   const { config, secrets } = settings;
   const log = createLog(config.logLevel);
   let app: App | undefined;
   const server = createServer({
-    headersTimeout: surroundings.headersMs,
-    requestTimeout: surroundings.requestMs,
+    headersTimeout: runtime.headersTimeoutMs,
+    requestTimeout: runtime.requestTimeoutMs,
     // `closeSilentConnections` closes idle connections instead.
     keepAliveTimeout: 0,
-    connectionsCheckingInterval: surroundings.headersMs / 5,
+    connectionsCheckingInterval: runtime.headersTimeoutMs / 5,
     noDelay: true,
   });
-  const serveWith = (handle: App['handle']) => {
+  const setHandler = (handle: App['handle']) => {
     // An unknown expectation may be ignored (RFC 9110, 10.1.1). Node would respond to it outside all limits.
     for (const event of ['request', 'checkExpectation']) server.removeAllListeners(event).on(event, handle);
   };
-  serveWith((_request, response) => void response.writeHead(503, { 'Retry-After': '1' }).end());
-  prolongTimeByStops(server);
-  closeSilentConnections(server, surroundings.silentMs);
+  setHandler((_request, response) => void response.writeHead(503, { 'Retry-After': '1' }).end());
+  extendTimeoutsByPauses(server);
+  closeSilentConnections(server, runtime.idleTimeoutMs);
   // Behind proxies, all connections are theirs.
   if (config.trustedProxies === 0)
-    limitConnections(server, surroundings.mostConnections, (what) => app?.observability.onGivenUp(what));
+    limitConnections(server, runtime.maxConnections, (shedKind) => app?.observability.onGivenUp(shedKind));
   // A process listens only when it can serve, so that a proxy in front sends it no call before. A free port is only
   // known by listening, and a port in use is reported before the database is touched.
-  const isFree = !primary && config.port === 0;
-  const port = isFree ? await listen(server, config, false) : primary ? config.port : await findPort(config);
+  const usesFreePort = !primary && config.port === 0;
+  const port = usesFreePort ? await listen(server, config, false) : primary ? config.port : await findPort(config);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
-  let local: LocalParts | undefined;
+  let local: SharedServices | undefined;
   try {
-    local = primary ? await primary.join(secrets.oidc) : await startLocalParts(settings, baseUrl, port);
-    app = await createApp(fullConfig(config, baseUrl, local, primary), secrets, log, surroundings);
-    if (local.providesExample && local.examplePort !== undefined) {
+    local = primary ? await primary.join(secrets.oidc) : await startSharedServices(settings, baseUrl, port);
+    app = await createApp(toFullConfig(config, baseUrl, local, primary), secrets, log, runtime);
+    if (local.maintainsExample && local.examplePort !== undefined) {
       await provideExampleServer(app.runner, local.examplePort);
     }
     primary?.onReport(app.observability.read);
-    serveWith(app.handle);
-    if (!isFree) await listen(server, config, primary !== undefined);
+    setHandler(app.handle);
+    if (!usesFreePort) await listen(server, config, primary !== undefined);
   } catch (error) {
-    await Promise.all([app?.close(), local?.close(), closeServer(server, drainMs)]);
+    await Promise.all([app?.close(), local?.close(), closeServer(server, shutdownTimeoutMs)]);
     throw error;
   }
-  const running = app;
-  const localParts = local;
+  const startedApp = app;
+  const startedLocal = local;
   const drain = () => {
-    serveWith((request, response) => {
+    setHandler((request, response) => {
       response.setHeader('Connection', 'close');
-      running.handle(request, response);
+      startedApp.handle(request, response);
     });
-    running.drain();
+    startedApp.drain();
   };
   return {
     config,
     baseUrl,
     app,
     drain,
-    async stop(ms = drainMs) {
+    async stop(ms = shutdownTimeoutMs) {
       drain();
       const isComplete = await closeServer(server, ms);
-      await localParts.close();
-      return (await running.close()) && isComplete;
+      await startedLocal.close();
+      return (await startedApp.close()) && isComplete;
     },
   };
 }
@@ -163,22 +163,22 @@ export const readText = (path: string) => readFileSync(path, 'utf8');
  * Adds the values of local mode to a configuration. Local mode allows egress to the worked example, which listens on
  * loopback.
  */
-function fullConfig(
+function toFullConfig(
   config: Config,
   baseUrl: string,
-  local: LocalParts,
+  local: SharedServices,
   siblings: PrimaryProcess | undefined,
 ): FullConfig {
   const { examplePort, identity } = local;
-  const own = examplePort === undefined ? [] : [{ host: '127.0.0.1', range: undefined, port: examplePort }];
-  return { ...config, baseUrl, identity, siblings, egressAllow: [...config.egressAllow, ...own] };
+  const exampleEgress = examplePort === undefined ? [] : [{ host: '127.0.0.1', range: undefined, port: examplePort }];
+  return { ...config, baseUrl, identity, siblings, egressAllow: [...config.egressAllow, ...exampleEgress] };
 }
 
 /** Lets running requests finish within `ms`. Returns false if some had to be cut off. */
 async function closeServer(server: Server, ms: number): Promise<boolean> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   let isComplete = true;
-  const sweep = setInterval(() => server.closeIdleConnections(), sweepMs);
+  const sweep = setInterval(() => server.closeIdleConnections(), sweepIntervalMs);
   const timer = setTimeout(() => {
     isComplete = false;
     server.closeAllConnections();

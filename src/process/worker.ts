@@ -2,7 +2,7 @@ import cluster from 'node:cluster';
 import type { Siblings } from '../app/full-config.ts';
 import type { Secrets } from '../config.ts';
 import { AppError } from '../errors.ts';
-import { identityHost, type LocalParts } from '../local/parts.ts';
+import { getIdentityHost, type SharedServices } from '../local/parts.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
 import type { Metric } from '../telemetry/metric.ts';
 
@@ -27,55 +27,55 @@ export type ToWorker =
 /** Primary process, as seen by a worker. */
 export type PrimaryProcess = Siblings & {
   /** Announces the worker and returns the components of local mode that all workers share. */
-  join(oidc: Secrets['oidc']): Promise<LocalParts>;
+  join(oidc: Secrets['oidc']): Promise<SharedServices>;
   /** Sets the function that reads this worker's metrics when another worker gathers those of all workers. */
   onReport(read: () => Metric[]): void;
   reportReady(): void;
   /** Resolves when the worker should stop. */
-  stopped: Promise<void>;
+  stopRequested: Promise<void>;
 };
 
 /** Starts to receive messages from the primary. When the primary exits, Node ends the worker. */
 export function connectToPrimary(): PrimaryProcess {
   // The channel is broken, so nothing would replace or stop this worker.
   cluster.worker?.on('error', () => process.exit(1));
-  const waiting = new Map<ToWorker['kind'], ((message: ToWorker) => void)[]>();
+  const waiters = new Map<ToWorker['kind'], ((message: ToWorker) => void)[]>();
   process.on('message', (message: ToWorker) => {
-    const known = waiting.get(message.kind) ?? [];
-    waiting.delete(message.kind);
-    for (const resolve of known) resolve(message);
+    const resolvers = waiters.get(message.kind) ?? [];
+    waiters.delete(message.kind);
+    for (const resolve of resolvers) resolve(message);
   });
-  const next = <Kind extends ToWorker['kind']>(kind: Kind) =>
+  const waitFor = <Kind extends ToWorker['kind']>(kind: Kind) =>
     new Promise<ToWorker & { kind: Kind }>((resolve) => {
-      waiting.set(kind, [...(waiting.get(kind) ?? []), resolve as (message: ToWorker) => void]);
+      waiters.set(kind, [...(waiters.get(kind) ?? []), resolve as (message: ToWorker) => void]);
     });
   const send = (message: FromWorker) => process.send?.(message, () => undefined);
-  const stopped = next('stop').then(() => undefined);
-  const find = async () => {
-    const answer = next('identity');
+  const stopRequested = waitFor('stop').then(() => undefined);
+  const findIdentity = async () => {
+    const reply = waitFor('identity');
     send({ kind: 'identity' });
-    const { options } = await answer;
+    const { options } = await reply;
     if (!options) throw new AppError('unavailable', 'the local sign-in did not start; try again');
     return options;
   };
   return {
-    stopped,
+    stopRequested,
     onReport: (read) =>
       void process.on('message', (message: ToWorker) => {
         if (message.kind === 'report') send({ kind: 'report', metrics: read() });
       }),
     async metrics() {
-      const answer = next('metrics');
+      const reply = waitFor('metrics');
       send({ kind: 'metrics' });
-      return (await answer).all;
+      return (await reply).all;
     },
     reportReady: () => send({ kind: 'ready' }),
     async join(oidc) {
-      const answer = next('start');
+      const reply = waitFor('start');
       send({ kind: 'join' });
-      const { examplePort, providesExample } = await answer;
-      const identity = { find: oidc ? async () => oidc : find, host: identityHost(oidc) };
-      return { examplePort, providesExample, identity, close: async () => undefined };
+      const { examplePort, providesExample: maintainsExample } = await reply;
+      const identity = { find: oidc ? async () => oidc : findIdentity, host: getIdentityHost(oidc) };
+      return { examplePort, maintainsExample, identity, close: async () => undefined };
     },
   };
 }

@@ -1,17 +1,17 @@
 import { timingSafeEqual } from 'node:crypto';
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import type { KeyScope } from '../domain/credentials/credential.ts';
-import { apiKeyId, hashOf } from '../domain/ids.ts';
+import { getApiKeyId, hashSecret } from '../domain/ids.ts';
 import type { KeyLimits, LimitedKey } from '../domain/limits.ts';
-import type { Lookup } from '../domain/visit.ts';
+import type { QueryCharge } from '../domain/visit.ts';
 import type { MaybePromise } from '../domain/work/next-turn.ts';
 import { Unauthenticated } from '../errors.ts';
-import { createRemembered, type Freshness } from './changes/cache.ts';
+import { createReadThroughCache, type Freshness } from './changes/cache.ts';
 import type { Db } from './db.ts';
-import { inPieces } from './delete-in-steps.ts';
-import { isOf, olderThan, type Page, pageOf } from './page.ts';
+import { toChunks } from './delete-in-steps.ts';
+import { isInWorkspace, isOlderThan, type Page, toPage } from './page.ts';
 import type { Tables } from './schema.ts';
-import { isKeyFor } from './search.ts';
+import { matchesKey } from './search.ts';
 
 /** An API key without its secret. Only `secretHash` (SHA-256, hex) is stored. */
 export type ApiKey = {
@@ -35,13 +35,13 @@ export type ApiKey = {
 /** A presented key whose secret was verified. */
 export type VerifiedKey = ApiKey & {
   /** Ids of the keys in its creation chain, nearest first. */
-  makers: readonly string[];
+  ancestors: readonly string[];
   /** The key and its creators, as far as they have limits. */
   limitedBy: readonly LimitedKey[];
 };
 
 /** Splits the stored column, which holds both servers and views. Only a view contains a slash. */
-function reachOf(stored: string | null): Pick<ApiKey, 'servers' | 'views'> {
+function parseReach(stored: string | null): Pick<ApiKey, 'servers' | 'views'> {
   if (stored === null) return { servers: undefined };
   const entries = JSON.parse(stored) as string[];
   const views = entries.filter((entry) => entry.includes('/'));
@@ -49,7 +49,7 @@ function reachOf(stored: string | null): Pick<ApiKey, 'servers' | 'views'> {
   return views.length > 0 ? { servers, views } : { servers };
 }
 
-function storedReach({ servers, views = [] }: ApiKey): string | null {
+function formatReach({ servers, views = [] }: ApiKey): string | null {
   if (!servers && views.length === 0) return null;
   return JSON.stringify([...(servers ?? []), ...views]);
 }
@@ -61,7 +61,7 @@ function toApiKey(row: Selectable<Tables['api_keys']>): ApiKey {
     name: row.name,
     secretHash: row.secret_hash,
     scopes: JSON.parse(row.scopes) as KeyScope[],
-    ...reachOf(row.servers),
+    ...parseReach(row.servers),
     createdBy: row.created_by,
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,
@@ -80,7 +80,7 @@ export async function insertApiKey(db: Db, key: ApiKey): Promise<void> {
       name: key.name,
       secret_hash: key.secretHash,
       scopes: JSON.stringify(key.scopes),
-      servers: storedReach(key),
+      servers: formatReach(key),
       created_by: key.createdBy,
       created_at: key.createdAt,
       expires_at: key.expiresAt ?? null,
@@ -96,22 +96,22 @@ export async function findApiKey(db: Db, id: string): Promise<ApiKey | undefined
 }
 
 /** Returns the creation chain of a key: the key that created it, the key that created that one, and so on. */
-export async function findMakers(db: Db, { createdBy }: ApiKey): Promise<ApiKey[]> {
-  const makers: ApiKey[] = [];
-  while (makers.length < maxMakers) {
-    const maker = makers.at(-1)?.createdBy ?? createdBy;
-    const found = maker.startsWith('key_') ? await findApiKey(db, maker) : undefined;
-    if (!found) break;
-    makers.push(found);
+export async function findKeyAncestors(db: Db, { createdBy }: ApiKey): Promise<ApiKey[]> {
+  const ancestors: ApiKey[] = [];
+  while (ancestors.length < maxKeyChainLength) {
+    const ancestorId = ancestors.at(-1)?.createdBy ?? createdBy;
+    const ancestor = ancestorId.startsWith('key_') ? await findApiKey(db, ancestorId) : undefined;
+    if (!ancestor) break;
+    ancestors.push(ancestor);
   }
-  return makers;
+  return ancestors;
 }
 
-export async function keysById(db: Db, workspaceId: string, ids: readonly string[]): Promise<ApiKey[]> {
+export async function findKeysById(db: Db, workspaceId: string, ids: readonly string[]): Promise<ApiKey[]> {
   const rows = await db
     .selectFrom('api_keys')
     .selectAll()
-    .where(isOf(workspaceId))
+    .where(isInWorkspace(workspaceId))
     .where('id', 'in', [...ids, ''])
     .execute();
   return rows.map(toApiKey);
@@ -127,20 +127,20 @@ export async function findApiKeys(
     .selectFrom('api_keys')
     .selectAll()
     .where('workspace_id', '=', workspaceId)
-    .where(page.query === undefined ? sql<SqlBool>`1 = 1` : isKeyFor(page.query))
-    .where(olderThan('created_at', page.after))
+    .where(page.query === undefined ? sql<SqlBool>`1 = 1` : matchesKey(page.query))
+    .where(isOlderThan('created_at', page.after))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit + 1)
     .execute();
-  return pageOf(rows.map(toApiKey), page.limit, (key) => ({ at: key.createdAt, id: key.id }));
+  return toPage(rows.map(toApiKey), page.limit, (key) => ({ at: key.createdAt, id: key.id }));
 }
 
 /** Revokes a key. Returns false if the key does not exist or was already revoked. */
-export async function endApiKey(db: Db, workspaceId: string, id: string, at: number): Promise<boolean> {
+export async function markKeyRevoked(db: Db, workspaceId: string, id: string, revokedAt: number): Promise<boolean> {
   const result = await db
     .updateTable('api_keys')
-    .set({ revoked_at: at })
+    .set({ revoked_at: revokedAt })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .where('revoked_at', 'is', null)
@@ -149,11 +149,16 @@ export async function endApiKey(db: Db, workspaceId: string, id: string, at: num
 }
 
 /** Revokes the active keys among `ids` in one statement. */
-export async function endApiKeys(db: Db, workspaceId: string, ids: readonly string[], at: number): Promise<void> {
+export async function markKeysRevoked(
+  db: Db,
+  workspaceId: string,
+  ids: readonly string[],
+  revokedAt: number,
+): Promise<void> {
   await db
     .updateTable('api_keys')
-    .set({ revoked_at: at })
-    .where(isOf(workspaceId))
+    .set({ revoked_at: revokedAt })
+    .where(isInWorkspace(workspaceId))
     .where('id', 'in', [...ids, ''])
     .where('revoked_at', 'is', null)
     .execute();
@@ -181,7 +186,7 @@ export async function updateKeyLimits(
   await db
     .updateTable('api_keys')
     .set({ limits: limits ? JSON.stringify(limits) : null })
-    .where(isOf(workspaceId))
+    .where(isInWorkspace(workspaceId))
     .where('id', 'in', [...ids, ''])
     .execute();
 }
@@ -190,45 +195,50 @@ export async function updateKeyLimits(
  * Maximum length of a key chain, in which each key was created with the previous one. A call counts against the limits
  * of every key in the chain.
  */
-export const maxMakers = 20;
+export const maxKeyChainLength = 20;
 /** Maximum number of ids in one statement. */
-const idsAtOnce = 500;
+const maxIdsPerStatement = 500;
 
 /** Returns the valid keys that a person created, directly or with a key created by that person. */
-export async function workingKeysMadeBy(db: Db, workspaceId: string, userId: string, now: number): Promise<ApiKey[]> {
-  return (await workingKeys(db, workspaceId, userId, now).selectAll('api_keys').execute()).map(toApiKey);
+export async function findActiveKeysCreatedBy(
+  db: Db,
+  workspaceId: string,
+  userId: string,
+  now: number,
+): Promise<ApiKey[]> {
+  return (await activeKeysQuery(db, workspaceId, userId, now).selectAll('api_keys').execute()).map(toApiKey);
 }
 
-/** Lists one page of the keys that `workingKeysMadeBy` returns, newest first. */
-export async function listWorkingKeysMadeBy(
+/** Lists one page of the keys that `findActiveKeysCreatedBy` returns, newest first. */
+export async function listActiveKeysCreatedBy(
   db: Db,
   { workspaceId, userId, now }: { workspaceId: string; userId: string; now: number },
   page: Page,
 ): Promise<{ rows: ApiKey[]; next: string | undefined }> {
-  const found = await workingKeys(db, workspaceId, userId, now)
+  const pageRows = await activeKeysQuery(db, workspaceId, userId, now)
     .select(['api_keys.id', 'api_keys.created_at'])
-    .where(olderThan('api_keys.created_at', page.after, 'api_keys.id'))
+    .where(isOlderThan('api_keys.created_at', page.after, 'api_keys.id'))
     .orderBy('api_keys.created_at', 'desc')
     .orderBy('api_keys.id', 'desc')
     .limit(page.limit + 1)
     .execute();
-  const { rows, next } = pageOf(found, page.limit, (row) => ({ at: row.created_at, id: row.id }));
+  const { rows, next } = toPage(pageRows, page.limit, (row) => ({ at: row.created_at, id: row.id }));
   const ids = rows.map(({ id }) => id);
-  const keys = new Map((await keysById(db, workspaceId, ids)).map((key) => [key.id, key]));
+  const keys = new Map((await findKeysById(db, workspaceId, ids)).map((key) => [key.id, key]));
   return { rows: ids.flatMap((id) => keys.get(id) ?? []), next };
 }
 
 /** Follows key chains: selects the keys that a person created, the keys created with those, and so on. */
-function workingKeys(db: Db, workspaceId: string, userId: string, now: number) {
+function activeKeysQuery(db: Db, workspaceId: string, userId: string, now: number) {
   return db
-    .withRecursive('made', (made) =>
-      made
+    .withRecursive('made', (recursive) =>
+      recursive
         .selectFrom('api_keys')
         .select('id')
         .where('workspace_id', '=', workspaceId)
         .where('created_by', '=', userId)
         .union(
-          made
+          recursive
             .selectFrom('made')
             // SQLite reads the tables of a cross join in this order.
             .crossJoin('api_keys')
@@ -245,69 +255,69 @@ function workingKeys(db: Db, workspaceId: string, userId: string, now: number) {
 }
 
 /** Returns the origin of each key: the person, or the creator of the first remaining key in the chain. */
-export async function originsOfKeys(
+export async function findKeyOrigins(
   db: Db,
   workspaceId: string,
   keys: readonly ApiKey[],
 ): Promise<ReadonlyMap<string, string>> {
   const origins = new Map(keys.map(({ id, createdBy }) => [id, createdBy]));
-  for (let step = 0; step < maxMakers; step++) {
-    const open = [...new Set(origins.values())].filter((maker) => maker.startsWith('key_'));
-    const makers = new Map<string, string>();
-    for (const some of inPieces(open, idsAtOnce)) {
-      for (const { id, createdBy } of await keysById(db, workspaceId, some)) makers.set(id, createdBy);
+  for (let step = 0; step < maxKeyChainLength; step++) {
+    const parentIds = [...new Set(origins.values())].filter((origin) => origin.startsWith('key_'));
+    const parents = new Map<string, string>();
+    for (const batch of toChunks(parentIds, maxIdsPerStatement)) {
+      for (const { id, createdBy } of await findKeysById(db, workspaceId, batch)) parents.set(id, createdBy);
     }
-    if (makers.size === 0) break;
-    for (const [id, maker] of origins) origins.set(id, makers.get(maker) ?? maker);
+    if (parents.size === 0) break;
+    for (const [id, origin] of origins) origins.set(id, parents.get(origin) ?? origin);
   }
   return origins;
 }
 
 /** Last use of API keys and logins. Requests note a use in memory; it is written together with the call records. */
 export type CredentialUses = {
-  keyUsed(id: string): void;
-  loginUsed(id: string): void;
+  recordKeyUse(id: string): void;
+  recordLoginUse(id: string): void;
   /** Number of credentials whose use is not written yet. */
-  waiting(): number;
+  pendingCount(): number;
   /** @throws database errors; uses that could not be written stay pending for the next write */
-  write(): Promise<void>;
+  flush(): Promise<void>;
 };
 
-type Used = { table: 'api_keys' | 'grants'; ids: Set<string> };
+type PendingUses = { table: 'api_keys' | 'grants'; ids: Set<string> };
 
 /** Maximum number of uses in one statement. */
-const usesAtOnce = 100;
+const maxUsesPerStatement = 100;
 
 /** @param now returns the database time */
 export function createCredentialUses(db: Db, now: () => number): CredentialUses {
-  const keys: Used = { table: 'api_keys', ids: new Set() };
-  const logins: Used = { table: 'grants', ids: new Set() };
+  const keys: PendingUses = { table: 'api_keys', ids: new Set() };
+  const logins: PendingUses = { table: 'grants', ids: new Set() };
 
-  async function writeOf({ table, ids }: Used): Promise<void> {
-    for (const some of inPieces([...ids].sort(), usesAtOnce)) {
+  async function writeUses({ table, ids }: PendingUses): Promise<void> {
+    for (const batch of toChunks([...ids].sort(), maxUsesPerStatement)) {
       // Removed first, so that the next write includes a use that occurs during this statement.
-      for (const id of some) ids.delete(id);
-      await touch(db, table, some, now()).catch((error: unknown) => {
-        for (const id of some) ids.add(id);
+      for (const id of batch) ids.delete(id);
+      await touch(db, table, batch, now()).catch((error: unknown) => {
+        for (const id of batch) ids.add(id);
         throw error;
       });
     }
   }
 
   return {
-    keyUsed: (id) => void keys.ids.add(id),
-    loginUsed: (id) => void logins.ids.add(id),
-    waiting: () => keys.ids.size + logins.ids.size,
-    async write() {
-      await writeOf(keys);
-      await writeOf(logins);
+    recordKeyUse: (id) => void keys.ids.add(id),
+    recordLoginUse: (id) => void logins.ids.add(id),
+    pendingCount: () => keys.ids.size + logins.ids.size,
+    async flush() {
+      await writeUses(keys);
+      await writeUses(logins);
     },
   };
 }
 
 /** Takes no workspace, because these credentials were just verified. */
-async function touch(db: Db, table: Used['table'], ids: readonly string[], at: number): Promise<void> {
-  await db.updateTable(table).set({ last_used_at: at }).where('id', 'in', ids).execute();
+async function touch(db: Db, table: PendingUses['table'], ids: readonly string[], usedAt: number): Promise<void> {
+  await db.updateTable(table).set({ last_used_at: usedAt }).where('id', 'in', ids).execute();
 }
 
 /** Identifies presented API keys, for both calls and management. */
@@ -317,7 +327,7 @@ type ApiKeyCheck = {
    * @throws Unauthenticated if the key is revoked or expired. Only its holder has the secret, so the message may say
    * when.
    */
-  verify(presented: string, look?: Lookup): MaybePromise<VerifiedKey | undefined>;
+  verify(presented: string, chargeQuery?: QueryCharge): MaybePromise<VerifiedKey | undefined>;
   /** Removes a key from the cache by its id, because it changed. */
   invalidate(id: string): void;
   clear(): void;
@@ -326,7 +336,7 @@ type ApiKeyCheck = {
 };
 
 /** Maximum number of cached keys. One tenant can fill three quarters of the cache. */
-export const mostKeysRemembered = 13_500;
+export const maxCachedKeys = 13_500;
 
 type ApiKeyCheckOptions = {
   /** Returns the database time in epoch ms. */
@@ -336,46 +346,52 @@ type ApiKeyCheckOptions = {
   onUse: (id: string) => void;
 };
 
-function ended(how: string, at: number): Unauthenticated {
+function endedKeyError(event: string, at: number): Unauthenticated {
   const time = new Date(at).toISOString().replace(/\.\d+/, '');
-  return new Unauthenticated('invalid', `this API key ${how} at ${time}; use another key`);
+  return new Unauthenticated('invalid', `this API key ${event} at ${time}; use another key`);
 }
 
 /** Caches keys by their hash. A malformed key fails its checksum without a database query. */
 export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheckOptions): ApiKeyCheck {
-  const remembered = createRemembered<VerifiedKey>({
-    max: mostKeysRemembered,
+  const cache = createReadThroughCache<VerifiedKey>({
+    max: maxCachedKeys,
     freshness,
-    idsOf: (key) => [key.id, key.workspaceId, ...key.makers],
-    ownerOf: (key) => key.workspaceId,
+    getIds: (key) => [key.id, key.workspaceId, ...key.ancestors],
+    getOwner: (key) => key.workspaceId,
   });
-  const ifValid = (key: VerifiedKey | undefined) => {
+  const requireValid = (key: VerifiedKey | undefined) => {
     if (!key) return undefined;
-    if (key.revokedAt !== undefined) throw ended('was revoked', key.revokedAt);
-    if (key.expiresAt !== undefined && key.expiresAt <= now()) throw ended('expired', key.expiresAt);
+    if (key.revokedAt !== undefined) throw endedKeyError('was revoked', key.revokedAt);
+    if (key.expiresAt !== undefined && key.expiresAt <= now()) throw endedKeyError('expired', key.expiresAt);
     onUse(key.id);
     return key;
   };
-  async function read(id: string, secretHash: string, look: Lookup): Promise<{ value: VerifiedKey } | undefined> {
-    look?.();
+  async function readKey(
+    id: string,
+    secretHash: string,
+    chargeQuery: QueryCharge,
+  ): Promise<{ value: VerifiedKey } | undefined> {
+    chargeQuery?.();
     const key = await findApiKey(db, id);
     if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(secretHash))) return undefined;
-    const makers = await findMakers(db, key);
-    const limitedBy = [key, ...makers].flatMap(({ id, limits }) => (limits ? [{ id, limits }] : []));
-    return { value: { ...key, makers: makers.map((maker) => maker.id), limitedBy } };
+    const ancestors = await findKeyAncestors(db, key);
+    const limitedBy = [key, ...ancestors].flatMap(({ id, limits }) => (limits ? [{ id, limits }] : []));
+    return { value: { ...key, ancestors: ancestors.map((maker) => maker.id), limitedBy } };
   }
 
   return {
-    verify(presented, look) {
-      const secretHash = hashOf(presented);
-      const known = remembered.get(secretHash);
-      if (known) return ifValid(known);
-      const id = apiKeyId(presented);
+    verify(presented, chargeQuery) {
+      const secretHash = hashSecret(presented);
+      const cached = cache.get(secretHash);
+      if (cached) return requireValid(cached);
+      const id = getApiKeyId(presented);
       if (id === undefined) return undefined;
-      return remembered.load(secretHash, (before) => read(id, secretHash, before ? undefined : look)).then(ifValid);
+      return cache
+        .load(secretHash, (before) => readKey(id, secretHash, before ? undefined : chargeQuery))
+        .then(requireValid);
     },
-    invalidate: remembered.invalidate,
-    clear: remembered.clear,
-    counts: remembered.counts,
+    invalidate: cache.invalidate,
+    clear: cache.clear,
+    counts: cache.counts,
   };
 }

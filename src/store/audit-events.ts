@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { type Selectable, sql } from 'kysely';
-import { newId, tenantOf } from '../domain/ids.ts';
+import { getTenantId, newId } from '../domain/ids.ts';
 import { dayMs } from './calls/call-writer.ts';
 import type { Db } from './db.ts';
 import { deleteInSteps, type Pause } from './delete-in-steps.ts';
-import { encodeCursor, isOf, olderThan, type Page, pageOf } from './page.ts';
+import { encodeCursor, isInWorkspace, isOlderThan, type Page, toPage } from './page.ts';
 import type { Tables } from './schema.ts';
-import { periodOf, takeOfQuotas } from './workspaces.ts';
+import { getQuotaPeriod, takeFromQuotas } from './workspaces.ts';
 
 /** Records who changed what, and when. `detail` is JSON without any secret. */
 export type AuditEvent = Selectable<Tables['audit_events']>;
@@ -15,28 +15,28 @@ export type AuditEvent = Selectable<Tables['audit_events']>;
  * Maximum length of an event's detail. Input texts in it are bounded where they enter; this limit covers all other
  * texts.
  */
-export const mostOfDetail = 32 * 1024;
+export const maxDetailLength = 32 * 1024;
 /** Details up to this length are always stored, regardless of their number. */
-export const shortDetail = 1000;
+export const maxUnmeteredDetailLength = 1000;
 /** Maximum number of characters of longer details that are stored per tenant and day (UTC). */
-export const mostDetailsInDay = 20_000_000;
+export const maxDetailCharsPerDay = 20_000_000;
 /** Stored in place of a detail that is over the limit. */
-const leftOut = '{"left_out":true}';
+const omittedDetail = '{"left_out":true}';
 
 /** Inserts an audit event, in the transaction of the change that it records. */
 export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void> {
-  const detail = (await isKept(db, event)) ? event.detail : leftOut;
+  const detail = (await canStoreDetail(db, event)) ? event.detail : omittedDetail;
   await db
     .insertInto('audit_events')
     .values({ ...event, detail })
     .execute();
 }
 
-async function isKept(db: Db, { workspace_id: id, at, detail: { length } }: AuditEvent): Promise<boolean> {
-  if (length <= shortDetail) return true;
-  if (length > mostOfDetail) return false;
-  const day = periodOf('auditDetails', tenantOf(id), 'day', at);
-  const [use] = await takeOfQuotas(db, [{ ...day, quota: mostDetailsInDay, calls: length }]);
+async function canStoreDetail(db: Db, { workspace_id: id, at, detail: { length } }: AuditEvent): Promise<boolean> {
+  if (length <= maxUnmeteredDetailLength) return true;
+  if (length > maxDetailLength) return false;
+  const day = getQuotaPeriod('auditDetails', getTenantId(id), 'day', at);
+  const [use] = await takeFromQuotas(db, [{ ...day, quota: maxDetailCharsPerDay, calls: length }]);
   return use?.granted === length;
 }
 
@@ -47,40 +47,40 @@ export async function pruneAuditEvents(db: Db, before: number, pause?: Pause): P
 
 /**
  * Returns display names of actors: the current names of API keys, the names that login clients gave themselves, and,
- * with `withPeople`, the names or email addresses of users. Users are found without a workspace, because a person may
+ * with `includeUsers`, the names or email addresses of users. Users are found without a workspace, because a person may
  * have left it since.
  */
 export async function namesOfActors(
   db: Db,
   workspaceId: string,
   ids: readonly string[],
-  withPeople: boolean,
+  includeUsers: boolean,
 ): Promise<ReadonlyMap<string, string>> {
-  const wanted = [...new Set(ids), ''];
-  const people = db.selectFrom('users').select(['id', 'name', 'email']).where('id', 'in', wanted);
-  const users = withPeople ? await people.execute() : [];
+  const distinctIds = [...new Set(ids), ''];
+  const usersQuery = db.selectFrom('users').select(['id', 'name', 'email']).where('id', 'in', distinctIds);
+  const users = includeUsers ? await usersQuery.execute() : [];
   const keys = await db
     .selectFrom('api_keys')
     .select(['id', 'name'])
-    .where(isOf(workspaceId))
-    .where('id', 'in', wanted)
+    .where(isInWorkspace(workspaceId))
+    .where('id', 'in', distinctIds)
     .execute();
   const logins = await db
     .selectFrom('grants')
     .select(['id', 'client_name'])
-    .where(isOf(workspaceId))
-    .where('id', 'in', wanted)
+    .where(isInWorkspace(workspaceId))
+    .where('id', 'in', distinctIds)
     .execute();
-  const named = [
+  const entries = [
     ...logins.map((login) => [login.id, login.client_name] as const),
     ...users.map(({ id, name, email }) => [id, name ?? email] as const),
     ...keys.map((key) => [key.id, key.name] as const),
   ];
-  return new Map(named.filter((entry): entry is [string, string] => entry[1] !== null));
+  return new Map(entries.filter((entry): entry is [string, string] => entry[1] !== null));
 }
 
 /** Maximum number of detail characters in one page of events. A page ends early above it. */
-const mostOfPage = 500_000;
+const maxDetailCharsPerPage = 500_000;
 
 export type AuditFilter = {
   actorId?: string | undefined;
@@ -92,7 +92,7 @@ export type AuditFilter = {
 };
 
 /** Maximum number of events that one page searches for matches of a filter. The next page continues after them. */
-export const eventsSearchedAtOnce = 25_000;
+export const maxEventsSearchedPerPage = 25_000;
 
 export async function findAuditEvents(
   db: Db,
@@ -103,60 +103,60 @@ export async function findAuditEvents(
   let candidates = db.selectFrom('audit_events').where('workspace_id', '=', workspaceId);
   if (since !== undefined) candidates = candidates.where('at', '>=', since);
   if (until !== undefined) candidates = candidates.where('at', '<', until);
-  candidates = candidates.where(olderThan('at', page.after));
+  candidates = candidates.where(isOlderThan('at', page.after));
   const isFiltered = actorId !== undefined || operation !== undefined || target !== undefined;
   // Details are long, so they are read only for the events that are returned.
   const ordered = candidates.orderBy('at', 'desc').orderBy('id', 'desc');
-  const searched = ordered.select(['id', 'at', 'actor_id', 'operation', 'target']).limit(eventsSearchedAtOnce);
-  let wanted = db.selectFrom(searched.as('searched'));
-  if (actorId !== undefined) wanted = wanted.where('actor_id', '=', actorId);
-  if (operation !== undefined) wanted = wanted.where('operation', '=', operation);
-  if (target !== undefined) wanted = wanted.where('target', '=', target);
-  const ids = wanted
+  const searched = ordered.select(['id', 'at', 'actor_id', 'operation', 'target']).limit(maxEventsSearchedPerPage);
+  let matching = db.selectFrom(searched.as('searched'));
+  if (actorId !== undefined) matching = matching.where('actor_id', '=', actorId);
+  if (operation !== undefined) matching = matching.where('operation', '=', operation);
+  if (target !== undefined) matching = matching.where('target', '=', target);
+  const ids = matching
     .select('id')
     .orderBy('at', 'desc')
     .orderBy('id', 'desc')
     .limit(limit + 1);
-  const found = isFiltered
+  const pageQuery = isFiltered
     ? db
         .selectFrom('audit_events')
-        .where(isOf(workspaceId))
+        .where(isInWorkspace(workspaceId))
         .where('id', 'in', [...(await ids.execute()).map(({ id }) => id), ''])
     : candidates;
-  const rows = await found
+  const rows = await pageQuery
     .select(['id', 'workspace_id', 'at', 'actor_kind', 'actor_id', 'operation', 'target', 'request_id', 'detail'])
     .orderBy('at', 'desc')
     .orderBy('id', 'desc')
     .limit(limit + 1)
     .execute();
-  const result = pageOf(rows, Math.min(limit, fitting(rows)), (row) => ({ at: row.at, id: row.id }));
+  const result = toPage(rows, Math.min(limit, countFittingRows(rows)), (row) => ({ at: row.at, id: row.id }));
   if (!isFiltered || result.next !== undefined) return result;
-  const last = await ordered
+  const lastSearched = await ordered
     .select(['at', 'id'])
-    .offset(eventsSearchedAtOnce - 1)
+    .offset(maxEventsSearchedPerPage - 1)
     .limit(1)
     .executeTakeFirst();
-  return { ...result, next: last && encodeCursor(last), searchedTo: last?.at };
+  return { ...result, next: lastSearched && encodeCursor(lastSearched), searchedTo: lastSearched?.at };
 }
 
 /** Returns the number of leading rows that fit into a page. */
-function fitting(rows: readonly AuditEvent[]): number {
-  let left = mostOfPage;
-  const first = rows.findIndex(({ detail }) => {
-    left -= detail.length;
-    return left < 0;
+function countFittingRows(rows: readonly AuditEvent[]): number {
+  let charsLeft = maxDetailCharsPerPage;
+  const firstOverflow = rows.findIndex(({ detail }) => {
+    charsLeft -= detail.length;
+    return charsLeft < 0;
   });
-  return first < 0 ? rows.length : Math.max(1, first);
+  return firstOverflow < 0 ? rows.length : Math.max(1, firstOverflow);
 }
 
 /**
  * Maximum number of login events per server and day (UTC) that are stored individually. No workspace quota counts them,
  * and unverified callers may start and deny any number of logins.
  */
-export const mostLoginEventsInDay = { login: 10_000, loginRevoked: 10_000, loginFailed: 500 } as const;
+export const maxLoginEventsPerDay = { login: 10_000, loginRevoked: 10_000, loginFailed: 500 } as const;
 
 /** Login event in the workspace that the login belongs to. */
-export type LoginEventRow = AuditEvent & { operation: keyof typeof mostLoginEventsInDay };
+export type LoginEventRow = AuditEvent & { operation: keyof typeof maxLoginEventsPerDay };
 
 /**
  * Inserts a login event, in the transaction of the change that it records. Events above the daily maximum are combined
@@ -164,21 +164,24 @@ export type LoginEventRow = AuditEvent & { operation: keyof typeof mostLoginEven
  */
 export async function insertLoginEvent(db: Db, serverId: string, event: LoginEventRow): Promise<void> {
   const { workspace_id: workspaceId, operation } = event;
-  const day = periodOf(operation, `${workspaceId} ${serverId}`, 'day', event.at);
-  const [use] = await takeOfQuotas(db, [{ ...day, quota: mostLoginEventsInDay[operation], calls: 1 }]);
+  const day = getQuotaPeriod(operation, `${workspaceId} ${serverId}`, 'day', event.at);
+  const [use] = await takeFromQuotas(db, [{ ...day, quota: maxLoginEventsPerDay[operation], calls: 1 }]);
   if (use?.granted === 1) return insertAuditEvent(db, event);
-  await countFurther(db, { ...event, id: `aud_${operation}_${workspaceId}_${serverId}_${day.startsAt / dayMs}` });
+  await incrementOverflowCount(db, {
+    ...event,
+    id: `aud_${operation}_${workspaceId}_${serverId}_${day.startsAt / dayMs}`,
+  });
 }
 
 /** Runs without concurrent counters: the quota row is locked until the end of the transaction. */
-async function countFurther(db: Db, event: AuditEvent): Promise<void> {
-  const known = await db
+async function incrementOverflowCount(db: Db, event: AuditEvent): Promise<void> {
+  const existing = await db
     .selectFrom('audit_events')
     .select('detail')
     .where('workspace_id', '=', event.workspace_id)
     .where('id', '=', event.id)
     .executeTakeFirst();
-  const { further = 0 } = JSON.parse(known?.detail ?? '{}') as { further?: number };
+  const { further = 0 } = JSON.parse(existing?.detail ?? '{}') as { further?: number };
   const detail = JSON.stringify({ further: further + 1 });
   await db
     .insertInto('audit_events')
@@ -191,7 +194,11 @@ async function countFurther(db: Db, event: AuditEvent): Promise<void> {
 export type EndedLogins = { workspaceId: string; slug: string; logins: number; reason: string };
 
 /** Records in the workspace's audit log that maintenance has ended logins at a server. */
-export function insertEndedLogins(db: Db, { workspaceId, slug, ...detail }: EndedLogins, at: number): Promise<void> {
+export function insertLoginsEndedEvent(
+  db: Db,
+  { workspaceId, slug, ...detail }: EndedLogins,
+  at: number,
+): Promise<void> {
   return insertAuditEvent(db, {
     id: newId(randomBytes, 'aud'),
     workspace_id: workspaceId,

@@ -24,5 +24,5 @@ export function verifyLines(
 ): SignatureState {
   if (!signature) return 'missing';
   if (!keyring?.keyIds.includes(signature.key)) return 'unknown_key';
-  return keyring.isMac(signature.mac, lines.digest('base64url'), purpose) ? 'valid' : 'changed';
+  return keyring.verifyMac(signature.mac, lines.digest('base64url'), purpose) ? 'valid' : 'changed';
 }

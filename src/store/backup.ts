@@ -5,14 +5,14 @@ import { z } from 'zod';
 import { AppError } from '../errors.ts';
 import { signLines } from './backup-signature.ts';
 import type { Db, Engine } from './db.ts';
-import { openingFailure } from './engine/faults.ts';
-import { refuseLostLog } from './engine/lost-log.ts';
-import { type MigrationFile, tablesOf } from './engine/migrate.ts';
+import { toOpenError } from './engine/faults.ts';
+import { rejectLostLog } from './engine/lost-log.ts';
+import { getTableNames, type MigrationFile } from './engine/migrate.ts';
 import type { PostgresLocation } from './engine/postgres.ts';
 import { createWriteLock, sqliteDialect } from './engine/sqlite.ts';
-import { findOrMakeFile } from './engine/sqlite-file.ts';
-import { watchedDialect } from './engine/watched-dialect.ts';
-import { noteDone } from './pruning/leases.ts';
+import { findOrCreateFile } from './engine/sqlite-file.ts';
+import { toWatchedDialect } from './engine/watched-dialect.ts';
+import { recordCompletion } from './pruning/leases.ts';
 import type { Tables } from './schema.ts';
 import type { Keyring } from './sealing/sealing.ts';
 
@@ -26,11 +26,11 @@ export const formatVersion = 2;
 /**
  * Maximum length of a line in bytes. A configuration has at most 4 MiB, and its text in a line at most twice as many.
  */
-export const longestLine = 32 * 1024 * 1024;
+export const maxLineBytes = 32 * 1024 * 1024;
 /** A longer line is read only if it has no more values than a row or a header can have. */
-export const shortLine = 64 * 1024;
-/** Limits for a line longer than `shortLine`. The deepest value is a list of rows in a header. */
-export const mostInLine = { depth: 4, elements: 10_000 };
+export const maxUncheckedLineLength = 64 * 1024;
+/** Limits for a line longer than `maxUncheckedLineLength`. The deepest value is a list of rows in a header. */
+export const maxLineShape = { depth: 4, elements: 10_000 };
 
 const migrationRow = z.object({
   name: z.string(),
@@ -63,9 +63,9 @@ export type RowCounts = { [table: string]: number };
  * Tables that belong to the processes of one database: their messages, their leases, and the continuations and files of
  * results, which live for minutes. A restored database starts without them.
  */
-const tablesOfProcesses = ['changes', 'processes', 'leases', 'answer_pieces', 'files', 'file_chunks'];
+const transientTables = ['changes', 'processes', 'leases', 'answer_pieces', 'files', 'file_chunks'];
 /** Tables of call records, which make up most of a database. */
-const tablesOfRecords = ['calls', 'call_counts', 'usage_counts', 'captures'];
+const callRecordTables = ['calls', 'call_counts', 'usage_counts', 'captures'];
 
 export type BackupOptions = {
   engine: Engine;
@@ -82,10 +82,10 @@ export type BackupOptions = {
  */
 export async function* exportTables(
   source: TableSource,
-  { engine, files, version, now, leavesOutRecords }: BackupOptions & { leavesOutRecords: boolean },
+  { engine, files, version, now, excludesRecords }: BackupOptions & { excludesRecords: boolean },
 ): AsyncGenerator<string, RowCounts> {
   const migrations = await appliedMigrations(source);
-  const unknown = unknownOf(migrations, files);
+  const unknown = findUnknownMigrations(migrations, files);
   if (unknown.length > 0) {
     throw new AppError(
       'conflict',
@@ -99,49 +99,52 @@ export async function* exportTables(
     engine,
     migrations,
   };
-  yield lineOf(header);
-  const leftOut = new Set([...tablesOfProcesses, ...(leavesOutRecords ? tablesOfRecords : [])]);
+  yield toLine(header);
+  const excluded = new Set([...transientTables, ...(excludesRecords ? callRecordTables : [])]);
   const counts: RowCounts = {};
-  for (const table of tablesOf(files).filter((name) => source.tables.includes(name) && !leftOut.has(name))) {
-    let text = '';
+  for (const table of getTableNames(files).filter((name) => source.tables.includes(name) && !excluded.has(name))) {
+    let chunk = '';
     for await (const row of source.rows(table)) {
       const columns = Object.keys(row);
-      if (counts[table] === undefined) text = lineOf({ table, columns });
+      if (counts[table] === undefined) chunk = toLine({ table, columns });
       counts[table] = (counts[table] ?? 0) + 1;
-      text += lineOf(columns.map((column) => cellOf(row, column)));
-      if (text.length < writtenTogether) continue;
-      yield text;
-      text = '';
+      chunk += toLine(columns.map((column) => toCell(row, column)));
+      if (chunk.length < minChunkLength) continue;
+      yield chunk;
+      chunk = '';
     }
-    yield text;
+    yield chunk;
   }
-  yield lineOf({ end: counts });
+  yield toLine({ end: counts });
   return counts;
 }
 
 /** Appends a signature to the text of a backup, if there is a master key to sign with. */
-export async function* signed(text: AsyncIterable<string>, keyring: Keyring | undefined): AsyncGenerator<string> {
+export async function* withSignature(
+  text: AsyncIterable<string>,
+  keyring: Keyring | undefined,
+): AsyncGenerator<string> {
   const hash = createHash('sha256');
-  for await (const lines of text) {
-    hash.update(lines);
-    yield lines;
+  for await (const chunk of text) {
+    hash.update(chunk);
+    yield chunk;
   }
-  if (keyring) yield lineOf(signLines(hash, keyring));
+  if (keyring) yield toLine(signLines(hash, keyring));
 }
 
 /** Minimum number of characters of rows per yielded text. */
-const writtenTogether = 100_000;
+const minChunkLength = 100_000;
 
 /** @throws Error if the line is too long to be restored */
-function lineOf(value: unknown): string {
+function toLine(value: unknown): string {
   const line = `${JSON.stringify(value)}\n`;
-  if (line.length > shortLine && Buffer.byteLength(line) > longestLine)
-    throw new Error(`a row is longer than ${longestLine} bytes, so it cannot be backed up`);
+  if (line.length > maxUncheckedLineLength && Buffer.byteLength(line) > maxLineBytes)
+    throw new Error(`a row is longer than ${maxLineBytes} bytes, so it cannot be backed up`);
   return line;
 }
 
 /** @throws Error if the format does not support the value type; a migration that needs it must extend the format */
-function cellOf(row: ReadRow, column: string): Row[number] {
+function toCell(row: ReadRow, column: string): Row[number] {
   const value = row[column];
   if (value === null || typeof value === 'string' || typeof value === 'number') return value;
   throw new Error(`column ${column} has a value of type ${typeof value}, which the backup format does not support`);
@@ -159,7 +162,10 @@ async function appliedMigrations(source: TableSource): Promise<BackupHeader['mig
 }
 
 /** Returns the names of migrations that this version does not have. It would not know the tables that they created. */
-export function unknownOf(migrations: BackupHeader['migrations'], files: readonly MigrationFile[]): string[] {
+export function findUnknownMigrations(
+  migrations: BackupHeader['migrations'],
+  files: readonly MigrationFile[],
+): string[] {
   return migrations.map(({ name }) => name).filter((name) => !files.some((file) => file.name === name));
 }
 
@@ -175,32 +181,32 @@ type TableSource = {
    * afterward.
    * @throws Error from the database if this reader may not write
    */
-  noteMade(at: number): Promise<void>;
+  recordBackupTime(at: number): Promise<void>;
   close(): Promise<void>;
 };
 
-const busyMs = 5000;
+const busyTimeoutMs = 5000;
 
 /**
  * Reads a SQLite file on a separate connection, within one transaction. In WAL mode, writers continue in the meantime,
  * and the write-ahead log grows until the transaction ends.
- * @throws AppError conflict, see `refuseLostLog`; unavailable if the file cannot be opened
+ * @throws AppError conflict, see `rejectLostLog`; unavailable if the file cannot be opened
  */
 export async function openSqliteSource(file: string): Promise<TableSource> {
   try {
-    await refuseLostLog(file);
+    await rejectLostLog(file);
     const database = new DatabaseSync(file, { readOnly: true });
-    database.exec(`pragma busy_timeout = ${busyMs}; begin`);
+    database.exec(`pragma busy_timeout = ${busyTimeoutMs}; begin`);
     // The first read fixes the snapshot of this transaction.
     const tables = database.prepare("select name from sqlite_schema where type = 'table'").all();
     return {
       tables: tables.map(({ name }) => name as string),
       rows: (table) => database.prepare(`select * from ${table}`).iterate(),
-      async noteMade(at) {
+      async recordBackupTime(at) {
         database.close();
-        const db = new Kysely<Tables>({ dialect: sqliteDialect(findOrMakeFile(file), createWriteLock()) });
+        const db = new Kysely<Tables>({ dialect: sqliteDialect(findOrCreateFile(file), createWriteLock()) });
         try {
-          await noteDone(db, 'backup', at);
+          await recordCompletion(db, 'backup', at);
         } finally {
           await db.destroy();
         }
@@ -210,22 +216,25 @@ export async function openSqliteSource(file: string): Promise<TableSource> {
       },
     };
   } catch (error) {
-    throw openingFailure(error, file);
+    throw toOpenError(error, file);
   }
 }
 
 /** Number of rows per fetch. One row may have several megabytes. */
-const fetchedTogether = 100;
+const rowsPerFetch = 100;
 
 /**
  * Reads the given PostgreSQL tables, as far as they exist, in one transaction with one snapshot. A migration waits for
  * its end, because it would change the tables. No other work waits.
  */
-export async function openPostgresSource(location: PostgresLocation, wanted: readonly string[]): Promise<TableSource> {
-  const db = await openPostgres(location);
+export async function openPostgresSource(
+  location: PostgresLocation,
+  requestedTables: readonly string[],
+): Promise<TableSource> {
+  const db = await openPostgresForMigrations(location);
   try {
-    const present = await tablesIn(db, 'postgres');
-    const tables = wanted.filter((name) => present.includes(name));
+    const existingTables = await listTables(db, 'postgres');
+    const tables = requestedTables.filter((name) => existingTables.includes(name));
     const transaction = await db.startTransaction().execute();
     await sql`set transaction isolation level repeatable read, read only`.execute(transaction);
     const names = tables.map((table) => sql.table(table));
@@ -235,15 +244,15 @@ export async function openPostgresSource(location: PostgresLocation, wanted: rea
       async *rows(table) {
         await sql`declare backup_rows no scroll cursor for select * from ${sql.table(table)}`.execute(transaction);
         for (;;) {
-          const { rows } = await sql<ReadRow>`fetch ${sql.lit(fetchedTogether)} from backup_rows`.execute(transaction);
+          const { rows } = await sql<ReadRow>`fetch ${sql.lit(rowsPerFetch)} from backup_rows`.execute(transaction);
           if (rows.length === 0) break;
           yield* rows;
         }
         await sql`close backup_rows`.execute(transaction);
       },
-      async noteMade(at) {
+      async recordBackupTime(at) {
         await transaction.rollback().execute();
-        await noteDone(db, 'backup', at);
+        await recordCompletion(db, 'backup', at);
       },
       async close() {
         if (!transaction.isRolledBack) await transaction.rollback().execute();
@@ -252,11 +261,11 @@ export async function openPostgresSource(location: PostgresLocation, wanted: rea
     };
   } catch (error) {
     await db.destroy();
-    throw openingFailure(error, undefined);
+    throw toOpenError(error, undefined);
   }
 }
 
-export async function tablesIn(db: Db, engine: Engine): Promise<string[]> {
+export async function listTables(db: Db, engine: Engine): Promise<string[]> {
   const query =
     engine === 'sqlite'
       ? sql<{ name: string }>`select name from sqlite_schema where type = 'table'`
@@ -264,9 +273,9 @@ export async function tablesIn(db: Db, engine: Engine): Promise<string[]> {
   return (await query.execute(db)).rows.map(({ name }) => name);
 }
 
-export async function openPostgres(location: PostgresLocation): Promise<Kysely<Tables>> {
+export async function openPostgresForMigrations(location: PostgresLocation): Promise<Kysely<Tables>> {
   const { postgresDialect } = await import('./engine/postgres.ts');
-  return new Kysely<Tables>({ dialect: watchedDialect(postgresDialect(location, ignore, 'migrations'), ignore) });
+  return new Kysely<Tables>({ dialect: toWatchedDialect(postgresDialect(location, noop, 'migrations'), noop) });
 }
 
-export const ignore = () => undefined;
+export const noop = () => undefined;

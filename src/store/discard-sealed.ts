@@ -16,7 +16,7 @@ type DiscardOptions = {
   random: Random;
 };
 
-const rowsAtOnce = 100;
+const rowsPerBatch = 100;
 
 /**
  * Discards values that are sealed with a lost key. Secrets are deleted, with an audit event in their workspace. Logins
@@ -28,8 +28,8 @@ export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions)
   const isSealed = (column: string) => sql<boolean>`substr(${sql.ref(column)}, 4, 8) = ${keyId}`;
   const discarded: { [table: string]: number } = {};
   for (const { table, column } of sealedColumns) {
-    if (table === 'secrets') discarded[table] = await repeat(() => discardSecrets(db, options));
-    else if (table === 'grants') discarded[table] = await repeat(() => endGrants(db, options));
+    if (table === 'secrets') discarded[table] = await repeatUntilDone(() => discardSecrets(db, options));
+    else if (table === 'grants') discarded[table] = await repeatUntilDone(() => discardGrants(db, options));
     else if (table === 'master_keys')
       await db.updateTable(table).set({ sealed_mac_key: '' }).where(isSealed(column)).execute();
     else
@@ -40,10 +40,10 @@ export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions)
 }
 
 /** Repeats batches until no rows are left. */
-async function repeat(work: () => Promise<number>): Promise<number> {
-  let all = 0;
-  for (let done = await work(); done > 0; done = await work()) all += done;
-  return all;
+async function repeatUntilDone(runBatch: () => Promise<number>): Promise<number> {
+  let total = 0;
+  for (let done = await runBatch(); done > 0; done = await runBatch()) total += done;
+  return total;
 }
 
 function discardSecrets(db: Kysely<Tables>, { keyId, now, random }: DiscardOptions): Promise<number> {
@@ -53,7 +53,7 @@ function discardSecrets(db: Kysely<Tables>, { keyId, now, random }: DiscardOptio
       .innerJoin('servers', 'servers.id', 'secrets.server_id')
       .select(['secrets.server_id as id', 'secrets.workspace_id as workspaceId', 'secrets.name', 'servers.slug'])
       .where(sql<boolean>`substr(secrets.sealed_value, 4, 8) = ${keyId}`)
-      .limit(rowsAtOnce)
+      .limit(rowsPerBatch)
       .execute();
     for (const { id, workspaceId, name, slug } of rows) {
       await removeSecret(transaction, { id, workspaceId }, name);
@@ -74,13 +74,13 @@ function discardSecrets(db: Kysely<Tables>, { keyId, now, random }: DiscardOptio
   });
 }
 
-function endGrants(db: Kysely<Tables>, { keyId, now, random }: DiscardOptions): Promise<number> {
+function discardGrants(db: Kysely<Tables>, { keyId, now, random }: DiscardOptions): Promise<number> {
   return transact(db, async (transaction) => {
     const rows = await transaction
       .selectFrom('grants')
       .select('id')
       .where(sql<boolean>`substr(sealed_tokens, 4, 8) = ${keyId}`)
-      .limit(rowsAtOnce)
+      .limit(rowsPerBatch)
       .execute();
     for (const { id } of rows) {
       await revokeGrant(transaction, id, now());

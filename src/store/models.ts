@@ -20,20 +20,20 @@ export async function saveModel(
   db: Db,
   keyring: Keyring,
   workspaceId: string,
-  { name, key, ...rest }: Omit<StoredModel, 'hasKey'> & { key: string | undefined },
+  { name, key, ...fields }: Omit<StoredModel, 'hasKey'> & { key: string | undefined },
 ): Promise<void> {
-  const changing = {
-    kind: rest.kind,
-    url: rest.url,
-    model: rest.model,
+  const values = {
+    kind: fields.kind,
+    url: fields.url,
+    model: fields.model,
     sealed_key: key === undefined ? '' : keyring.seal(key, contexts.modelKey(workspaceId, name)),
-    created_by: rest.createdBy,
-    updated_at: rest.updatedAt,
+    created_by: fields.createdBy,
+    updated_at: fields.updatedAt,
   };
   await db
     .insertInto('models')
-    .values({ workspace_id: workspaceId, name, ...changing })
-    .onConflict((c) => c.columns(['workspace_id', 'name']).doUpdateSet(changing))
+    .values({ workspace_id: workspaceId, name, ...values })
+    .onConflict((c) => c.columns(['workspace_id', 'name']).doUpdateSet(values))
     .execute();
 }
 

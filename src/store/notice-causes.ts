@@ -1,29 +1,29 @@
 import { type RawBuilder, sql } from 'kysely';
-import { minuteMs, startOf } from './calls/call-writer.ts';
+import { minuteMs, startOfPeriod } from './calls/call-writer.ts';
 import type { Db } from './db.ts';
 import type { CallRow } from './schema.ts';
 import type { CheckCounts } from './servers/imports.ts';
 
 /** Maximum number of rows per kind of event. Bounds each list regardless of the amount of data. */
-const mostOfKind = 50;
+const maxRowsPerKind = 50;
 
 /** Finds servers with at least `least` calls in whole minutes, more than half of which failed for any reason. */
-export async function troubledServers(
+export async function findFailingServers(
   db: Db,
   workspaceId: string,
-  { from, least }: { from: number; least: number },
+  { from, minCalls }: { from: number; minCalls: number },
 ): Promise<string[]> {
   const rows = await db
     .selectFrom('call_counts')
     .select('slug')
     .where('workspace_id', '=', workspaceId)
     .where('width', '=', minuteMs)
-    .where('at', '>=', startOf(from, minuteMs))
+    .where('at', '>=', startOfPeriod(from, minuteMs))
     .where('slug', '<>', '')
     .groupBy('slug')
-    .having(sql<boolean>`sum(calls) >= ${least} and sum(errors) * 2 > sum(calls)`)
+    .having(sql<boolean>`sum(calls) >= ${minCalls} and sum(errors) * 2 > sum(calls)`)
     .orderBy('slug')
-    .limit(mostOfKind)
+    .limit(maxRowsPerKind)
     .execute();
   return rows.map(({ slug }) => slug);
 }
@@ -34,7 +34,7 @@ export type EndedCall = Pick<CallRow, 'outcome' | 'upstream_status' | 'caller_ki
  * Returns the newest calls of servers since `from`. They are searched among the newest calls of their workspace, which
  * are read only once.
  */
-export async function newestCalls(
+export async function findNewestCalls(
   db: Db,
   workspaceId: string,
   slugs: readonly string[],
@@ -59,45 +59,49 @@ type NamedKey = { id: string; name: string };
  * Selects active keys without a notification that has the key `dedupe`. Otherwise the first keys would hide the others
  * for as long as they exist.
  */
-function workingKeys(db: Db, workspaceId: string, dedupe: RawBuilder<string>) {
+function unnotifiedActiveKeys(db: Db, workspaceId: string, dedupe: RawBuilder<string>) {
   const query = db.selectFrom('api_keys').where('workspace_id', '=', workspaceId).where('revoked_at', 'is', null);
-  const told = db.selectFrom('notices').select('id').where('workspace_id', '=', workspaceId);
+  const notified = db.selectFrom('notices').select('id').where('workspace_id', '=', workspaceId);
   return query
-    .where((e) => e.not(e.exists(told.where('dedupe', '=', dedupe))))
+    .where((e) => e.not(e.exists(notified.where('dedupe', '=', dedupe))))
     .orderBy('id')
-    .limit(mostOfKind);
+    .limit(maxRowsPerKind);
 }
 
 /** Finds keys that expire within `ms` and were created with a longer lifetime. */
-export async function expiringKeys(
+export async function findExpiringKeys(
   db: Db,
   workspaceId: string,
-  { now, ms }: { now: number; ms: number },
+  { now, withinMs }: { now: number; withinMs: number },
 ): Promise<(NamedKey & { expiresAt: number })[]> {
-  const rows = await workingKeys(db, workspaceId, sql`'key.expiring ' || api_keys.id || ' ' || api_keys.expires_at`)
+  const rows = await unnotifiedActiveKeys(
+    db,
+    workspaceId,
+    sql`'key.expiring ' || api_keys.id || ' ' || api_keys.expires_at`,
+  )
     .select(['id', 'name', 'expires_at'])
     .where('expires_at', '>', now)
-    .where('expires_at', '<=', now + ms)
-    .where(sql<boolean>`expires_at - created_at > ${ms}`)
+    .where('expires_at', '<=', now + withinMs)
+    .where(sql<boolean>`expires_at - created_at > ${withinMs}`)
     .execute();
   return rows.map(({ id, name, expires_at }) => ({ id, name, expiresAt: expires_at ?? now }));
 }
 
 /** Finds active keys that were last used, or created, before `before`. */
-export async function unusedKeys(
+export async function findUnusedKeys(
   db: Db,
   workspaceId: string,
-  { now, before }: { now: number; before: number },
+  { now, unusedSince }: { now: number; unusedSince: number },
 ): Promise<NamedKey[]> {
-  return workingKeys(db, workspaceId, sql`'key.unused ' || api_keys.id || ' '`)
+  return unnotifiedActiveKeys(db, workspaceId, sql`'key.unused ' || api_keys.id || ' '`)
     .select(['id', 'name'])
-    .where(sql<boolean>`coalesce(last_used_at, created_at) < ${before}`)
+    .where(sql<boolean>`coalesce(last_used_at, created_at) < ${unusedSince}`)
     .where((e) => e.or([e('expires_at', 'is', null), e('expires_at', '>', now)]))
     .execute();
 }
 
 /** Counts the logins that providers have ended since `since`, by existing server. */
-export async function brokenLogins(
+export async function countBrokenLogins(
   db: Db,
   workspaceId: string,
   since: number,
@@ -112,15 +116,15 @@ export async function brokenLogins(
     .where('servers.deleted_at', 'is', null)
     .groupBy('servers.slug')
     .orderBy('servers.slug')
-    .limit(mostOfKind)
+    .limit(maxRowsPerKind)
     .execute();
   return rows.map(({ slug, logins }) => ({ slug, logins: Number(logins) }));
 }
 
-export type CheckedServer = { id: string; slug: string; documentHash: string; counts: CheckCounts };
+export type ChangedServer = { id: string; slug: string; documentHash: string; counts: CheckCounts };
 
 /** Finds servers whose watched description had changes at the last check. */
-export async function checkedServers(db: Db, workspaceId: string): Promise<CheckedServer[]> {
+export async function findChangedServers(db: Db, workspaceId: string): Promise<ChangedServer[]> {
   const rows = await db
     .selectFrom('import_checks')
     .innerJoin('servers', 'servers.id', 'import_checks.server_id')
@@ -131,7 +135,7 @@ export async function checkedServers(db: Db, workspaceId: string): Promise<Check
     .where(sql<boolean>`replace(import_checks.counts, ':0', '') like '%:%'`)
     .orderBy('servers.id')
     .where('servers.deleted_at', 'is', null)
-    .limit(mostOfKind)
+    .limit(maxRowsPerKind)
     .execute();
   return rows.map(({ id, slug, document_hash, counts }) => ({
     id,
@@ -144,25 +148,25 @@ export async function checkedServers(db: Db, workspaceId: string): Promise<Check
 export type UsedQuota = { kind: 'workspace' | 'server' | 'key'; name: string; calls: number; quota: number };
 
 /** Finds daily call quotas that are used to `share` percent or more. `day` is the start of the day. */
-export async function usedCallQuotas(
+export async function findUsedCallQuotas(
   db: Db,
   workspaceId: string,
-  { day, share }: { day: number; share: number },
+  { dayStart, minPercent }: { dayStart: number; minPercent: number },
 ): Promise<UsedQuota[]> {
   const owners = {
     workspace: sql`select id as ref, name from workspaces where id = ${workspaceId}`,
     server: sql`select id as ref, slug as name from servers where workspace_id = ${workspaceId} and deleted_at is null`,
     key: sql`select id as ref, name from api_keys where workspace_id = ${workspaceId} and revoked_at is null`,
   };
-  const found: UsedQuota[] = [];
+  const quotas: UsedQuota[] = [];
   for (const kind of ['workspace', 'server', 'key'] as const) {
     const { rows } = await sql<UsedQuota>`
       select ${kind} as kind, owner.name, used.calls, used.quota from (${owners[kind]}) as owner
       join call_quota_use as used on used.kind = ${kind} and used.ref = owner.ref and used.span = 'day'
-        and used.starts_at = ${day}
-      where used.quota > 0 and used.calls * 100 >= used.quota * ${share}
-      order by owner.ref limit ${mostOfKind}`.execute(db);
-    found.push(...rows.map((row) => ({ ...row, calls: Number(row.calls), quota: Number(row.quota) })));
+        and used.starts_at = ${dayStart}
+      where used.quota > 0 and used.calls * 100 >= used.quota * ${minPercent}
+      order by owner.ref limit ${maxRowsPerKind}`.execute(db);
+    quotas.push(...rows.map((row) => ({ ...row, calls: Number(row.calls), quota: Number(row.quota) })));
   }
-  return found;
+  return quotas;
 }

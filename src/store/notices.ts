@@ -1,10 +1,10 @@
 import { type Selectable, sql } from 'kysely';
-import { tenantLength } from '../domain/ids.ts';
-import { mostNoticesInDay, type Notice, type NoticeEvent } from '../domain/notices.ts';
-import { dayMs, startOf } from './calls/call-writer.ts';
+import { tenantIdLength } from '../domain/ids.ts';
+import { maxNotificationsPerDay, type NotificationEvent, type WorkspaceNotification } from '../domain/notices.ts';
+import { dayMs, startOfPeriod } from './calls/call-writer.ts';
 import type { Db } from './db.ts';
 import { deleteInSteps, type Pause } from './delete-in-steps.ts';
-import { olderThan, type Page, pageOf } from './page.ts';
+import { isOlderThan, type Page, toPage } from './page.ts';
 import type { Tables } from './schema.ts';
 
 /** One recipient of a notification: the id of a webhook or a person, and the reason why the last attempt failed. */
@@ -17,7 +17,7 @@ export type Delivery = {
   error?: string;
 };
 
-export type StoredNotice = Omit<Notice, 'dedupe'> & {
+export type StoredNotification = Omit<WorkspaceNotification, 'dedupe'> & {
   id: string;
   workspaceId: string;
   at: number;
@@ -25,12 +25,12 @@ export type StoredNotice = Omit<Notice, 'dedupe'> & {
   attempts: number;
 };
 
-function toNotice(row: Omit<Selectable<Tables['notices']>, 'dedupe' | 'next_at'>): StoredNotice {
+function toNotification(row: Omit<Selectable<Tables['notices']>, 'dedupe' | 'next_at'>): StoredNotification {
   return {
     id: row.id,
     workspaceId: row.workspace_id,
     at: row.at,
-    event: row.event as NoticeEvent,
+    event: row.event as NotificationEvent,
     subject: row.subject,
     text: row.text,
     deliveries: JSON.parse(row.deliveries) as Delivery[],
@@ -41,15 +41,18 @@ function toNotice(row: Omit<Selectable<Tables['notices']>, 'dedupe' | 'next_at'>
 const columns = ['id', 'workspace_id', 'at', 'event', 'subject', 'text', 'deliveries', 'attempts'] as const;
 
 /** Stores a notification, unless it was already sent or the daily maximum is reached. */
-export async function insertNotice(db: Db, notice: StoredNotice & Pick<Notice, 'dedupe'>): Promise<void> {
-  const { id, workspaceId, at, event, subject, text, dedupe, deliveries, attempts } = notice;
+export async function insertNotification(
+  db: Db,
+  notification: StoredNotification & Pick<WorkspaceNotification, 'dedupe'>,
+): Promise<void> {
+  const { id, workspaceId, at, event, subject, text, dedupe, deliveries, attempts } = notification;
   const { count } = await db
     .selectFrom('notices')
     .select((e) => e.fn.countAll<number>().as('count'))
     .where('workspace_id', '=', workspaceId)
-    .where('at', '>=', startOf(at, dayMs))
+    .where('at', '>=', startOfPeriod(at, dayMs))
     .executeTakeFirstOrThrow();
-  if (Number(count) >= mostNoticesInDay) return;
+  if (Number(count) >= maxNotificationsPerDay) return;
   const row = { id, workspace_id: workspaceId, at, event, subject, text, dedupe, attempts, next_at: at };
   await db
     .insertInto('notices')
@@ -59,49 +62,49 @@ export async function insertNotice(db: Db, notice: StoredNotice & Pick<Notice, '
 }
 
 /** Lists notifications, newest first. */
-export async function findNotices(
+export async function findNotifications(
   db: Db,
   workspaceId: string,
   page: Page,
-): Promise<{ rows: StoredNotice[]; next: string | undefined }> {
+): Promise<{ rows: StoredNotification[]; next: string | undefined }> {
   const rows = await db
     .selectFrom('notices')
     .select(columns)
     .where('workspace_id', '=', workspaceId)
-    .where(olderThan('at', page.after))
+    .where(isOlderThan('at', page.after))
     .orderBy('at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit + 1)
     .execute();
-  return pageOf(rows.map(toNotice), page.limit, ({ at, id }) => ({ at, id }));
+  return toPage(rows.map(toNotification), page.limit, ({ at, id }) => ({ at, id }));
 }
 
 /**
  * Returns the notification that has been due longest for each tenant. Takes no workspace, because one process notifies
  * all.
  */
-export async function findDueNotices(
+export async function findDueNotifications(
   db: Db,
   now: number,
-  { most, except }: { most: number; except: readonly { id: string }[] },
-): Promise<StoredNotice[]> {
-  const tenant = sql`substr(workspace_id, 1, ${sql.lit(tenantLength)})`;
-  const turn = sql<number>`row_number() over (partition by ${tenant} order by next_at, id)`.as('turn');
+  { limit, excluded }: { limit: number; excluded: readonly { id: string }[] },
+): Promise<StoredNotification[]> {
+  const tenant = sql`substr(workspace_id, 1, ${sql.lit(tenantIdLength)})`;
+  const rank = sql<number>`row_number() over (partition by ${tenant} order by next_at, id)`.as('turn');
   const due = db
     .selectFrom('notices')
     .select(columns)
-    .select(['next_at', turn])
+    .select(['next_at', rank])
     .where('next_at', '<=', now)
-    .where('id', 'not in', [...except.map(({ id }) => id), ''])
+    .where('id', 'not in', [...excluded.map(({ id }) => id), ''])
     .as('due');
   const query = db.selectFrom(due).select(columns).where('turn', '=', 1);
-  return (await query.orderBy('next_at').limit(most).execute()).map(toNotice);
+  return (await query.orderBy('next_at').limit(limit).execute()).map(toNotification);
 }
 
 /** Stores the result of an attempt and the time of the next one. */
 export async function saveAttempt(
   db: Db,
-  { id, workspaceId, deliveries, attempts }: StoredNotice,
+  { id, workspaceId, deliveries, attempts }: StoredNotification,
   nextAt: number | undefined,
 ): Promise<void> {
   const update = db.updateTable('notices').where('workspace_id', '=', workspaceId).where('id', '=', id);
@@ -109,6 +112,6 @@ export async function saveAttempt(
 }
 
 /** Takes no workspace, because retention is the same for all. */
-export async function pruneNotices(db: Db, before: number, pause?: Pause): Promise<void> {
+export async function pruneNotifications(db: Db, before: number, pause?: Pause): Promise<void> {
   await deleteInSteps(db, { table: 'notices', key: ['id'], where: sql`at < ${before}` }, pause);
 }

@@ -22,13 +22,13 @@ export function decodeCursor(text: string): Cursor {
 }
 
 /** Returns the condition that a row comes after the cursor in the order "newest first"; true without a cursor. */
-export function olderThan(column: string, after: Cursor | undefined, idColumn = 'id'): RawBuilder<SqlBool> {
+export function isOlderThan(column: string, after: Cursor | undefined, idColumn = 'id'): RawBuilder<SqlBool> {
   if (!after) return sql<SqlBool>`1 = 1`;
   return sql<SqlBool>`(${sql.ref(column)}, ${sql.ref(idColumn)}) < (${after.at}, ${after.id})`;
 }
 
 /** Returns the condition that a row comes after the cursor in the order "oldest first"; true without a cursor. */
-export function newerThan(timeColumn: string, idColumn: string, after: Cursor | undefined): RawBuilder<SqlBool> {
+export function isNewerThan(timeColumn: string, idColumn: string, after: Cursor | undefined): RawBuilder<SqlBool> {
   if (!after) return sql<SqlBool>`1 = 1`;
   return sql<SqlBool>`(${sql.ref(timeColumn)}, ${sql.ref(idColumn)}) > (${after.at}, ${after.id})`;
 }
@@ -37,7 +37,7 @@ export function newerThan(timeColumn: string, idColumn: string, after: Cursor | 
  * Returns the condition that rows belong to a workspace, for queries by a list of ids or slugs. SQLite would estimate
  * the list to be more work than reading the whole workspace. No index has this expression, so SQLite uses the list.
  */
-export function isOf(workspaceId: string): RawBuilder<SqlBool> {
+export function isInWorkspace(workspaceId: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`workspace_id || '' = ${workspaceId}`;
 }
 
@@ -45,23 +45,23 @@ export function isOf(workspaceId: string): RawBuilder<SqlBool> {
  * Creates a page from rows that were read with one more than the limit. The extra row only shows that there is a next
  * page.
  */
-export function pageOf<Row>(
+export function toPage<Row>(
   rows: Row[],
   limit: number,
-  cursorOf: (row: Row) => Cursor,
+  getCursor: (row: Row) => Cursor,
 ): { rows: Row[]; next: string | undefined } {
-  const { rows: kept, next } = pageWithCursor(rows, limit, cursorOf);
-  return { rows: kept, next: next && encodeCursor(next) };
+  const { rows: pageRows, next } = toPageWithCursor(rows, limit, getCursor);
+  return { rows: pageRows, next: next && encodeCursor(next) };
 }
 
 /** Creates a page like `pageOf`, with a cursor that is not encoded yet. */
-export function pageWithCursor<Row>(
+export function toPageWithCursor<Row>(
   rows: Row[],
   limit: number,
-  cursorOf: (row: Row) => Cursor,
+  getCursor: (row: Row) => Cursor,
 ): { rows: Row[]; next: Cursor | undefined } {
   if (rows.length <= limit) return { rows, next: undefined };
-  const kept = rows.slice(0, limit);
-  const last = kept.at(-1);
-  return { rows: kept, next: last && cursorOf(last) };
+  const pageRows = rows.slice(0, limit);
+  const last = pageRows.at(-1);
+  return { rows: pageRows, next: last && getCursor(last) };
 }

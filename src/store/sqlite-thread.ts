@@ -1,17 +1,17 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { yieldToCalls } from '../thread-priority.ts';
+import { lowerThreadPriority } from '../thread-priority.ts';
 import {
-  addCountsText,
-  addUsageText,
   batchRows,
   type CountedCall,
   countColumns,
   countedColumns,
-  countsOf,
+  formatAddCounts,
+  formatAddUsage,
   type RecordValue,
   recordColumns,
+  toCallCounts,
+  toUsageCounts,
   usageColumns,
-  usageOf,
 } from './calls/call-writer.ts';
 import { openSqlite, type SqliteFile } from './engine/sqlite-file.ts';
 
@@ -24,12 +24,12 @@ export type ThreadData = { file: SqliteFile; access: ThreadAccess };
  * Statement that the thread executes. `sql` may also be `WriteCalls`. As JSON text, many small parameters are copied in
  * half the time. As an array, long texts are copied without escaping.
  */
-export type ThreadQuestion = { sql: string; parameters: string | readonly unknown[] };
+export type ThreadRequest = { sql: string; parameters: string | readonly unknown[] };
 
 /** Replaces a statement: writes call records, which are the parameters, in one transaction. */
 export type WriteCalls = 'call write_calls';
 
-export type ThreadAnswer =
+export type ThreadResponse =
   | { rows: unknown[]; changes?: bigint }
   | { failure: { message: string; code: string | undefined; errcode: number | undefined } };
 
@@ -38,18 +38,18 @@ export type ThreadAnswer =
 const port = parentPort as MessagePort;
 const { file, access } = workerData as ThreadData;
 /** Connection options. Waiting in this thread delays no call. A checkpoint follows every 16 MB. */
-const options = { busyMs: 5000, checkpointPages: 4000 };
+const options = { busyTimeoutMs: 5000, checkpointPages: 4000 };
 // Call records are not acknowledged to any client, but an acknowledged change must survive a power failure.
 const database = await openSqlite(file, { ...options, synchronous: access === 'transactions' ? 'FULL' : 'NORMAL' });
 if (access === 'read') {
   database.prepare('pragma query_only = on').run([]);
-  yieldToCalls();
+  lowerThreadPriority();
 }
 
-function answer({ sql, parameters }: ThreadQuestion): ThreadAnswer {
+function execute({ sql, parameters }: ThreadRequest): ThreadResponse {
   try {
     const values = (typeof parameters === 'string' ? JSON.parse(parameters) : parameters) as unknown[];
-    if (sql === writeCalls) return { rows: [], changes: BigInt(write(values as Values)) };
+    if (sql === writeCalls) return { rows: [], changes: BigInt(writeRecords(values as Values)) };
     const statement = database.prepare(sql);
     if (statement.reader) return { rows: statement.all(values) };
     return { rows: [], changes: BigInt(statement.run(values).changes) };
@@ -59,8 +59,8 @@ function answer({ sql, parameters }: ThreadQuestion): ThreadAnswer {
   }
 }
 
-port.on('message', (question: ThreadQuestion | 'close') => {
-  if (question !== 'close') port.postMessage(answer(question));
+port.on('message', (request: ThreadRequest | 'close') => {
+  if (request !== 'close') port.postMessage(execute(request));
   else {
     database.close();
     port.close();
@@ -72,20 +72,20 @@ const writeCalls: WriteCalls = 'call write_calls';
 /** Values of consecutive records, each in the order of `recordColumns`. */
 type Values = readonly RecordValue[];
 
-/** Writes and counts call records in the form of `recordValues`. Returns the number of stored calls. */
-function write(records: Values): number {
+/** Writes and counts call records in the form of `toRecordValues`. Returns the number of stored calls. */
+function writeRecords(records: Values): number {
   run('begin');
   try {
-    const whole = records.length === batchRows * recordColumns.length ? insertWhole(records) : undefined;
-    const written = whole ?? insertEach(records);
-    for (const count of countsOf(countedOf(written)))
+    const inserted = records.length === batchRows * recordColumns.length ? insertFullBatch(records) : undefined;
+    const written = inserted ?? insertIndividually(records);
+    for (const count of toCallCounts(toCountedCalls(written)))
       run(
-        addOne,
+        addCountSql,
         countColumns.map((column) => count[column]),
       );
-    for (const usage of usageOf(countedOf(written)))
+    for (const usage of toUsageCounts(toCountedCalls(written)))
       run(
-        addUsage,
+        addUsageSql,
         usageColumns.map((column) => usage[column]),
       );
     run('commit');
@@ -101,9 +101,9 @@ function run(sql: string, parameters: readonly unknown[] = []): number {
 }
 
 /** Inserts records one by one. Returns the records that were not stored before. */
-function insertEach(records: Values): Values {
-  return recordsOf(records)
-    .filter((record) => run(insertOne, record) === 1)
+function insertIndividually(records: Values): Values {
+  return splitRecords(records)
+    .filter((record) => run(insertOneSql, record) === 1)
     .flat();
 }
 
@@ -111,37 +111,37 @@ function insertEach(records: Values): Values {
  * Inserts a full batch in one statement. Returns undefined and writes nothing if some of the records were stored
  * before.
  */
-function insertWhole(records: Values): Values | undefined {
+function insertFullBatch(records: Values): Values | undefined {
   run('savepoint whole');
-  const isWhole = run(insertBatch, records) === batchRows;
-  if (!isWhole) run('rollback to whole');
+  const isComplete = run(insertBatchSql, records) === batchRows;
+  if (!isComplete) run('rollback to whole');
   run('release whole');
-  return isWhole ? records : undefined;
+  return isComplete ? records : undefined;
 }
 
-const insertOne = insertText(1);
-const insertBatch = insertText(batchRows);
-const addOne = addCountsText('sqlite', `values (${countColumns.map(() => '?').join(', ')})`);
-const addUsage = addUsageText(`values (${usageColumns.map(() => '?').join(', ')})`);
+const insertOneSql = formatInsert(1);
+const insertBatchSql = formatInsert(batchRows);
+const addCountSql = formatAddCounts('sqlite', `values (${countColumns.map(() => '?').join(', ')})`);
+const addUsageSql = formatAddUsage(`values (${usageColumns.map(() => '?').join(', ')})`);
 
-function insertText(rows: number): string {
+function formatInsert(rows: number): string {
   const row = `(${recordColumns.map(() => '?').join(', ')})`;
   const values = Array.from({ length: rows }, () => row).join(', ');
   return `insert into calls (${recordColumns.join(', ')}) values ${values} on conflict (id) do nothing`;
 }
 
-const [workspace, slug, tool, startedAt, outcome, duration, kind, key] = countedColumns.map((name) =>
+const [workspace, slug, tool, startedAt, outcome, duration, callerKind, keyId] = countedColumns.map((name) =>
   recordColumns.indexOf(name),
 ) as [number, number, number, number, number, number, number, number];
 
-function recordsOf(values: Values): Values[] {
+function splitRecords(values: Values): Values[] {
   const count = values.length / recordColumns.length;
   return Array.from({ length: count }, (_, row) =>
     values.slice(row * recordColumns.length, (row + 1) * recordColumns.length),
   );
 }
 
-function* countedOf(values: Values): Iterable<CountedCall> {
+function* toCountedCalls(values: Values): Iterable<CountedCall> {
   for (let row = 0; row < values.length; row += recordColumns.length)
     yield {
       workspace_id: values[row + workspace],
@@ -150,7 +150,7 @@ function* countedOf(values: Values): Iterable<CountedCall> {
       started_at: values[row + startedAt],
       outcome: values[row + outcome],
       duration_ms: values[row + duration],
-      caller_kind: values[row + kind],
-      key_id: values[row + key],
+      caller_kind: values[row + callerKind],
+      key_id: values[row + keyId],
     } as CountedCall;
 }

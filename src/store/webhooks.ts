@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely';
-import type { NoticeEvent } from '../domain/notices.ts';
+import type { NotificationEvent } from '../domain/notices.ts';
 import type { Db } from './db.ts';
 import type { Tables } from './schema.ts';
 
@@ -8,7 +8,7 @@ export type Webhook = {
   id: string;
   workspaceId: string;
   origin: string;
-  events: NoticeEvent[];
+  events: NotificationEvent[];
   sealedTarget: string;
   /** User who set the URL; for an API key, the person who owns the key. */
   createdBy: string;
@@ -24,7 +24,7 @@ function toWebhook(row: Selectable<Tables['webhooks']>): Webhook {
     id: row.id,
     workspaceId: row.workspace_id,
     origin: row.origin,
-    events: JSON.parse(row.events) as NoticeEvent[],
+    events: JSON.parse(row.events) as NotificationEvent[],
     sealedTarget: row.sealed_target,
     createdBy: row.created_by,
     createdAt: row.created_at,
@@ -34,7 +34,7 @@ function toWebhook(row: Selectable<Tables['webhooks']>): Webhook {
 }
 
 /** Lists all webhooks of a workspace, oldest first. A workspace has only a few. */
-export async function webhooksOf(db: Db, workspaceId: string): Promise<Webhook[]> {
+export async function findWebhooks(db: Db, workspaceId: string): Promise<Webhook[]> {
   const query = db.selectFrom('webhooks').selectAll().where('workspace_id', '=', workspaceId);
   return (await query.orderBy('created_at').orderBy('id').execute()).map(toWebhook);
 }
@@ -75,14 +75,14 @@ export async function saveWebhook(db: Db, webhook: Webhook): Promise<void> {
  * Pauses the webhooks of a person until another member confirms them. Returns the ids of the previously confirmed
  * webhooks.
  */
-export async function pauseWebhooksOf(
+export async function pauseWebhooksCreatedBy(
   db: Db,
   { workspaceId, userId }: { workspaceId: string; userId: string },
-  at: number,
+  pausedAt: number,
 ): Promise<string[]> {
   const rows = await db
     .updateTable('webhooks')
-    .set({ paused_at: sql<number>`coalesce(paused_at, ${at})`, unconfirmed: 1 })
+    .set({ paused_at: sql<number>`coalesce(paused_at, ${pausedAt})`, unconfirmed: 1 })
     .where('workspace_id', '=', workspaceId)
     .where('created_by', '=', userId)
     .where('unconfirmed', '=', 0)
@@ -93,31 +93,31 @@ export async function pauseWebhooksOf(
 
 /** Returns false if the webhook does not exist. */
 export async function removeWebhook(db: Db, workspaceId: string, id: string): Promise<boolean> {
-  const removal = db.deleteFrom('webhooks').where('workspace_id', '=', workspaceId).where('id', '=', id);
-  return (await removal.executeTakeFirst()).numDeletedRows > 0n;
+  const deletion = db.deleteFrom('webhooks').where('workspace_id', '=', workspaceId).where('id', '=', id);
+  return (await deletion.executeTakeFirst()).numDeletedRows > 0n;
 }
 
 /** Returns the events that a member is notified of by email. */
-export async function toldOf(db: Db, workspaceId: string, userId: string): Promise<NoticeEvent[]> {
+export async function findMailEvents(db: Db, workspaceId: string, userId: string): Promise<NotificationEvent[]> {
   const query = db.selectFrom('members').select('told').where('workspace_id', '=', workspaceId);
   const row = await query.where('user_id', '=', userId).executeTakeFirst();
-  return row?.told ? (JSON.parse(row.told) as NoticeEvent[]) : [];
+  return row?.told ? (JSON.parse(row.told) as NotificationEvent[]) : [];
 }
 
-export async function setToldOf(
+export async function setMailEvents(
   db: Db,
   { workspaceId, userId }: { workspaceId: string; userId: string },
-  events: readonly NoticeEvent[],
+  events: readonly NotificationEvent[],
 ): Promise<void> {
-  const told = events.length > 0 ? JSON.stringify(events) : null;
-  const update = db.updateTable('members').set({ told }).where('workspace_id', '=', workspaceId);
+  const mailEvents = events.length > 0 ? JSON.stringify(events) : null;
+  const update = db.updateTable('members').set({ told: mailEvents }).where('workspace_id', '=', workspaceId);
   await update.where('user_id', '=', userId).execute();
 }
 
-export type MailedMember = { userId: string; email: string; events: NoticeEvent[] };
+export type MailSubscriber = { userId: string; email: string; events: NotificationEvent[] };
 
 /** Lists members who are notified by email, at most `most`, in the order in which they joined. */
-export async function mailedMembers(db: Db, workspaceId: string, most: number): Promise<MailedMember[]> {
+export async function findMailSubscribers(db: Db, workspaceId: string, limit: number): Promise<MailSubscriber[]> {
   const rows = await db
     .selectFrom('members')
     .innerJoin('users', 'users.id', 'members.user_id')
@@ -127,23 +127,23 @@ export async function mailedMembers(db: Db, workspaceId: string, most: number): 
     .where('users.email', 'is not', null)
     .orderBy('members.created_at')
     .orderBy('members.user_id')
-    .limit(most)
+    .limit(limit)
     .execute();
   return rows.map(({ user_id: userId, email, told }) => ({
     userId,
     email: email ?? '',
-    events: JSON.parse(told ?? '[]') as NoticeEvent[],
+    events: JSON.parse(told ?? '[]') as NotificationEvent[],
   }));
 }
 
 /**
  * Lists workspaces with at least one subscriber, ordered by id. Takes no workspace, because one process notifies all.
  */
-export async function listeningWorkspaces(db: Db, after: string, most: number): Promise<string[]> {
+export async function findSubscribedWorkspaces(db: Db, after: string, limit: number): Promise<string[]> {
   const members = db.selectFrom('members').select('workspace_id').where('told', 'is not', null);
   const webhooks = db.selectFrom('webhooks').select('workspace_id').where('paused_at', 'is', null);
-  const all = webhooks.union(members).as('listening');
-  const query = db.selectFrom(all).select('workspace_id').where('workspace_id', '>', after);
-  const rows = await query.orderBy('workspace_id').limit(most).execute();
+  const subscribed = webhooks.union(members).as('listening');
+  const query = db.selectFrom(subscribed).select('workspace_id').where('workspace_id', '>', after);
+  const rows = await query.orderBy('workspace_id').limit(limit).execute();
   return rows.map((row) => row.workspace_id);
 }

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
-import { tenantLength, tenantOf, tenantOfPerson } from '../domain/ids.ts';
-import type { SetLimits } from '../domain/limits.ts';
-import type { SetQuotas } from '../domain/quotas.ts';
+import { getPersonTenantId, getTenantId, tenantIdLength } from '../domain/ids.ts';
+import type { ConfiguredLimits } from '../domain/limits.ts';
+import type { ConfiguredQuotas } from '../domain/quotas.ts';
 import { dayMs, minuteMs } from './calls/call-writer.ts';
 import type { Db } from './db.ts';
 import { deleteInSteps, type Pause } from './delete-in-steps.ts';
@@ -26,23 +26,23 @@ export async function renameWorkspace(db: Db, id: string, name: string): Promise
 }
 
 /** Counts the stored workspaces that a person created: those in use, and all including deleted ones. */
-export async function countCreatedBy(db: Db, userId: string): Promise<{ inUse: number; all: number }> {
+export async function countWorkspacesCreatedBy(db: Db, userId: string): Promise<{ inUse: number; all: number }> {
   const row = await db
     .selectFrom('workspaces')
     .select(sql<number>`count(*) filter (where deleted_at is null)`.as('in_use'))
     .select(sql<number>`count(*)`.as('all'))
-    .where(isOfTenant(tenantOfPerson(userId)))
+    .where(isInTenant(getPersonTenantId(userId)))
     .executeTakeFirstOrThrow();
   return { inUse: Number(row.in_use), all: Number(row.all) };
 }
 
 /** Returns the limits that the operator set for a workspace. */
-export async function findWorkspaceLimits(db: Db, id: string): Promise<SetLimits> {
+export async function findWorkspaceLimits(db: Db, id: string): Promise<ConfiguredLimits> {
   const row = await db.selectFrom('workspaces').select('limits').where('id', '=', id).executeTakeFirst();
-  return row?.limits ? (JSON.parse(row.limits) as SetLimits) : {};
+  return row?.limits ? (JSON.parse(row.limits) as ConfiguredLimits) : {};
 }
 
-export async function updateWorkspaceLimits(db: Db, id: string, limits: SetLimits): Promise<void> {
+export async function updateWorkspaceLimits(db: Db, id: string, limits: ConfiguredLimits): Promise<void> {
   await db
     .updateTable('workspaces')
     .set({ limits: JSON.stringify(limits) })
@@ -51,12 +51,12 @@ export async function updateWorkspaceLimits(db: Db, id: string, limits: SetLimit
 }
 
 /** Returns the quotas that the operator set for a workspace. */
-export async function findSetQuotas(db: Db, workspaceId: string): Promise<SetQuotas> {
+export async function findSetQuotas(db: Db, workspaceId: string): Promise<ConfiguredQuotas> {
   const row = await db.selectFrom('workspaces').select('quotas').where('id', '=', workspaceId).executeTakeFirst();
-  return row?.quotas ? (JSON.parse(row.quotas) as SetQuotas) : {};
+  return row?.quotas ? (JSON.parse(row.quotas) as ConfiguredQuotas) : {};
 }
 
-export async function setQuotas(db: Db, workspaceId: string, quotas: SetQuotas): Promise<void> {
+export async function setQuotas(db: Db, workspaceId: string, quotas: ConfiguredQuotas): Promise<void> {
   await db
     .updateTable('workspaces')
     .set({ quotas: JSON.stringify(quotas) })
@@ -65,15 +65,15 @@ export async function setQuotas(db: Db, workspaceId: string, quotas: SetQuotas):
 }
 
 /** Number of changes per minute and per day (UTC) in all workspaces of a tenant. */
-export type Writes = { inMinute: number; inDay: number };
+export type WriteCounts = { inMinute: number; inDay: number };
 
-const startOf = (at: number, span: number) => at - (at % span);
+const startOfSpan = (at: number, span: number) => at - (at % span);
 
 /**
  * Returns the condition that a workspace belongs to the same tenant, deleted or not. The literal must match the index.
  */
-function isOfTenant(workspaceId: string): RawBuilder<boolean> {
-  return sql<boolean>`substr(id, 1, ${sql.lit(tenantLength)}) = ${tenantOf(workspaceId)}`;
+function isInTenant(workspaceId: string): RawBuilder<boolean> {
+  return sql<boolean>`substr(id, 1, ${sql.lit(tenantIdLength)}) = ${getTenantId(workspaceId)}`;
 }
 
 /**
@@ -84,8 +84,8 @@ export async function countWrite(
   db: Db,
   workspaceId: string,
   at: number,
-): Promise<{ writes: Writes; quotas: SetQuotas }> {
-  const [minute, day] = [startOf(at, minuteMs), startOf(at, dayMs)];
+): Promise<{ writes: WriteCounts; quotas: ConfiguredQuotas }> {
+  const [minute, day] = [startOfSpan(at, minuteMs), startOfSpan(at, dayMs)];
   const row = await db
     .updateTable('workspaces')
     .set({
@@ -97,18 +97,18 @@ export async function countWrite(
     .where('id', '=', workspaceId)
     .returning('quotas')
     .executeTakeFirst();
-  const quotas = row?.quotas ? (JSON.parse(row.quotas) as SetQuotas) : {};
-  return { writes: await writesAt(db, workspaceId, at), quotas };
+  const quotas = row?.quotas ? (JSON.parse(row.quotas) as ConfiguredQuotas) : {};
+  return { writes: await countWritesAt(db, workspaceId, at), quotas };
 }
 
 /** Returns the number of changes in the minute and the day of `at`, including workspaces that were deleted since. */
-export async function writesAt(db: Db, workspaceId: string, at: number): Promise<Writes> {
-  const [minute, day] = [startOf(at, minuteMs), startOf(at, dayMs)];
+export async function countWritesAt(db: Db, workspaceId: string, at: number): Promise<WriteCounts> {
+  const [minute, day] = [startOfSpan(at, minuteMs), startOfSpan(at, dayMs)];
   const row = await db
     .selectFrom('workspaces')
     .select(sql<number>`coalesce(sum(case when writes_at = ${minute} then writes end), 0)`.as('minute'))
     .select(sql<number>`coalesce(sum(case when day_writes_at = ${day} then day_writes end), 0)`.as('day'))
-    .where(isOfTenant(workspaceId))
+    .where(isInTenant(workspaceId))
     .executeTakeFirstOrThrow();
   return { inMinute: Number(row.minute), inDay: Number(row.day) };
 }
@@ -130,7 +130,7 @@ export async function countServers(db: Db, workspaceId: string): Promise<StoredS
 }
 
 /** Returns the bytes of a server's configuration and stored versions, as far as they were measured. */
-export async function bytesOfServer(db: Db, server: { workspaceId: string; id: string }): Promise<number> {
+export async function getServerBytes(db: Db, server: { workspaceId: string; id: string }): Promise<number> {
   const row = await db
     .selectFrom('servers')
     .select('stored_bytes')
@@ -142,27 +142,27 @@ export async function bytesOfServer(db: Db, server: { workspaceId: string; id: s
 
 /** Counts the slugs that the tenant occupies, including those of deleted servers and deleted workspaces. */
 export async function countSlugs(db: Db, workspaceId: string): Promise<number> {
-  return counted(db, sql`servers where workspace_id in (select id from workspaces where ${isOfTenant(workspaceId)})`);
+  return countRows(db, sql`servers where workspace_id in (select id from workspaces where ${isInTenant(workspaceId)})`);
 }
 
 export async function countSecrets(db: Db, workspaceId: string): Promise<number> {
-  return counted(db, sql`secrets where workspace_id = ${workspaceId}`);
+  return countRows(db, sql`secrets where workspace_id = ${workspaceId}`);
 }
 
 /** Counts the valid keys. */
 export async function countKeys(db: Db, workspaceId: string, now: number): Promise<number> {
-  const isGood = sql`revoked_at is null and (expires_at is null or expires_at > ${now})`;
-  return counted(db, sql`api_keys where workspace_id = ${workspaceId} and ${isGood}`);
+  const isValid = sql`revoked_at is null and (expires_at is null or expires_at > ${now})`;
+  return countRows(db, sql`api_keys where workspace_id = ${workspaceId} and ${isValid}`);
 }
 
 /** Counts the members and invitations. */
-export async function countPeople(db: Db, workspaceId: string): Promise<number> {
-  const members = await counted(db, sql`members where workspace_id = ${workspaceId}`);
-  return members + (await counted(db, sql`invitations where workspace_id = ${workspaceId}`));
+export async function countMembersAndInvitations(db: Db, workspaceId: string): Promise<number> {
+  const members = await countRows(db, sql`members where workspace_id = ${workspaceId}`);
+  return members + (await countRows(db, sql`invitations where workspace_id = ${workspaceId}`));
 }
 
-async function counted(db: Db, from: RawBuilder<unknown>): Promise<number> {
-  const { rows } = await sql<{ count: number }>`select count(*) as count from ${from}`.execute(db);
+async function countRows(db: Db, source: RawBuilder<unknown>): Promise<number> {
+  const { rows } = await sql<{ count: number }>`select count(*) as count from ${source}`.execute(db);
   return Number(rows[0]?.count);
 }
 
@@ -174,24 +174,24 @@ async function counted(db: Db, from: RawBuilder<unknown>): Promise<number> {
 export type QuotaPeriod = { kind: string; ref: string; span: 'minute' | 'day'; startsAt: number };
 
 /** Calls that a process requests from a quota. */
-export type QuotaWish = QuotaPeriod & { quota: number; calls: number };
+export type QuotaRequest = QuotaPeriod & { quota: number; calls: number };
 /** Number of calls granted, and the total that all processes have taken, including these. */
 export type QuotaGrant = { granted: number; taken: number };
 
 const spanMs = { minute: minuteMs, day: dayMs };
 
 /** Returns the period of a quota that contains `at`. */
-export function periodOf<Kind extends string>(
+export function getQuotaPeriod<Kind extends string>(
   kind: Kind,
   ref: string,
   span: QuotaPeriod['span'],
   at: number,
 ): QuotaPeriod & { kind: Kind } {
-  return { kind, ref, span, startsAt: startOf(at, spanMs[span]) };
+  return { kind, ref, span, startsAt: startOfSpan(at, spanMs[span]) };
 }
 
 /** Retention per span. Minutes are stored until their day has ended by every clock. */
-const keptMs = { minute: 3_600_000, day: 2 * 86_400_000 };
+const retentionMs = { minute: 3_600_000, day: 2 * 86_400_000 };
 
 // No query here takes a workspace, because the ids come from calls that were just authorized.
 
@@ -199,35 +199,35 @@ const keptMs = { minute: 3_600_000, day: 2 * 86_400_000 };
  * Takes calls from quotas, fewer if fewer are left. Results are in the order of the list. All processes together never
  * exceed a quota.
  */
-export async function takeOfQuotas(db: Db, wishes: readonly QuotaWish[]): Promise<QuotaGrant[]> {
+export async function takeFromQuotas(db: Db, requests: readonly QuotaRequest[]): Promise<QuotaGrant[]> {
   const rows = await db
     .insertInto('call_quota_use')
     .values(
-      inOrder(wishes).map((wish) => {
-        const calls = Math.min(wish.calls, wish.quota);
-        return { ...columnsOf(wish), quota: wish.quota, calls, granted: calls };
+      sortByKey(requests).map((request) => {
+        const calls = Math.min(request.calls, request.quota);
+        return { ...toColumns(request), quota: request.quota, calls, granted: calls };
       }),
     )
     .onConflict((conflict) =>
       conflict.columns(['kind', 'ref', 'span', 'starts_at']).doUpdateSet({
         quota: sql<number>`excluded.quota`,
-        calls: sql<number>`call_quota_use.calls + ${granted}`,
-        granted,
+        calls: sql<number>`call_quota_use.calls + ${grantedSql}`,
+        granted: grantedSql,
       }),
     )
     .returning(['kind', 'ref', 'span', 'starts_at', 'calls', 'granted'])
     .execute();
   const grants = new Map(
     rows.map((row) => [
-      keyOf({ ...row, startsAt: Number(row.starts_at) }),
+      toKey({ ...row, startsAt: Number(row.starts_at) }),
       { granted: Number(row.granted), taken: Number(row.calls) },
     ]),
   );
-  return wishes.map((wish) => grants.get(keyOf(wish)) ?? { granted: 0, taken: wish.quota });
+  return requests.map((request) => grants.get(toKey(request)) ?? { granted: 0, taken: request.quota });
 }
 
 /** Grants the remainder of a quota if less is left than requested. */
-const granted = sql<number>`case
+const grantedSql = sql<number>`case
   when call_quota_use.calls + excluded.granted <= excluded.quota then excluded.granted
   when call_quota_use.calls >= excluded.quota then 0
   else excluded.quota - call_quota_use.calls
@@ -241,7 +241,12 @@ export async function settleQuotas(db: Db, uses: readonly (QuotaPeriod & { calls
   await db
     .insertInto('call_quota_use')
     .values(
-      inOrder(uses).map((use) => ({ ...columnsOf(use), quota: 0, calls: Math.max(0, use.calls), granted: use.calls })),
+      sortByKey(uses).map((use) => ({
+        ...toColumns(use),
+        quota: 0,
+        calls: Math.max(0, use.calls),
+        granted: use.calls,
+      })),
     )
     .onConflict((conflict) =>
       conflict.columns(['kind', 'ref', 'span', 'starts_at']).doUpdateSet({
@@ -251,16 +256,16 @@ export async function settleQuotas(db: Db, uses: readonly (QuotaPeriod & { calls
     .execute();
 }
 
-function columnsOf({ kind, ref, span, startsAt }: QuotaPeriod) {
+function toColumns({ kind, ref, span, startsAt }: QuotaPeriod) {
   return { kind, ref, span, starts_at: startsAt };
 }
 
 /** Sorts by key, so that two writers cannot deadlock. */
-function inOrder<Period extends QuotaPeriod>(periods: readonly Period[]): Period[] {
-  return periods.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+function sortByKey<Period extends QuotaPeriod>(periods: readonly Period[]): Period[] {
+  return periods.toSorted((a, b) => (toKey(a) < toKey(b) ? -1 : 1));
 }
 
-function keyOf({ kind, ref, span, startsAt }: QuotaPeriod): string {
+function toKey({ kind, ref, span, startsAt }: QuotaPeriod): string {
   return `${kind} ${ref} ${span} ${startsAt}`;
 }
 
@@ -268,7 +273,7 @@ function keyOf({ kind, ref, span, startsAt }: QuotaPeriod): string {
 export async function pruneQuotaUse(db: Db, now: number, pause?: Pause): Promise<void> {
   const key = ['kind', 'ref', 'span', 'starts_at'];
   for (const span of ['minute', 'day'] as const) {
-    const where = sql`span = ${span} and starts_at < ${now - keptMs[span]}`;
+    const where = sql`span = ${span} and starts_at < ${now - retentionMs[span]}`;
     await deleteInSteps(db, { table: 'call_quota_use', key, where }, pause);
   }
 }

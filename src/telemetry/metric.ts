@@ -1,6 +1,6 @@
 import type { CallTimes, ObserveCall } from '../domain/call-observation.ts';
 import { type Access, accessKinds } from '../domain/config/server-wide.ts';
-import type { Era } from '../domain/mcp.ts';
+import type { ProtocolGeneration } from '../domain/mcp.ts';
 import { outcomes } from '../errors.ts';
 
 /** Rule for merging the values of several processes. */
@@ -24,39 +24,43 @@ export type Source = () => Metric;
 type Read = () => number | { readonly [value: string]: number };
 type SourceOptions = { label?: string; merge?: Merge };
 
-export function gauge(name: string, help: string, read: Read, options?: SourceOptions): Source {
-  return source(name, help, 'gauge', read, options);
+export function createGauge(name: string, help: string, read: Read, options?: SourceOptions): Source {
+  return createSource(name, help, 'gauge', read, options);
 }
 
-export function counter(name: string, help: string, read: Read, options?: SourceOptions): Source {
-  return source(name, help, 'counter', read, options);
+export function createCounterSource(name: string, help: string, read: Read, options?: SourceOptions): Source {
+  return createSource(name, help, 'counter', read, options);
 }
 
-function source(
+function createSource(
   name: string,
   help: string,
   type: 'counter' | 'gauge',
   read: Read,
-  { label: of = '', merge = 'sum' }: SourceOptions = {},
+  { label: labelName = '', merge = 'sum' }: SourceOptions = {},
 ): Source {
   return () => {
-    const found = read();
+    const result = read();
     const samples =
-      typeof found === 'number'
-        ? [{ suffix: '', labels: '', value: found }]
-        : Object.entries(found).map(([one, value]) => ({ suffix: '', labels: label(of, one), value }));
+      typeof result === 'number'
+        ? [{ suffix: '', labels: '', value: result }]
+        : Object.entries(result).map(([labelValue, value]) => ({
+            suffix: '',
+            labels: formatLabel(labelName, labelValue),
+            value,
+          }));
     return { name, help, type, merge, samples };
   };
 }
 
 /** Formats and escapes `name="value"` for the text format. */
-export function label(name: string, value: string): string {
+export function formatLabel(name: string, value: string): string {
   return `${name}="${value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')}"`;
 }
 
 /** A counter with labels. Their values are fixed in advance, so that the number of samples is bounded. */
 export type Counter<Labels extends LabelValues> = {
-  count(of: { readonly [Name in keyof Labels]: Labels[Name][number] }): void;
+  count(labelValues: { readonly [Name in keyof Labels]: Labels[Name][number] }): void;
   read(): Metric;
 };
 
@@ -68,29 +72,31 @@ export function createCounter<const Labels extends LabelValues>(
   help: string,
   labels: Labels,
 ): Counter<Labels> {
-  const each = Object.entries(labels).map(([label, values]) => ({
+  const dimensions = Object.entries(labels).map(([label, values]) => ({
     label,
     values,
-    places: new Map(values.map((value, place) => [value, place])),
+    indexes: new Map(values.map((value, index) => [value, index])),
   }));
-  const printed = each.reduce(
-    (before, { label: of, values }) =>
-      before.flatMap((start) => values.map((value) => `${start}${start && ','}${label(of, value)}`)),
+  const printedLabels = dimensions.reduce(
+    (prefixes, { label: labelName, values }) =>
+      prefixes.flatMap((prefix) => values.map((value) => `${prefix}${prefix && ','}${formatLabel(labelName, value)}`)),
     [''],
   );
-  const counts = new Array<number>(printed.length).fill(0);
+  const counts = new Array<number>(printedLabels.length).fill(0);
   return {
-    count(of) {
-      let at = 0;
-      for (const one of each) at = at * one.values.length + (one.places.get(of[one.label] as string) as number);
-      counts[at] = (counts[at] as number) + 1;
+    count(labelValues) {
+      let index = 0;
+      for (const dimension of dimensions)
+        index =
+          index * dimension.values.length + (dimension.indexes.get(labelValues[dimension.label] as string) as number);
+      counts[index] = (counts[index] as number) + 1;
     },
     read: () => ({
       name,
       help,
       type: 'counter',
       merge: 'sum',
-      samples: printed.map((text, at) => ({ suffix: '', labels: text, value: counts[at] as number })),
+      samples: printedLabels.map((labelText, at) => ({ suffix: '', labels: labelText, value: counts[at] as number })),
     }),
   };
 }
@@ -104,20 +110,20 @@ function createHistogram(name: string, help: string, boundsMs: readonly number[]
   let sumMs = 0;
 
   function samples(): Sample[] {
-    let below = 0;
+    let cumulativeCount = 0;
     const buckets = counts.map((count, i) => {
-      below += count;
+      cumulativeCount += count;
       const bound = boundsMs[i];
       return {
         suffix: '_bucket',
-        labels: label('le', bound === undefined ? '+Inf' : String(bound / 1000)),
-        value: below,
+        labels: formatLabel('le', bound === undefined ? '+Inf' : String(bound / 1000)),
+        value: cumulativeCount,
       };
     });
     return [
       ...buckets,
       { suffix: '_sum', labels: '', value: sumMs / 1000 },
-      { suffix: '_count', labels: '', value: below },
+      { suffix: '_count', labels: '', value: cumulativeCount },
     ];
   }
 
@@ -148,11 +154,11 @@ export function startLagHistogram(): LagHistogram {
     'Delay of an event loop timer that is due every 20 ms.',
     lagBoundsMs,
   );
-  let dueAt = performance.now() + intervalMs;
+  let expectedAt = performance.now() + intervalMs;
   const timer = setInterval(() => {
     const now = performance.now();
-    lag.observe(Math.max(0, now - dueAt));
-    dueAt = now + intervalMs;
+    lag.observe(Math.max(0, now - expectedAt));
+    expectedAt = now + intervalMs;
   }, intervalMs).unref();
   return { read: lag.read, stop: () => clearInterval(timer) };
 }
@@ -163,49 +169,49 @@ const merges: Record<Merge, (a: number, b: number) => number> = { sum: (a, b) =>
 export function mergeMetrics(processes: readonly (readonly Metric[])[]): Metric[] {
   const merged = new Map<string, Metric>();
   for (const metric of processes.flat()) {
-    const known = merged.get(metric.name);
-    if (!known) merged.set(metric.name, { ...metric, samples: metric.samples.map((sample) => ({ ...sample })) });
-    else addSamples(known, metric.samples);
+    const existing = merged.get(metric.name);
+    if (!existing) merged.set(metric.name, { ...metric, samples: metric.samples.map((sample) => ({ ...sample })) });
+    else addSamples(existing, metric.samples);
   }
   return [...merged.values()];
 }
 
 function addSamples(metric: Metric, samples: readonly Sample[]): void {
-  const known = new Map(metric.samples.map((sample) => [`${sample.suffix} ${sample.labels}`, sample]));
+  const samplesByKey = new Map(metric.samples.map((sample) => [`${sample.suffix} ${sample.labels}`, sample]));
   for (const sample of samples) {
-    const same = known.get(`${sample.suffix} ${sample.labels}`);
-    if (same) same.value = merges[metric.merge](same.value, sample.value);
+    const existing = samplesByKey.get(`${sample.suffix} ${sample.labels}`);
+    if (existing) existing.value = merges[metric.merge](existing.value, sample.value);
     else metric.samples.push({ ...sample });
   }
 }
 
 /** Formats metrics in the Prometheus text format, version 0.0.4. */
-export function metricsText(metrics: readonly Metric[]): string {
-  return metrics.map(metricText).join('');
+export function formatMetrics(metrics: readonly Metric[]): string {
+  return metrics.map(formatMetric).join('');
 }
 
-function metricText({ name, help, type, samples }: Metric): string {
+function formatMetric({ name, help, type, samples }: Metric): string {
   const lines = samples.map(
-    ({ suffix, labels, value }) => `${name}${suffix}${labels && `{${labels}}`} ${numberText(value)}\n`,
+    ({ suffix, labels, value }) => `${name}${suffix}${labels && `{${labels}}`} ${formatNumber(value)}\n`,
   );
   return `# HELP ${name} ${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}\n# TYPE ${name} ${type}\n${lines.join('')}`;
 }
 
-function numberText(value: number): string {
+function formatNumber(value: number): string {
   if (Number.isFinite(value)) return String(value);
   return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';
 }
 
-const eras = ['modern', 'legacy'] as const satisfies readonly Era[];
+const generations = ['modern', 'legacy'] as const satisfies readonly ProtocolGeneration[];
 const callBoundsMs = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 20_000];
-const ownBoundsMs = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1000];
+const overheadBoundsMs = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1000];
 
 /** Creates metrics for outcomes and durations of calls. No label identifies the caller or the workspace. */
 export function createCallMetrics(): { observe: ObserveCall; read(): Metric[] } {
   const calls = createCounter('toolhost_calls_total', 'Tool calls by outcome, access kind, and protocol generation.', {
     outcome: outcomes,
     access: accessKinds,
-    era: eras,
+    era: generations,
   });
   const total = createHistogram('toolhost_call_duration_seconds', 'Total duration of tool calls.', callBoundsMs);
   const upstream = createHistogram(
@@ -218,23 +224,28 @@ export function createCallMetrics(): { observe: ObserveCall; read(): Metric[] } 
     'Time that tool calls waited because of the limits.',
     callBoundsMs,
   );
-  const own = createHistogram(
+  const overhead = createHistogram(
     'toolhost_own_duration_seconds',
     'Overhead of the service in tool calls that reached the upstream, without waiting and upstream time.',
-    ownBoundsMs,
+    overheadBoundsMs,
   );
 
-  function observe(access: Access, era: Era, { outcome, waitMs, upstreamMs }: CallTimes, totalMs: number): void {
-    calls.count({ outcome, access, era });
+  function observe(
+    access: Access,
+    generation: ProtocolGeneration,
+    { outcome, waitMs, upstreamMs }: CallTimes,
+    totalMs: number,
+  ): void {
+    calls.count({ outcome, access, era: generation });
     total.observe(totalMs);
     const waitedMs = waitMs ?? totalMs;
     waiting.observe(waitedMs);
     if (upstreamMs === undefined) return;
     upstream.observe(upstreamMs);
-    own.observe(Math.max(0, totalMs - waitedMs - upstreamMs));
+    overhead.observe(Math.max(0, totalMs - waitedMs - upstreamMs));
   }
 
-  return { observe, read: () => [calls, total, upstream, own, waiting].map((part) => part.read()) };
+  return { observe, read: () => [calls, total, upstream, overhead, waiting].map((metric) => metric.read()) };
 }
 
 const methods = [
@@ -253,7 +264,7 @@ type Method = (typeof methods)[number];
 const statuses = ['2xx', '3xx', '4xx', '5xx', 'unanswered'] as const;
 type Status = (typeof statuses)[number];
 
-const known = new Set<unknown>(methods.slice(0, 6));
+const knownMethods = new Set<unknown>(methods.slice(0, 6));
 
 /** Creates metrics for HTTP requests to the MCP endpoints, by method and status, and for all other HTTP requests. */
 export function createRequestMetrics() {
@@ -272,25 +283,26 @@ export function createRequestMetrics() {
      * Counts a request. `posted` is the parsed message as far as it was readable. `status` is 0 if the client
      * disconnected before the response.
      */
-    countMcp: (posted: unknown, status: number) => mcp.count({ method: methodOf(posted), status: statusOf(status) }),
-    countWeb: (status: number) => web.count({ status: statusOf(status) }),
+    countMcp: (posted: unknown, status: number) =>
+      mcp.count({ method: getMethodLabel(posted), status: getStatusLabel(status) }),
+    countWeb: (status: number) => web.count({ status: getStatusLabel(status) }),
     read: () => [mcp.read(), web.read()],
   };
 }
 
 /** Returns the label value of a method. Only known methods become label values, because callers choose the names. */
-function methodOf(posted: unknown): Method {
+function getMethodLabel(posted: unknown): Method {
   if (typeof posted !== 'object' || posted === null) return 'none';
   if (Array.isArray(posted)) return 'batch';
   const { method, id } = posted as { method?: unknown; id?: unknown };
   // Nearly every message, without a lookup in the set.
   if (method === 'tools/call') return method;
-  if (known.has(method)) return method as Method;
+  if (knownMethods.has(method)) return method as Method;
   if (method === undefined && id === undefined) return 'none';
   return id === undefined && typeof method === 'string' ? 'notification' : 'other';
 }
 
-function statusOf(status: number): Status {
+function getStatusLabel(status: number): Status {
   if (status < 200) return 'unanswered';
   if (status < 300) return '2xx';
   if (status < 400) return '3xx';

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { bearerToken } from '../domain/credentials/credential.ts';
+import { getBearerToken } from '../domain/credentials/credential.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 
 export type MetricsEndpointOptions = {
@@ -8,18 +8,18 @@ export type MetricsEndpointOptions = {
   isOpenOnLoopback: boolean;
   /** If undefined, other clients are rejected. */
   token: string | undefined;
-  text: () => Promise<string>;
+  getText: () => Promise<string>;
 };
 
 /** Creates the handler of `GET /metrics`. @throws AppError, Unauthenticated */
 export function createMetricsEndpoint(
   options: MetricsEndpointOptions,
 ): (request: IncomingMessage) => Promise<Response> {
-  const { isOpenOnLoopback, token, text } = options;
+  const { isOpenOnLoopback, token, getText } = options;
   return async (request) => {
     if (!(isOpenOnLoopback && isFromLoopback(request))) checkToken(request, token);
-    refusePages(request);
-    return new Response(await text(), { headers: { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' } });
+    rejectPages(request);
+    return new Response(await getText(), { headers: { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' } });
   };
 }
 
@@ -29,9 +29,10 @@ function isFromLoopback(request: IncomingMessage): boolean {
 
 function checkToken(request: IncomingMessage, token: string | undefined): void {
   if (token === undefined) throw new AppError('notFound', 'there is nothing at this URL');
-  const given = bearerToken(request.headers);
-  if (given === undefined) throw new Unauthenticated('missing', 'metrics require "Authorization: Bearer …"');
-  if (!timingSafeEqual(digest(given), digest(token))) throw new Unauthenticated('invalid', 'the token is not valid');
+  const requestToken = getBearerToken(request.headers);
+  if (requestToken === undefined) throw new Unauthenticated('missing', 'metrics require "Authorization: Bearer …"');
+  if (!timingSafeEqual(digest(requestToken), digest(token)))
+    throw new Unauthenticated('invalid', 'the token is not valid');
 }
 
 /** Returns a hash for the constant-time comparison, which needs inputs of equal length. */
@@ -40,7 +41,7 @@ function digest(text: string): Buffer {
 }
 
 /** Rejects requests of web pages. A person who opens the URL in a browser is allowed. @throws AppError forbidden */
-function refusePages({ headers }: IncomingMessage): void {
+function rejectPages({ headers }: IncomingMessage): void {
   const site = headers['sec-fetch-site'];
   if (headers.origin !== undefined || (site !== undefined && site !== 'none')) {
     throw new AppError('forbidden', 'metrics are not available to web pages; scrape them with Prometheus');

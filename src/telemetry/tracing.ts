@@ -45,41 +45,42 @@ export type TracingOptions = {
 };
 
 const maxWaitingSpans = 8192;
-const flushMs = 2000;
-const usualDelayMs = 5000;
+const flushTimeoutMs = 2000;
+const defaultDelayMs = 5000;
 
 export function startTracing(options: TracingOptions): Tracing {
   const { endpoint, version } = options;
   const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` });
   const processor = new BatchSpanProcessor({
-    exporter: reporting(exporter, options.onCollector),
+    exporter: createReportingExporter(exporter, options.onCollector),
     maxQueueSize: maxWaitingSpans,
-    scheduledDelayMillis: Number(options.env.OTEL_BSP_SCHEDULE_DELAY) || usualDelayMs,
+    scheduledDelayMillis: Number(options.env.OTEL_BSP_SCHEDULE_DELAY) || defaultDelayMs,
   });
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'toolhost', 'service.version': version }).merge(
       detectResources({ detectors: [envDetector] }),
     ),
-    sampler: samplerOf(options.env),
+    sampler: createSampler(options.env),
     spanProcessors: [processor],
   });
   return {
     traceCall: createTraceCall(provider.getTracer('toolhost', version)),
-    stop: () => within(provider.shutdown(), flushMs),
+    stop: () => waitAtMost(provider.shutdown(), flushTimeoutMs),
   };
 }
 
 /**
  * Creates an exporter that reports only the first failure and never throws. Spans may be lost, but calls must not fail.
  */
-function reporting(exporter: SpanExporter, onCollector: TracingOptions['onCollector']): SpanExporter {
+function createReportingExporter(exporter: SpanExporter, onCollector: TracingOptions['onCollector']): SpanExporter {
   let isFailing = false;
   return {
     export(spans, done) {
       exporter.export(spans, (result) => {
-        const failed = result.error !== undefined;
-        if (failed !== isFailing) onCollector(failed ? 'failing' : 'back', failed ? causeOf(result.error) : undefined);
-        isFailing = failed;
+        const hasFailed = result.error !== undefined;
+        if (hasFailed !== isFailing)
+          onCollector(hasFailed ? 'failing' : 'back', hasFailed ? getCause(result.error) : undefined);
+        isFailing = hasFailed;
         done({ code: 0 });
       });
     },
@@ -88,13 +89,13 @@ function reporting(exporter: SpanExporter, onCollector: TracingOptions['onCollec
 }
 
 /** Returns the code or name of an error. Its message may quote the response. */
-function causeOf(error: (Error & { code?: unknown }) | undefined): string {
+function getCause(error: (Error & { code?: unknown }) | undefined): string {
   return String(error?.code ?? error?.name ?? 'unknown');
 }
 
 /** Creates the sampler with a name from the OpenTelemetry specification. Unknown names get the default. */
-function samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: text }: NodeJS.ProcessEnv): Sampler {
-  const ratio = Number(text ?? 1);
+function createSampler({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratioText }: NodeJS.ProcessEnv): Sampler {
+  const ratio = Number(ratioText ?? 1);
   const root = /always_off$/.test(name ?? '')
     ? new AlwaysOffSampler()
     : /traceidratio$/.test(name ?? '') && ratio >= 0 && ratio <= 1
@@ -103,7 +104,7 @@ function samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: text }:
   return name === undefined || name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
 }
 
-async function within(work: Promise<void>, ms: number): Promise<void> {
+async function waitAtMost(work: Promise<void>, ms: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);
   await Promise.race([work.catch(() => undefined), promise]);
@@ -129,14 +130,14 @@ function createTraceCall(tracer: Tracer): TraceCall {
           'toolhost.request_id': call.requestId,
         },
       },
-      parentOf(call),
+      getParentContext(call),
     );
-    return callSpan(tracer, span);
+    return createCallSpan(tracer, span);
   };
 }
 
 /** Returns the caller's trace context, or the root. It was validated when it was parsed. */
-function parentOf({ traceparent, tracestate }: ToolCall): Context {
+function getParentContext({ traceparent, tracestate }: ToolCall): Context {
   const [, traceId = '', spanId = '', flags = '0'] = traceparent?.split('-') ?? [];
   const context = {
     traceId,
@@ -148,18 +149,18 @@ function parentOf({ traceparent, tracestate }: ToolCall): Context {
   return isSpanContextValid(context) ? trace.setSpanContext(ROOT_CONTEXT, context) : ROOT_CONTEXT;
 }
 
-function callSpan(tracer: Tracer, span: Span): CallSpan {
+function createCallSpan(tracer: Tracer, span: Span): CallSpan {
   return {
-    request: (method, origin) => requestSpan(tracer, span, method, origin),
+    startRequest: (method, origin) => createRequestSpan(tracer, span, method, origin),
     end(outcome) {
       span.setAttribute('toolhost.outcome', outcome);
-      if (outcome !== 'ok') fail(span, outcome);
+      if (outcome !== 'ok') markFailed(span, outcome);
       span.end();
     },
   };
 }
 
-function requestSpan(tracer: Tracer, parent: Span, method: string, origin: string): RequestSpan {
+function createRequestSpan(tracer: Tracer, parent: Span, method: string, origin: string): RequestSpan {
   const { hostname, port, protocol } = new URL(origin);
   const attributes = {
     'http.request.method': method,
@@ -170,11 +171,11 @@ function requestSpan(tracer: Tracer, parent: Span, method: string, origin: strin
   const { traceId, spanId, traceFlags } = span.spanContext();
   return {
     traceparent: `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`,
-    end(answer) {
-      if ('failure' in answer) fail(span, answer.failure);
+    end(result) {
+      if ('failure' in result) markFailed(span, result.failure);
       else {
-        span.setAttribute('http.response.status_code', answer.status);
-        if (answer.status >= 400) fail(span, String(answer.status));
+        span.setAttribute('http.response.status_code', result.status);
+        if (result.status >= 400) markFailed(span, String(result.status));
       }
       span.end();
     },
@@ -182,7 +183,7 @@ function requestSpan(tracer: Tracer, parent: Span, method: string, origin: strin
 }
 
 /** Records only the kind of failure, because a message may quote the upstream's response. */
-function fail(span: Span, type: string): void {
+function markFailed(span: Span, type: string): void {
   span.setAttribute('error.type', type);
   span.setStatus({ code: SpanStatusCode.ERROR });
 }

@@ -1,5 +1,5 @@
 /** Result of a job: its output, and the buffers in it that are transferred instead of copied. */
-export type Done<Output> = { output: Output; transfer?: readonly ArrayBuffer[] };
+export type JobDone<Output> = { output: Output; transfer?: readonly ArrayBuffer[] };
 
 /**
  * Jobs by kind. A thread loads each when it runs the first job of its kind. Inputs and outputs are structured clones.
@@ -7,11 +7,11 @@ export type Done<Output> = { output: Output; transfer?: readonly ArrayBuffer[] }
 export const jobs = {
   'bundle-description': async () => (await import('../operations/imports/import-job.ts')).runBundle,
   'check-arguments': async () => (await import('../gateway/arguments/validate-arguments.ts')).checkArguments,
-  'import-again': async () => (await import('../operations/imports/import-job.ts')).runImportAgain,
+  'import-again': async () => (await import('../operations/imports/import-job.ts')).runReimport,
   'check-configuration': async () => (await import('../operations/check-config.ts')).runConfigurationJob,
   'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
   'read-page': async () => (await import('../operations/imports/import-job.ts')).runPage,
-  'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
+  'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readResponseBody,
   'read-body': async () => (await import('../operations/long-body.ts')).readLongBody,
   'decode-body': async () => (await import('../outbound/decode.ts')).runDecodeJob,
   'write-capture': async () => (await import('../gateway/captures/capture-job.ts')).writeCapture,

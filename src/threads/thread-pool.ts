@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads';
-import { tenantOf } from '../domain/ids.ts';
+import { getTenantId } from '../domain/ids.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { JobError } from '../errors.ts';
 import type { JobInput, JobKind, JobOutput } from './jobs.ts';
-import type { JobAnswer, JobQuestion } from './thread.ts';
+import type { JobMessage, JobResult } from './thread.ts';
 
 export type JobRequest<Kind extends JobKind> = {
   kind: Kind;
@@ -13,16 +13,16 @@ export type JobRequest<Kind extends JobKind> = {
   /** Maximum running time, in ms in which this process ran. The thread is terminated after that. */
   limitMs: number;
   /** Maximum time in the queue, in ms. */
-  waitMs: number;
+  queueTimeoutMs: number;
   /** Buffers of the input that are transferred, and then no longer usable here. */
   transfer?: readonly ArrayBuffer[];
   /**
    * Memory reservation that already counts the input. If absent, the pool reserves memory for it until the end of the
    * job.
    */
-  held?: object | undefined;
+  reservation?: object | undefined;
   /** Receives a function that cancels the job. */
-  onGone?: ((cancel: () => void) => void) | undefined;
+  registerCancel?: ((cancel: () => void) => void) | undefined;
 };
 
 export const jobOutcomes = ['done', 'failed', 'timeout', 'memory', 'refused', 'cancelled'] as const;
@@ -32,13 +32,13 @@ export type ThreadPoolOptions = {
   threads: number;
   queue: QueueLimits;
   /** Time limit, in ms, above which a job counts as long. Long jobs together leave one thread to other jobs. */
-  longMs: number;
+  longJobMs: number;
   /** Time after which an idle thread is terminated, in ms. */
   idleMs: number;
   /** Maximum heap bytes of a thread. Beyond it the thread ends, not the process. */
   threadBytes: number;
   /** Memory budget for inputs without a reservation. If absent, they are not counted. */
-  memory?: Pick<MemoryBudget, 'hold'>;
+  memory?: Pick<MemoryBudget, 'reserve'>;
   /** Runs `expire` when this process has run for `ms`. Returns a function that cancels it. */
   after: (ms: number, expire: () => void) => () => void;
 };
@@ -52,7 +52,7 @@ type Job = JobRequest<JobKind> & {
 };
 
 /** A thread. `job` is the job that it runs. `isEnding` is true after it was told to end, when it takes no more jobs. */
-type Thread = { worker: Worker; job: Job | undefined; isEnding: boolean; stopIdle: () => void; ended: Promise<void> };
+type Thread = { worker: Worker; job: Job | undefined; isEnding: boolean; stopIdle: () => void; exited: Promise<void> };
 
 /** Maximum MB of a thread's young generation. */
 const maxYoungGenerationSizeMb = 32;
@@ -60,10 +60,10 @@ const megabyte = 1024 * 1024;
 /** Time that a canceled job may still run. Terminating a thread costs more than finishing a little work. */
 const graceMs = 100;
 /** Time that the pool waits for the end of its threads when it closes. */
-const lastMs = 1000;
+const closeTimeoutMs = 1000;
 
-const stopping = 'the service is stopping';
-const cancelled = () => new JobError('cancelled', 'the client disconnected');
+const stoppingMessage = 'the service is stopping';
+const createCancelledError = () => new JobError('cancelled', 'the client disconnected');
 
 /**
  * Runs work in threads that would block the event loop for too long. Threads are started on demand. Native V8 functions
@@ -86,28 +86,28 @@ export class ThreadPool {
   run<Kind extends JobKind>(request: JobRequest<Kind>): Promise<JobOutput<Kind>> {
     return new Promise((resolve, reject) => {
       const { memory, after } = this.#options;
-      const own = request.held ? undefined : memory?.hold(request.workspaceId);
+      const inputReservation = request.reservation ? undefined : memory?.reserve(request.workspaceId);
       const settle: Job['settle'] = (outcome, result) => {
         job.stopTimer();
         job.settle = () => undefined;
-        own?.end();
+        inputReservation?.release();
         this.#outcomes[outcome]++;
         if (outcome === 'done') resolve(result as JobOutput<Kind>);
         else reject(result);
       };
       const job: Job = {
         ...request,
-        tenant: tenantOf(request.workspaceId),
+        tenant: getTenantId(request.workspaceId),
         thread: undefined,
         stopTimer: () => undefined,
         settle,
       };
-      if (this.#isClosed) refuse(job, stopping);
-      else if (own && !own.add(bytesOf(request.input))) refuse(job, noMemory);
+      if (this.#isClosed) refuse(job, stoppingMessage);
+      else if (inputReservation && !inputReservation.grow(getBytes(request.input))) refuse(job, noMemoryMessage);
       else if (!this.#queue.add(job.tenant, job)) refuse(job, 'too many jobs of this kind are queued');
       else {
-        request.onGone?.(() => this.#cancel(job));
-        job.stopTimer = after(job.waitMs, () => {
+        request.registerCancel?.(() => this.#cancel(job));
+        job.stopTimer = after(job.queueTimeoutMs, () => {
           if (this.#queue.remove(job.tenant, job)) refuse(job, 'it was queued too long for a thread');
         });
         this.#startNext();
@@ -124,44 +124,44 @@ export class ThreadPool {
    * code.
    */
   states(): { idle: number; busy: number; ending: number } {
-    const numbers = { idle: 0, busy: 0, ending: 0 };
-    for (const { isEnding, job } of this.#threads) numbers[isEnding ? 'ending' : job ? 'busy' : 'idle']++;
-    return numbers;
+    const stateCounts = { idle: 0, busy: 0, ending: 0 };
+    for (const { isEnding, job } of this.#threads) stateCounts[isEnding ? 'ending' : job ? 'busy' : 'idle']++;
+    return stateCounts;
   }
 
   /** Ends all jobs and threads. Does not wait for threads in native code. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const job of this.#queue.clear()) refuse(job, stopping);
-    for (const thread of this.#threads) this.#end(thread, 'failed', new JobError('failed', stopping));
+    for (const job of this.#queue.clear()) refuse(job, stoppingMessage);
+    for (const thread of this.#threads) this.#endThread(thread, 'failed', new JobError('failed', stoppingMessage));
     const { promise: isLate, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#options.after(lastMs, resolve);
-    await Promise.race([isLate, Promise.all([...this.#threads].map(({ ended }) => ended))]);
+    const cancel = this.#options.after(closeTimeoutMs, resolve);
+    await Promise.race([isLate, Promise.all([...this.#threads].map(({ exited }) => exited))]);
     cancel();
   }
 
   #startNext(): void {
     while (this.#queue.size > 0 && !this.#isClosed) {
       const idle = [...this.#threads].find(({ job, isEnding }) => !job && !isEnding);
-      const job = idle || this.#hasPlace() ? this.#queue.next((...next) => this.#mayRun(...next)) : undefined;
+      const job = idle || this.#canStartThread() ? this.#queue.next((...args) => this.#canRun(...args)) : undefined;
       if (!job) return;
       this.#runOn(idle ?? this.#startThread(), job);
     }
   }
 
   /** Returns true if a thread may be started. Ending threads do not count, up to the number of working threads. */
-  #hasPlace(): boolean {
-    const { threads: most } = this.#options;
-    return this.#threads.size - this.states().ending < most && this.#threads.size < 2 * most;
+  #canStartThread(): boolean {
+    const { threads: maxThreads } = this.#options;
+    return this.#threads.size - this.states().ending < maxThreads && this.#threads.size < 2 * maxThreads;
   }
 
   /** Returns true if a job may run. With several threads, neither one tenant nor long jobs ever occupy all of them. */
-  #mayRun(tenant: string, { limitMs }: Job): boolean {
-    const { threads, longMs } = this.#options;
-    const most = Math.max(1, threads - 1);
+  #canRun(tenant: string, { limitMs }: Job): boolean {
+    const { threads, longJobMs } = this.#options;
+    const maxShare = Math.max(1, threads - 1);
     const jobs = [...this.#threads].flatMap(({ job, isEnding }) => (job && !isEnding ? [job] : []));
-    if (jobs.filter((job) => job.tenant === tenant).length >= most) return false;
-    return limitMs <= longMs || jobs.filter((job) => job.limitMs > longMs).length < most;
+    if (jobs.filter((job) => job.tenant === tenant).length >= maxShare) return false;
+    return limitMs <= longJobMs || jobs.filter((job) => job.limitMs > longJobMs).length < maxShare;
   }
 
   #startThread(): Thread {
@@ -171,13 +171,13 @@ export class ThreadPool {
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: Math.floor(threadBytes / megabyte), maxYoungGenerationSizeMb },
     });
-    const { promise: ended, resolve } = Promise.withResolvers<void>();
-    const thread: Thread = { worker, job: undefined, isEnding: false, stopIdle: () => undefined, ended };
-    worker.on('message', (answer: JobAnswer) => {
+    const { promise: exited, resolve } = Promise.withResolvers<void>();
+    const thread: Thread = { worker, job: undefined, isEnding: false, stopIdle: () => undefined, exited };
+    worker.on('message', (result: JobResult) => {
       const { job } = thread;
-      this.#rest(thread);
-      if ('failure' in answer) job?.settle('failed', answer.failure);
-      else job?.settle('done', answer.output);
+      this.#markIdle(thread);
+      if ('failure' in result) job?.settle('failed', result.failure);
+      else job?.settle('done', result.output);
       this.#startNext();
     });
     worker.on('error', (error: Error & { code?: string }) => {
@@ -205,40 +205,40 @@ export class ThreadPool {
     // The process must not exit while a result is pending.
     thread.worker.ref();
     job.stopTimer = this.#options.after(limitMs, () =>
-      this.#end(thread, 'timeout', new JobError('timeout', `it took longer than ${limitMs / 1000} s`)),
+      this.#endThread(thread, 'timeout', new JobError('timeout', `it took longer than ${limitMs / 1000} s`)),
     );
     try {
-      thread.worker.postMessage({ kind, input } satisfies JobQuestion, [...transfer]);
+      thread.worker.postMessage({ kind, input } satisfies JobMessage, [...transfer]);
     } catch (error) {
-      this.#rest(thread);
+      this.#markIdle(thread);
       job.settle('failed', error);
     }
   }
 
   /** Marks the thread as idle. */
-  #rest(thread: Thread): void {
+  #markIdle(thread: Thread): void {
     thread.job = undefined;
     thread.worker.unref();
-    thread.stopIdle = this.#options.after(this.#options.idleMs, () => this.#end(thread));
+    thread.stopIdle = this.#options.after(this.#options.idleMs, () => this.#endThread(thread));
   }
 
   /** Tells a thread to end. Its job ends immediately. */
-  #end(thread: Thread, outcome: JobOutcome = 'failed', why?: unknown): void {
+  #endThread(thread: Thread, outcome: JobOutcome = 'failed', reason?: unknown): void {
     const { job } = thread;
     thread.isEnding = true;
     thread.job = undefined;
     thread.worker.unref();
     void thread.worker.terminate();
-    job?.settle(outcome, why);
+    job?.settle(outcome, reason);
     this.#startNext();
   }
 
   #cancel(job: Job): void {
     const { thread } = job;
-    if (this.#queue.remove(job.tenant, job)) job.settle('cancelled', cancelled());
+    if (this.#queue.remove(job.tenant, job)) job.settle('cancelled', createCancelledError());
     else if (thread?.job === job) {
       job.stopTimer();
-      job.stopTimer = this.#options.after(graceMs, () => this.#end(thread, 'cancelled', cancelled()));
+      job.stopTimer = this.#options.after(graceMs, () => this.#endThread(thread, 'cancelled', createCancelledError()));
     }
   }
 }
@@ -247,24 +247,24 @@ function refuse(job: Job, message: string): void {
   job.settle('refused', new JobError('refused', message));
 }
 
-const noMemory = 'the service has no memory left for it, and the workspaces of this owner have used their share';
+const noMemoryMessage = 'the service has no memory left for it, and the workspaces of this owner have used their share';
 
 /**
  * Returns the bytes of the texts and buffers in an input, at any depth that job inputs have. Everything else in it is
  * small.
  */
-function bytesOf(input: unknown, depth = 0): number {
+function getBytes(input: unknown, depth = 0): number {
   if (typeof input === 'string') return input.length;
   if (input instanceof Uint8Array) return input.byteLength;
-  if (typeof input !== 'object' || input === null || depth > mostDepth) return 0;
+  if (typeof input !== 'object' || input === null || depth > maxInputDepth) return 0;
   let bytes = 0;
-  for (const value of Object.values(input)) bytes += bytesOf(value, depth + 1);
+  for (const value of Object.values(input)) bytes += getBytes(value, depth + 1);
   return bytes;
 }
-const mostDepth = 2;
+const maxInputDepth = 2;
 
 /** Maximum queued items of one tenant, and in total. */
-type QueueLimits = { ofTenant: number; ofAll: number };
+type QueueLimits = { perTenant: number; total: number };
 
 /**
  * A queue that serves tenants in round-robin order, and the items of one tenant first in, first out. A tenant may use
@@ -287,8 +287,8 @@ class FairQueue<Item> {
   /** Returns false if the queue is full. */
   add(tenant: string, item: Item): boolean {
     const items = this.#waiting.get(tenant) ?? [];
-    const free = this.#limits.ofAll - this.#size;
-    if (free <= 0 || items.length * 2 > free || items.length >= this.#limits.ofTenant) return false;
+    const freeSlots = this.#limits.total - this.#size;
+    if (freeSlots <= 0 || items.length * 2 > freeSlots || items.length >= this.#limits.perTenant) return false;
     items.push(item);
     this.#waiting.set(tenant, items);
     this.#size++;
@@ -296,9 +296,9 @@ class FairQueue<Item> {
   }
 
   /** Removes and returns the next item that may run, of the next tenant that has one. */
-  next(mayRun: (tenant: string, item: Item) => boolean): Item | undefined {
+  next(canRun: (tenant: string, item: Item) => boolean): Item | undefined {
     for (const [tenant, items] of this.#waiting) {
-      const item = items.find((one) => mayRun(tenant, one));
+      const item = items.find((candidate) => canRun(tenant, candidate));
       if (item === undefined) continue;
       this.remove(tenant, item);
       this.#waiting.delete(tenant);

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { whileSignalsWait } from '../../src/cli/profiles/own-files.ts';
+import { withDeferredSignals } from '../../src/cli/profiles/own-files.ts';
 import { eventually } from '../support/eventually.ts';
 import { logInWithCommand } from '../support/toolhost/login-command.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -139,7 +139,7 @@ describe('the renewal of a login', () => {
 
   it('[ship 7] leaves one listener behind, however often a command that goes on renews its login', async () => {
     const before = process.listenerCount('SIGINT');
-    for (let renewal = 0; renewal < 20; renewal++) await whileSignalsWait(async () => undefined);
+    for (let renewal = 0; renewal < 20; renewal++) await withDeferredSignals(async () => undefined);
     assert.equal(process.listenerCount('SIGINT'), before + 1);
   });
 });

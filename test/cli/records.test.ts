@@ -127,16 +127,16 @@ describe('following records', () => {
             .toSorted((a, b) => (a.at === b.at ? (a.id < b.id ? 1 : -1) : a.at < b.at ? 1 : -1));
           const from = cursor === undefined ? 0 : sorted.findIndex(({ id }) => id === cursor) + 1;
           const entries = sorted.slice(from, from + Math.min(page, limit));
-          return { entries, next: from + entries.length < sorted.length ? entries.at(-1)?.id : undefined };
+          return { entries, nextCursor: from + entries.length < sorted.length ? entries.at(-1)?.id : undefined };
         };
         const shown: string[] = [];
         const over = new Error('over');
         let waits = 0;
         const following = followRecords({
           read,
-          show: (records) => shown.push(...records.map(({ id }) => id)),
+          showRecords: (records) => shown.push(...records.map(({ id }) => id)),
           since: undefined,
-          first: 2,
+          initialCount: 2,
           now: clock,
           note: () => undefined,
           async wait() {

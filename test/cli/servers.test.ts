@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
-import { ask, askHidden } from '../../src/cli/ask.ts';
+import { promptHidden, promptLine } from '../../src/cli/ask.ts';
 import { serverAt } from '../support/configs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type CommandOptions, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
@@ -203,7 +203,7 @@ describe('questions at a terminal', () => {
 
   it('do not show what is typed when it is secret', async () => {
     const { input, output, shown } = terminal();
-    const answer = askHidden('Value of KEY: ', { input, output });
+    const answer = promptHidden('Value of KEY: ', { input, output });
     input.write('hunTTer2');
     input.write('\r');
     assert.equal(await answer, 'hunTTer2');
@@ -213,12 +213,12 @@ describe('questions at a terminal', () => {
   it('can be given up with Ctrl-C or Ctrl-D', async () => {
     for (const key of ['\u0003', '\u0004']) {
       const { input, output } = terminal();
-      const answer = askHidden('Value of KEY: ', { input, output });
+      const answer = promptHidden('Value of KEY: ', { input, output });
       input.write(key);
       await assert.rejects(answer, /no input; nothing was changed/);
     }
     const { input, output } = terminal();
-    const answer = ask('Type the slug to confirm: ', { input, output });
+    const answer = promptLine('Type the slug to confirm: ', { input, output });
     input.end();
     await assert.rejects(answer, /nothing was changed/);
   });

@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import { parse as parseToml } from 'smol-toml';
 import { parse as parseYaml } from 'yaml';
 import type { ClientConnection } from '../../src/domain/clients/client.ts';
-import { type ClientSnippet, clients, snippetsFor } from '../../src/domain/clients/clients.ts';
+import { type ClientSnippet, clients, createSnippets } from '../../src/domain/clients/clients.ts';
 import { root } from '../files.ts';
 import { tries } from '../sets.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -70,7 +70,7 @@ describe('the snippets for clients', () => {
   it('[find D5] have no space in an argument of a local program, which Windows would split', () => {
     type Local = { args?: string[]; env?: Record<string, string> };
     const local = [withKey, withLogin, strange].flatMap((connection) =>
-      snippetsFor(connection).flatMap(({ format, code }) => {
+      createSnippets(connection).flatMap(({ format, code }) => {
         const { mcpServers = {} } = (format === 'json' ? JSON.parse(code) : {}) as {
           mcpServers?: Record<string, Local>;
         };
@@ -103,7 +103,7 @@ describe('the snippets for clients', () => {
     );
 
   for (const [kind, to] of Object.entries({ 'a login': withLogin, 'a strange token': strange })) {
-    for (const snippet of snippetsFor(to)) {
+    for (const snippet of createSnippets(to)) {
       it(`[ship 6] ${snippet.name}, for a server with ${kind}: parses, and has the address and the credential`, async () => {
         const texts = await parsed(snippet);
         assert.ok(texts.includes(url), JSON.stringify(texts));
@@ -124,20 +124,20 @@ describe('the snippets for clients', () => {
   }
 
   it('[ship 6] no link holds a credential', () => {
-    for (const { name, install } of snippetsFor(withKey)) {
+    for (const { name, install } of createSnippets(withKey)) {
       if (!install) continue;
       const link = new URL(install.href);
       const config = link.searchParams.get('config') ?? '';
       const carried = [install.href, decodeURIComponent(install.href), Buffer.from(config, 'base64').toString()];
       assert.ok(!carried.some((text) => text.includes(key)), name);
     }
-    const linked = snippetsFor(withLogin).flatMap(({ name, install }) => (install ? [name] : []));
+    const linked = createSnippets(withLogin).flatMap(({ name, install }) => (install ? [name] : []));
     assert.deepEqual(linked, ['Claude', 'Cursor', 'VS Code', 'Goose']);
   });
 
   it('[ship 6] links carry the name and the address', () => {
     const links = Object.fromEntries(
-      snippetsFor(withLogin).flatMap(({ id, install }) => (install ? [[id, new URL(install.href)]] : [])),
+      createSnippets(withLogin).flatMap(({ id, install }) => (install ? [[id, new URL(install.href)]] : [])),
     ) as Record<string, URL>;
     const { claude, cursor, vscode, goose } = links;
     assert.equal(claude?.searchParams.get('connectorUrl'), url);
@@ -148,14 +148,14 @@ describe('the snippets for clients', () => {
       url,
     });
     assert.deepEqual([goose?.searchParams.get('url'), goose?.searchParams.get('type')], [url, 'streamable_http']);
-    const asked = new URL(snippetsFor(withKey).find(({ id }) => id === 'vscode')?.install?.href ?? '');
+    const asked = new URL(createSnippets(withKey).find(({ id }) => id === 'vscode')?.install?.href ?? '');
     const { headers, inputs } = JSON.parse(decodeURIComponent(asked.search.slice(1))) as Record<string, unknown>;
     assert.deepEqual(headers, { Authorization: `Bearer \${input:token}` });
     assert.partialDeepStrictEqual(inputs, [{ type: 'promptString', id: 'token', password: true }]);
   });
 
   it('[ship 6] no token leaves the word of the shell that it stands in', async () => {
-    const claudeCode = (token: string) => snippetsFor({ ...withKey, token })[0] as ClientSnippet;
+    const claudeCode = (token: string) => createSnippets({ ...withKey, token })[0] as ClientSnippet;
     await fc.assert(
       fc.asyncProperty(fc.stringMatching(/^[!-~]([ -~]{0,30}[!-~])?$/), async (token) => {
         fc.pre(!/^\$\w+$/.test(token));
@@ -167,7 +167,7 @@ describe('the snippets for clients', () => {
 
   it('[ship 6] Claude and ChatGPT are given the host of the server, and only where there is a login', () => {
     const hostUrl = 'https://my-server.tools.example.com/mcp';
-    const hosted = snippetsFor({ ...withLogin, hostUrl }).filter(({ format }) => format === 'address');
+    const hosted = createSnippets({ ...withLogin, hostUrl }).filter(({ format }) => format === 'address');
     assert.deepEqual(
       hosted.map(({ name, code }) => [name, code]),
       [
@@ -176,13 +176,13 @@ describe('the snippets for clients', () => {
       ],
     );
     assert.deepEqual(
-      snippetsFor(withKey).filter(({ format }) => format === 'address'),
+      createSnippets(withKey).filter(({ format }) => format === 'address'),
       [],
     );
   });
 
   it('[ship 6] each form has fields for a key, others for a login, and takes the server name', () => {
-    const formsFor = (to: ClientConnection) => snippetsFor(to).filter(({ format }) => format === 'form');
+    const formsFor = (to: ClientConnection) => createSnippets(to).filter(({ format }) => format === 'form');
     const name = 'Server-with-a-name-of-many-letters';
     const [keyed, logged] = [formsFor({ ...withKey, name }), formsFor({ ...withLogin, name })];
     assert.deepEqual(
@@ -214,7 +214,7 @@ describe('the snippets for clients', () => {
 
     it('[ship 6] the program with the TypeScript SDK lists the tools', async () => {
       const connection = { name: 'projects', url: `${toolhost.url}/mcp/projects`, token: 'local-example-key' };
-      const { code } = snippetsFor(connection).find(({ id }) => id === 'sdk') ?? assert.fail();
+      const { code } = createSnippets(connection).find(({ id }) => id === 'sdk') ?? assert.fail();
       const { stdout } = await run(
         process.execPath,
         ['--input-type=module-typescript', '--eval', `${code}\nawait client.close();`],

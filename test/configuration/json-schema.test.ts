@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Validator } from '@cfworker/json-schema';
 import fc from 'fast-check';
-import { numberWithDigits } from '../../src/domain/json/json.ts';
+import { toExactNumber } from '../../src/domain/json/json.ts';
 import { readJson } from '../../src/domain/json/json-reader.ts';
 import { compileSchema } from '../../src/domain/schema/compile-schema.ts';
-import { Steps, TooMuchWork } from '../../src/domain/work/steps.ts';
+import { StepBudget, StepLimitExceeded } from '../../src/domain/work/steps.ts';
 import { tries } from '../sets.ts';
 
 const scalars = fc.constantFrom<unknown>(
@@ -96,9 +96,9 @@ describe('checking values against a JSON Schema', () => {
         const expected = new Validator(structuredClone(root) as never, '2020-12').validate(instance).valid;
         const compiled = compileSchema(root);
         seen[`${expected}`]++;
-        assert.equal(compiled.fits(instance, new Steps(1e6)), expected);
+        assert.equal(compiled.isValid(instance, new StepBudget(1e6)), expected);
         const wanted = (['first fault', 'faults'] as const).map((faults) =>
-          compiled.faults(instance, new Steps(1e6), faults),
+          compiled.violations(instance, new StepBudget(1e6), faults),
         );
         for (const faults of wanted) assert.equal(faults.length === 0, expected, JSON.stringify(faults));
       }),
@@ -111,8 +111,8 @@ describe('checking values against a JSON Schema', () => {
     const parts = { allOf: Array.from({ length: 900 }, () => ({ items: { maxLength: 5, enum: ['x', 1] } })) };
     const compiled = compileSchema({ type: 'array', ...parts });
     const list = Array.from({ length: 10_000 }, () => 1);
-    assert.throws(() => compiled.fits(list, new Steps(1e6)), TooMuchWork);
-    assert.equal(compiled.fits(list.slice(0, 10), new Steps(1e6)), true);
+    assert.throws(() => compiled.isValid(list, new StepBudget(1e6)), StepLimitExceeded);
+    assert.equal(compiled.isValid(list.slice(0, 10), new StepBudget(1e6)), true);
   });
 });
 
@@ -139,7 +139,7 @@ describe('reading JSON whose numbers keep their digits', () => {
   it('gives back the text that it was given, and the values that JSON.parse finds', () => {
     fc.assert(
       fc.property(text, (json) => {
-        const value = readJson(` ${json}\n`, numberWithDigits);
+        const value = readJson(` ${json}\n`, toExactNumber);
         assert.equal(JSON.stringify(value), JSON.stringify(JSON.parse(json, keepSource)));
       }),
       { numRuns: tries(3000) },
@@ -156,7 +156,7 @@ describe('reading JSON whose numbers keep their digits', () => {
           const cut = at % (json.length + 1);
           const changed = json.slice(0, cut) + piece + json.slice(cut + 1);
           assert.equal(
-            isTaken(() => readJson(changed, numberWithDigits)),
+            isTaken(() => readJson(changed, toExactNumber)),
             isTaken(() => JSON.parse(changed)),
             changed,
           );

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { patternTest } from '../../src/domain/schema/pattern-match.ts';
 import { parsePattern } from '../../src/domain/schema/pattern-syntax.ts';
-import { Steps } from '../../src/domain/work/steps.ts';
+import { StepBudget } from '../../src/domain/work/steps.ts';
 import { tries } from '../sets.ts';
 import { check, configWith, toolProblems, toolWith } from '../support/configurations.ts';
 import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
@@ -12,7 +12,7 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 /** Whether our engine finds a pattern in a text; undefined for a pattern that it refuses. */
 function found(source: string, text: string): boolean | undefined {
   const read = parsePattern(source);
-  return 'fault' in read ? undefined : patternTest(source)(text, new Steps(1e9));
+  return 'fault' in read ? undefined : patternTest(source)(text, new StepBudget(1e9));
 }
 
 /**
@@ -133,8 +133,8 @@ describe('patterns', () => {
       const read = parsePattern(source);
       assert.ok(!('fault' in read), source);
       let taken = 0;
-      const counting = new (class extends Steps {
-        override take(count: number) {
+      const counting = new (class extends StepBudget {
+        override consume(count: number) {
           taken += count;
         }
       })(0);

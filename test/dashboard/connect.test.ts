@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { snippetsFor } from '../../src/domain/clients/clients.ts';
+import { createSnippets } from '../../src/domain/clients/clients.ts';
 import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
 
 /** The clients that send a key, and with links those that are installed by one. */
 const connection = { name: 'any', url: 'https://any.example/mcp', token: 'any' };
-const clients = snippetsFor(connection).map(({ name }) => name);
-const linked = new Set(snippetsFor(connection).flatMap(({ name, install }) => (install ? [name] : [])));
+const clients = createSnippets(connection).map(({ name }) => name);
+const linked = new Set(createSnippets(connection).flatMap(({ name, install }) => (install ? [name] : [])));
 
 describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;

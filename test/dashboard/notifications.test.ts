@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { pino } from 'pino';
-import { startDetecting } from '../../src/app/elected/detect.ts';
-import { startTelling } from '../../src/app/elected/tell.ts';
-import { servingOf } from '../../src/operations/operation.ts';
+import { startEventDetection } from '../../src/app/elected/detect.ts';
+import { startNotifier } from '../../src/app/elected/tell.ts';
+import { requireServing } from '../../src/operations/operation.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { checkPage } from '../support/browser/check-page.ts';
 import { button, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
@@ -23,14 +23,14 @@ describe('notifications, in the dashboard', () => {
 
   /** What the service does once a minute. */
   const look = async () => {
-    const { parts } = dashboard.toolhost.running.app.runner;
+    const { deps } = dashboard.toolhost.running.app.runner;
     const file = `${dashboard.toolhost.dataDir}/toolhost.sqlite`;
     const database = await openDatabase({ ...usualOptions, postgres: undefined, file });
     const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
-    for (const start of [startDetecting, startTelling]) {
-      const work = start(database, log, { ...parts, ...servingOf(parts) });
-      await work.look();
-      await work.settled();
+    for (const start of [startEventDetection, startNotifier]) {
+      const work = start(database, log, { ...deps, ...requireServing(deps) });
+      await work.poll();
+      await work.whenIdle();
       await work.stop();
     }
     await database.close();

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, it } from 'node:test';
 import { operationList, operatorOperations } from '../../src/operations/index.ts';
-import { operationText } from '../../web/src/audit/operation-text.ts';
+import { formatOperation } from '../../web/src/audit/operation-text.ts';
 
 const root = resolve(import.meta.dirname, '..', '..', 'web', 'src');
 const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => /\.tsx?$/.test(name));
@@ -36,7 +36,7 @@ describe('the sources of the dashboard', () => {
   it('have a sentence for every operation that the audit names', () => {
     const audited = [...operationList, ...Object.values(operatorOperations)].filter(({ effect }) => effect === 'write');
     assert.deepEqual(
-      audited.map(({ name }) => name).filter((name) => !/^[A-Z]/.test(operationText(name))),
+      audited.map(({ name }) => name).filter((name) => !/^[A-Z]/.test(formatOperation(name))),
       [],
     );
     assert.ok(audited.length > 20);

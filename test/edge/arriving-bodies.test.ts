@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { processMemory } from '../../src/app/process-memory.ts';
+import { divideProcessMemory } from '../../src/app/process-memory.ts';
 import { reachableBytes } from '../support/collect-garbage.ts';
 import { eventually } from '../support/eventually.ts';
 import { echoConfig } from '../support/mcp.ts';
@@ -18,8 +18,8 @@ describe('bodies that never arrive whole', () => {
   let key: string;
   let sockets: Socket[] = [];
   before(async () => {
-    const memory = () => ({ ...processMemory(1), work: 2 * most });
-    toolhost = await startToolhost({ surroundings: { memory } });
+    const divideMemory = () => ({ ...divideProcessMemory(1), work: 2 * most });
+    toolhost = await startToolhost({ surroundings: { divideMemory } });
     key = await toolhost.key();
     await toolhost.createServer(echoConfig('https://api.example'));
   });

@@ -44,7 +44,7 @@ describe('connections of clients', () => {
   it('[find A6] above the limit are closed where most are, the first idle one first, and no call with them', async (t) => {
     const upstream = await startRecordingUpstream();
     upstream.on('GET /echo', () => 'hold');
-    const toolhost = await startToolhost({ egress: [upstream.port], surroundings: { mostConnections: 30 } });
+    const toolhost = await startToolhost({ egress: [upstream.port], surroundings: { maxConnections: 30 } });
     t.after(() => Promise.all([toolhost.stop(), upstream.close()]));
     await toolhost.createServer(echoConfig(upstream.url));
     const own = await open(5, toolhost.url, other);
@@ -69,7 +69,7 @@ describe('connections of clients', () => {
   it('[find A6] that are busy are refused to the network that has most, and not to another one', async (t) => {
     const upstream = await startRecordingUpstream();
     upstream.on('GET /echo', () => 'hold');
-    const toolhost = await startToolhost({ egress: [upstream.port], surroundings: { mostConnections: 8 } });
+    const toolhost = await startToolhost({ egress: [upstream.port], surroundings: { maxConnections: 8 } });
     t.after(() => Promise.all([toolhost.stop(), upstream.close()]));
     await toolhost.createServer(echoConfig(upstream.url));
     const begun = Array.from({ length: 12 }, () => post(`${toolhost.url}/mcp/echo`, call, stranger));
@@ -89,7 +89,7 @@ describe('connections of clients', () => {
 
   it('[find A6] behind a proxy are all its own, and have no limit here', async (t) => {
     const env = { TRUSTED_PROXIES: '1' };
-    const toolhost = await startToolhost({ env, surroundings: { mostConnections: 30 } });
+    const toolhost = await startToolhost({ env, surroundings: { maxConnections: 30 } });
     t.after(() => toolhost.stop());
     const sockets = await open(60, toolhost.url, stranger);
     assert.deepEqual(sockets.map(isOpen), Array(60).fill(true));

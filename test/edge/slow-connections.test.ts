@@ -39,7 +39,7 @@ describe('slow connections', () => {
   it('[sec F4] hundreds are closed on time, whatever they drip, while the calls of others are answered', async () => {
     const upstream = await startRecordingUpstream();
     // Longer than a busy machine keeps the process from reading a request that has come: that one would be closed too.
-    const patience = { headersMs: 6000, requestMs: 9000 };
+    const patience = { headersTimeoutMs: 6000, requestTimeoutMs: 9000 };
     const toolhost = await startToolhost({ egress: [upstream.port], surroundings: patience });
     await toolhost.createServer(serverAt('quick', upstream.url));
     const { host } = new URL(toolhost.url);
@@ -94,7 +94,7 @@ describe('slow connections', () => {
   });
 
   it('[sec F4] an idle connection is closed, and not before', async () => {
-    const toolhost = await startToolhost({ surroundings: { silentMs } });
+    const toolhost = await startToolhost({ surroundings: { idleTimeoutMs: silentMs } });
     const { host, port } = new URL(toolhost.url);
     const socket = connect(Number(port), '127.0.0.1');
     const startedAt = performance.now();

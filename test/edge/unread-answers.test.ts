@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { processMemory } from '../../src/app/process-memory.ts';
+import { divideProcessMemory } from '../../src/app/process-memory.ts';
 import { serverAt } from '../support/configs.ts';
 import { echoConfig } from '../support/mcp.ts';
 import { countGivenUp } from '../support/toolhost/scrape.ts';
@@ -58,8 +58,8 @@ describe('answers that a client does not read', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     upstream.on('GET /echo', () => ({ body: { text: '"'.repeat(4 * mebibyte) } }));
-    const memory = () => ({ ...processMemory(1), work: 73 * mebibyte });
-    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { memory } });
+    const divideMemory = () => ({ ...divideProcessMemory(1), work: 73 * mebibyte });
+    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { divideMemory } });
     key = await toolhost.key();
     await toolhost.createServer(echoConfig(upstream.url));
   });

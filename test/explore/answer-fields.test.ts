@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { type FieldUse, mergeUses } from '../../src/domain/answer-fields/field-use.ts';
+import { type FieldStats, mergeStats } from '../../src/domain/answer-fields/field-use.ts';
 import { measureFields } from '../../src/domain/answer-fields/measure-fields.ts';
-import { keptBytes, proposeFields } from '../../src/domain/answer-fields/propose-fields.ts';
+import { getKeptBytes, proposeFields } from '../../src/domain/answer-fields/propose-fields.ts';
 import { parseDotPath } from '../../src/domain/json/dot-path.ts';
-import { fieldTree, keepFields } from '../../src/domain/json/response-fields.ts';
+import { buildFieldTree, selectFields } from '../../src/domain/json/response-fields.ts';
 import { ToolFailure } from '../../src/errors.ts';
 import { tries } from '../sets.ts';
 
@@ -19,16 +19,16 @@ const anyValue = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 })).value;
 
-const pathsOf = (use: FieldUse, parent = ''): string[] =>
+const pathsOf = (use: FieldStats, parent = ''): string[] =>
   use.fields.flatMap((field) => {
     const path = parent === '' ? field.name : `${parent}.${field.name}`;
     return [path, ...pathsOf(field, path)];
   });
-const objectsIn = (use: FieldUse): number => use.objects + use.fields.reduce((sum, one) => sum + objectsIn(one), 0);
+const objectsIn = (use: FieldStats): number => use.objects + use.fields.reduce((sum, one) => sum + objectsIn(one), 0);
 const bytesOf = (answer: unknown) => Buffer.from(JSON.stringify(answer));
-const keep = (json: Buffer, paths: readonly string[]) => keepFields(json, fieldTree(paths.map(parseDotPath)));
+const keep = (json: Buffer, paths: readonly string[]) => selectFields(json, buildFieldTree(paths.map(parseDotPath)));
 const measured = (answers: readonly unknown[]) =>
-  mergeUses(answers.map((answer) => measureFields(answer))) ?? assert.fail('no answers');
+  mergeStats(answers.map((answer) => measureFields(answer))) ?? assert.fail('no answers');
 
 const repository = (id: number) => ({
   id,
@@ -72,7 +72,7 @@ describe('the fields of answers', () => {
           // Fields that an answer does not have are an error there.
           if (sizes.includes(undefined)) return;
           const kept = sizes.reduce<number>((sum, size) => sum + Number(size), 0);
-          const foretold = keptBytes(use, paths);
+          const foretold = getKeptBytes(use, paths);
           assert.ok(Math.abs(foretold - kept) <= objectsIn(use), `${foretold} instead of ${kept}`);
         },
       ),
@@ -95,7 +95,7 @@ describe('the fields of answers', () => {
             paths.filter((path) => !known.has(path)),
             [],
           );
-          assert.ok(keptBytes(use, paths) <= use.bytes + objectsIn(use));
+          assert.ok(getKeptBytes(use, paths) <= use.bytes + objectsIn(use));
         },
       ),
       { numRuns: tries(1000) },

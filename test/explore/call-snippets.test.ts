@@ -4,9 +4,9 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
-import { type CallTarget, callSnippets } from '../../src/domain/snippets/call-snippets.ts';
-import { pythonLiteral, scriptLiteral } from '../../src/domain/snippets/literals.ts';
-import { upstreamCurl } from '../../src/domain/snippets/upstream-curl.ts';
+import { type CallTarget, createCallSnippets } from '../../src/domain/snippets/call-snippets.ts';
+import { toPythonLiteral, toScriptLiteral } from '../../src/domain/snippets/literals.ts';
+import { toUpstreamCurl } from '../../src/domain/snippets/upstream-curl.ts';
 import { root } from '../files.ts';
 import { tries } from '../sets.ts';
 import { needProgram } from '../support/browser/debian-program.ts';
@@ -136,11 +136,11 @@ describe('the forms in which a call is copied', () => {
 
   it('[agent 5] curl reads from a file what cannot be an argument of a program, and keeps empty headers', () => {
     const request = { method: 'POST' as const, origin: 'https://api.example.com', path: '/x' };
-    const of = (body: string) => upstreamCurl({ ...request, headers: [], body });
+    const of = (body: string) => toUpstreamCurl({ ...request, headers: [], body });
     assert.match(of('a\0b'), /--data-binary @body$/);
     assert.match(of('é'.repeat(80_000)), /--data-binary @body$/);
     assert.match(of('e'.repeat(80_000)), /--data-raw 'e+'$/);
-    const empty = upstreamCurl({ ...request, headers: ['X-Empty', ''], body: undefined });
+    const empty = toUpstreamCurl({ ...request, headers: ['X-Empty', ''], body: undefined });
     assert.equal(empty, "curl -X POST 'https://api.example.com/x' -H 'X-Empty;'");
   });
 
@@ -151,7 +151,7 @@ describe('the forms in which a call is copied', () => {
     credential: slug === 'copied' ? 'none' : 'api_key',
   });
   const codeOf = (target: CallTarget, id: string) =>
-    callSnippets(target).find((snippet) => snippet.id === id)?.code ?? assert.fail(id);
+    createCallSnippets(target).find((snippet) => snippet.id === id)?.code ?? assert.fail(id);
 
   it('[agent 5] curl to our endpoint calls the tool with exactly these arguments', async () => {
     const args = fc.record({ name: text, more: fc.record({ value: anyJson }) });
@@ -183,11 +183,11 @@ describe('the forms in which a call is copied', () => {
   it('[agent 5] arguments are the same values in JavaScript and in Python', async () => {
     const values = fc.sample(anyJson, 300);
     const json = JSON.stringify(values);
-    const script = runInNewContext(`JSON.stringify(${scriptLiteral(values)})`) as string;
+    const script = runInNewContext(`JSON.stringify(${toScriptLiteral(values)})`) as string;
     assert.equal(script, json);
     const program = 'import ast,json,sys; print(json.dumps(ast.literal_eval(sys.stdin.read())))';
     const asked = run(pythonPath, ['-c', program], { env: { ...process.env, PYTHONUTF8: '1' } });
-    asked.child.stdin?.end(pythonLiteral(values));
+    asked.child.stdin?.end(toPythonLiteral(values));
     assert.deepEqual(JSON.parse((await asked).stdout), JSON.parse(json));
   });
 

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { choiceBy, pathsOf, stateOf, toggled } from '../../web/src/servers/try/save-tokens/field-choice.ts';
+import {
+  createChoice,
+  getFieldState,
+  toggleField,
+  toResponseFields,
+} from '../../web/src/servers/try/save-tokens/field-choice.ts';
 import { tries } from '../sets.ts';
 
 const paths = ['a', 'b', 'b.c', 'b.d', 'b.d.e', 'b.d.f', 'bc', 'bc.d'];
@@ -11,15 +16,16 @@ describe('the choice of fields in the dashboard', () => {
   it('[agent 3] is said exactly by the paths that are saved, however it came about', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...paths), { maxLength: 12 }), (clicks) => {
-        let choice = choiceBy(fields, undefined);
+        let choice = createChoice(fields, undefined);
         for (const path of clicks) {
-          const before = stateOf(choice, path);
-          choice = toggled(choice, path);
-          assert.equal(stateOf(choice, path), before === 'out' ? 'kept' : 'out', path);
-          const saved = pathsOf(choice);
+          const before = getFieldState(choice, path);
+          choice = toggleField(choice, path);
+          assert.equal(getFieldState(choice, path), before === 'out' ? 'kept' : 'out', path);
+          const saved = toResponseFields(choice);
           if (saved?.length === 0) continue;
-          const again = choiceBy(fields, saved);
-          for (const { path: each } of fields) assert.equal(stateOf(again, each), stateOf(choice, each), each);
+          const again = createChoice(fields, saved);
+          for (const { path: each } of fields)
+            assert.equal(getFieldState(again, each), getFieldState(choice, each), each);
         }
       }),
       { numRuns: tries(1000) },

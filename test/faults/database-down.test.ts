@@ -102,7 +102,7 @@ describe('a PostgreSQL that fails', () => {
 
     it('[sec G5] the service recovers, and the calls of the meantime are recorded', async () => {
       // The service's estimate of the database's time, by which calls are recorded.
-      const since = new Date(toolhost.running.app.runner.parts.now()).toISOString();
+      const since = new Date(toolhost.running.app.runner.deps.now()).toISOString();
       for (let n = 0; n < 5; n += 1) await served('storing', key);
       await postgres.restart();
       const recorded = async () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import tls from 'node:tls';
-import { runningNow } from '../../src/domain/work/running-time.ts';
+import { getRunningTimeMs } from '../../src/domain/work/running-time.ts';
 import type { Outcome } from '../../src/errors.ts';
 import { activeResources, reachableBytes } from '../support/collect-garbage.ts';
 import { toolAt } from '../support/configs.ts';
@@ -157,15 +157,15 @@ describe('upstream faults of every kind at once', () => {
 
   /** The duration of a good call with the right answer, in ms. */
   const goodCall = async (name: string, text: string): Promise<number> => {
-    const begun = runningNow();
+    const begun = getRunningTimeMs();
     assert.equal(textOf(await toolhost.callTool('good', key, name, { text })), JSON.stringify({ said: text }));
-    return runningNow() - begun;
+    return getRunningTimeMs() - begun;
   };
   const faultyCall = async (name: string) => {
-    const begun = runningNow();
+    const begun = getRunningTimeMs();
     const result = await toolhost.callTool('faults', key, name);
     const text = endings.get(name)?.outcome === 'ok' ? textOf(result) : errorOf(result);
-    return { name, text, took: runningNow() - begun };
+    return { name, text, took: getRunningTimeMs() - begun };
   };
 
   let rounds = 0;

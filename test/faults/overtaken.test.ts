@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
-import type { FaultKind } from '../../src/store/engine/faults.ts';
+import type { DatabaseErrorKind } from '../../src/store/engine/faults.ts';
 import { transact } from '../../src/store/engine/watched-dialect.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
@@ -26,12 +26,12 @@ describe('work that PostgreSQL ends in favour of other work', () => {
   let stores: Stores;
   let database: Database;
   let url: string;
-  const faults: FaultKind[] = [];
+  const faults: DatabaseErrorKind[] = [];
   before(async () => {
     stores = await startStores('postgres');
     const location = await stores.newOptions();
     url = location.postgres?.url ?? assert.fail();
-    database = await openDatabase({ ...location, onFault: (kind) => faults.push(kind) });
+    database = await openDatabase({ ...location, onDatabaseError: (kind) => faults.push(kind) });
     for (const id of ['one', 'two']) await insertWorkspace(database.db, id);
   });
   after(async () => {

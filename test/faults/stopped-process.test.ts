@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { usualSurroundings } from '../../src/process/start.ts';
+import { defaultRuntimeOptions } from '../../src/process/start.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshCall, untilServed } from '../support/fresh-request.ts';
@@ -103,7 +103,7 @@ describe('a process that is stopped for a while and goes on', () => {
     assert.equal((await fetch(`${child.url}/livez`)).status, 200);
     child.signal('SIGSTOP');
     socket.write('Connection: close\r\n\r\n');
-    await delay(usualSurroundings.headersMs + 2 * beyondMs);
+    await delay(defaultRuntimeOptions.headersTimeoutMs + 2 * beyondMs);
     child.signal('SIGCONT');
     assert.match(await text(socket), /^HTTP\/1\.1 200 /);
   });

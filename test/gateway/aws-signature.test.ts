@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHmac, hash } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { signatureOf } from '../../src/gateway/call/credentials-of-call.ts';
+import { signRequest } from '../../src/gateway/call/credentials-of-call.ts';
 import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
@@ -82,7 +82,7 @@ describe('AWS Signature Version 4', () => {
         body: vector.body === '' ? undefined : vector.body,
       };
       const signing = { accessKeyId, secretAccessKey, region, service, sessionToken: vector.sessionToken };
-      const lines = signatureOf(request, signing, Date.parse(suite.time), vector.signsBody === true);
+      const lines = signRequest(request, signing, Date.parse(suite.time), vector.signsBody === true);
       assert.equal(lines.at(-1), vector.authorization, vector.name);
     }
   });

@@ -105,7 +105,7 @@ describe('[find A5] the size of a capture', () => {
 
   /** Calls a tool and gives the stored text of its capture, and what `getCall` shows of it. */
   const captured = async (name: string, args: Json) => {
-    const { db, parts } = toolhost.running.app.runner;
+    const { db, deps } = toolhost.running.app.runner;
     await db.deleteFrom('captures').execute();
     const called = await toolhost.rpc('sizes', key, 'tools/call', { name, arguments: args });
     assert.ok(called.body.result, called.text.slice(0, 500));
@@ -114,7 +114,7 @@ describe('[find A5] the size of a capture', () => {
     const { status, body, text } = await toolhost.rest('GET', `/calls/${row.call_id}`);
     assert.equal(status, 200, text);
     const sealed = { callId: row.call_id, sealed: row.sealed_document };
-    return { document: openCapture(parts.keyring, row.workspace_id, sealed), shown: body.capture as Json, text };
+    return { document: openCapture(deps.keyring, row.workspace_id, sealed), shown: body.capture as Json, text };
   };
 
   const answerWith = (headers: Record<string, string>, body: unknown, status = 200) =>

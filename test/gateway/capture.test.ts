@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import {
-  capturesPerServer,
-  capturesPerWorkspace,
   insertCaptures,
+  maxCapturesPerServer,
+  maxCapturesPerWorkspace,
   pruneCaptures,
 } from '../../src/store/calls/captures.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
@@ -312,12 +312,12 @@ for (const engine of engines) {
         at: n,
         document: '{}',
       });
-      const many = Array.from({ length: capturesPerServer + 5 }, (_, n) => row(n, 'srv_many'));
+      const many = Array.from({ length: maxCapturesPerServer + 5 }, (_, n) => row(n, 'srv_many'));
       await insertCaptures(db, keyring, [row(1, 'srv_other'), ...many]);
       await insertCaptures(db, keyring, many.slice(-2));
       const of = (id: string) => rows().where('server_id', '=', id).orderBy('at').execute();
       const kept = await of('srv_many');
-      assert.deepEqual([kept.length, kept[0]?.at, (await of('srv_other')).length], [capturesPerServer, 5, 1]);
+      assert.deepEqual([kept.length, kept[0]?.at, (await of('srv_other')).length], [maxCapturesPerServer, 5, 1]);
     });
 
     it('[find A5] keeps the newest of very many calls of a workspace, and all of another one', async () => {
@@ -335,10 +335,10 @@ for (const engine of engines) {
       const kept = async (workspaceId: string) =>
         (await rows().where('workspace_id', '=', workspaceId).orderBy('at').execute()).map(({ at }) => at);
       await insertCaptures(db, keyring, rowsOf('quiet', 0, 100));
-      for (let from = 0; from < capturesPerWorkspace + 400; from += 400)
+      for (let from = 0; from < maxCapturesPerWorkspace + 400; from += 400)
         await insertCaptures(db, keyring, rowsOf('busy', from, 400));
       const busy = await kept('busy');
-      assert.deepEqual([busy.length, busy[0], busy.at(-1)], [capturesPerWorkspace, 50, 549]);
+      assert.deepEqual([busy.length, busy[0], busy.at(-1)], [maxCapturesPerWorkspace, 50, 549]);
       assert.equal((await kept('quiet')).length, 100);
       await db.deleteFrom('captures').where('workspace_id', 'in', ['busy', 'quiet']).execute();
     });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { modernRevision, revisions } from '../../src/domain/mcp.ts';
+import { revisions, statelessRevision } from '../../src/domain/mcp.ts';
 import { callerToken, errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
 import {
@@ -68,7 +68,7 @@ describe('the tool result: kinds of content', () => {
     const found: { [revision: string]: ToolReply & { raw: string } } = {};
     for (const revision of revisions) {
       const reply =
-        revision === modernRevision
+        revision === statelessRevision
           ? await one.toolhost.modern(slug, callerToken, 'tools/call', params)
           : await one.toolhost.rpc(slug, callerToken, 'tools/call', params, { 'mcp-protocol-version': revision });
       found[revision] = { ...(reply.body.result as ToolReply), raw: reply.text };
@@ -117,7 +117,7 @@ describe('the tool result: kinds of content', () => {
       one.upstream.on('GET /value', () => answer);
       for (const [revision, result] of Object.entries(await inRevisions(await one.serve({ url: '/value' })))) {
         assert.deepEqual(result.content, text(json));
-        if (revision === modernRevision) assert.equal(result.structuredContent, undefined);
+        if (revision === statelessRevision) assert.equal(result.structuredContent, undefined);
         else assert.ok(result.raw.includes(`"structuredContent":{"result":${structured}}`), result.raw.slice(-300));
       }
     }

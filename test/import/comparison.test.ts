@@ -129,12 +129,12 @@ describe('the comparison of a document with a finished tool', () => {
         const credential = {
           headers: new Set<string>(),
           cookies: new Set<string>(),
-          query: { folded: new Set<string>(), tree: { next: new Map() } },
+          query: { folded: new Set<string>(), trie: { children: new Map() } },
         };
         const source = {
           root: document,
           finder: new SchemaFinder(document),
-          credential: { ...credential, isAws: false, listed: new Set<string>() },
+          credential: { ...credential, isAws: false, listedParameters: new Set<string>() },
         };
         for (const { what, tool } of mutationsOf(made.tool)) {
           const { outcome, notes } = compareTool(made.operation, tool, source);

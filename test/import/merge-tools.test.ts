@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import {
-  type AnyTool,
+  type ConfigTool,
   mergeTools,
   type ToolChange,
   type ToolConflict,
@@ -52,8 +52,8 @@ const edit: fc.Arbitrary<Edit> = fc.record({
 });
 
 /** The tools of a server after people have edited them. */
-function edited(before: ToolsByOperation, edits: readonly Edit[]): AnyTool[] {
-  const tools: AnyTool[] = [...before.values()].map((tool) => structuredClone(tool));
+function edited(before: ToolsByOperation, edits: readonly Edit[]): ConfigTool[] {
+  const tools: ConfigTool[] = [...before.values()].map((tool) => structuredClone(tool));
   tools.push({ name: 'by_hand', description: 'Written by hand.', url: 'one' });
   for (const { of, kind, more, name } of edits) {
     const index = of % Math.max(1, tools.length);
@@ -90,7 +90,7 @@ function isListed(edits: readonly ToolChange[], operation: string, path: string)
   );
 }
 
-const keepYours = { adds: () => false, moves: new Map(), choose: () => 'yours' as const };
+const keepYours = { shouldAdd: () => false, moves: new Map(), choose: () => 'yours' as const };
 const runs = { numRuns: tries(2000) };
 const cases = [generated, generated, fc.array(edit, { maxLength: 6 })] as const;
 
@@ -172,8 +172,8 @@ describe('importing again', () => {
         const same = mergeTools(yours, before, before, keepYours);
         assert.deepEqual(same.tools, yours);
         assert.deepEqual([same.changed, same.conflicts, same.added, same.gone], [[], [], [], []]);
-        const once = mergeTools(yours, before, now, { ...keepYours, adds: () => true });
-        const twice = mergeTools(once.tools, now, now, { ...keepYours, adds: () => true });
+        const once = mergeTools(yours, before, now, { ...keepYours, shouldAdd: () => true });
+        const twice = mergeTools(once.tools, now, now, { ...keepYours, shouldAdd: () => true });
         assert.deepEqual(twice.tools, once.tools);
         assert.deepEqual([twice.added, twice.conflicts], [[], []]);
       }),
@@ -188,7 +188,7 @@ describe('importing again', () => {
         const now = toolsOf(second);
         const yours = edited(before, edits);
         const merged = mergeTools(yours, before, now, {
-          adds: (operation) => wanted.includes(operation),
+          shouldAdd: (operation) => wanted.includes(operation),
           moves: new Map(),
           choose: () => 'theirs',
         });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { field } from '../../src/import/document/lenient.ts';
+import { getField } from '../../src/import/document/lenient.ts';
 import { readDescription } from '../../src/import/read-description.ts';
 import { configOf, onlyTool, openApi, outcomesOf, planOf } from '../support/import/plan-of.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -231,7 +231,7 @@ paths:
       tools.map(({ url }) => url),
       ['/a/;id=:id', '/b/.:id', '/c/;id=:id', '/e/:id', '/f/:id'],
     );
-    assert.equal(field(tools[3]?.input_schema.id, 'style'), 'comma');
+    assert.equal(getField(tools[3]?.input_schema.id, 'style'), 'comma');
     assert.deepEqual(outcomesOf(document).slice(5), [
       'GET /g/{id}: skipped; "id": an exploded list or object in a path',
       'GET /h/{id}: skipped; "id": an exploded list or object in a path',

@@ -3,8 +3,8 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { pino } from 'pino';
-import type { ElectedWork } from '../../src/app/elected/elected-work.ts';
-import { startWatchingImports } from '../../src/app/elected/watch-imports.ts';
+import type { LeaderJob } from '../../src/app/elected/elected-work.ts';
+import { startImportWatcher } from '../../src/app/elected/watch-imports.ts';
 import { pruneDeletedServers } from '../../src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
 import { eventually } from '../support/eventually.ts';
@@ -58,18 +58,21 @@ for (const engine of engines) {
   describe(`watched descriptions, on ${engine}`, () => {
     let document: Awaited<ReturnType<typeof startDocument>>;
     let world: EngineToolhost;
-    let watchers: ElectedWork[];
+    let watchers: LeaderJob[];
     let count = 0;
     before(async () => {
       document = await startDocument();
       // Only the test says when a process looks.
-      const lookMs = day;
-      world = await startOn(engine, { egress: [document.port], surroundings: { electedLookMs: lookMs } });
-      const { parts } = world.toolhost.running.app.runner;
+      const pollIntervalMs = day;
+      world = await startOn(engine, {
+        egress: [document.port],
+        surroundings: { leaderPollIntervalMs: pollIntervalMs },
+      });
+      const { deps } = world.toolhost.running.app.runner;
       const log = pino({ level: 'silent' });
       const database = await world.database();
       // Two more processes on the same database. Their own clocks are hours off, which must not matter.
-      watchers = [0, 1].map(() => startWatchingImports(database, log, { ...parts, lookMs }));
+      watchers = [0, 1].map(() => startImportWatcher(database, log, { ...deps, pollIntervalMs }));
     });
     after(async () => {
       for (const watcher of watchers ?? []) await watcher.stop();
@@ -102,8 +105,8 @@ for (const engine of engines) {
     /** Every process looks for due checks, several times. */
     const look = async () => {
       for (let turn = 0; turn < 2; turn++) {
-        await Promise.all(watchers.map((watcher) => watcher.look()));
-        await Promise.all(watchers.map((watcher) => watcher.settled()));
+        await Promise.all(watchers.map((watcher) => watcher.poll()));
+        await Promise.all(watchers.map((watcher) => watcher.whenIdle()));
         await world.wait(61_000);
       }
     };
@@ -245,14 +248,14 @@ for (const engine of engines) {
         else response.writeHead(200).end(things(first));
       };
       const [watcher] = watchers;
-      await watcher?.look();
+      await watcher?.poll();
       const shared = db.selectFrom('import_checks').select('checked_at').where('workspace_id', 'like', 'wsp_%');
       const checked = async () => (await shared.execute()).filter(({ checked_at }) => checked_at !== null).length;
       await eventually(async () => assert.equal(await checked(), 1));
       assert.deepEqual(asked.toSorted(), ['/neighbor', '/never']);
       serves(things(first));
       for (const response of held) response.writeHead(200).end(things(first));
-      await watcher?.settled();
+      await watcher?.whenIdle();
       assert.equal(await checked(), 3);
       await db.deleteFrom('import_checks').where('workspace_id', 'like', 'wsp_%').execute();
     });

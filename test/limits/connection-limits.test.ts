@@ -8,8 +8,8 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import tls from 'node:tls';
 import { hopHeader } from '../../src/domain/http/headers.ts';
-import { newWorkspaceId, tenantOf } from '../../src/domain/ids.ts';
-import { createOwnedMemory } from '../../src/domain/work/owned-memory.ts';
+import { getTenantId, newWorkspaceId } from '../../src/domain/ids.ts';
+import { createFairCache } from '../../src/domain/work/owned-memory.ts';
 import { OutboundError } from '../../src/errors.ts';
 import { parseEgressAllow } from '../../src/outbound/egress.ts';
 import type { Exchange } from '../../src/outbound/exchange.ts';
@@ -52,7 +52,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
   let plants: boolean;
   /** How far the clock of the HTTP client is ahead of the real one, in ms. */
   let aheadMs: number;
-  const mostConnections = 20;
+  const maxConnections = 20;
   let warned: string[];
   beforeEach(async () => {
     [plants, aheadMs, warned] = [false, 0, []];
@@ -71,16 +71,16 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
 
   const clientTo = (port: number) =>
     createHttpClient({
-      isWithheld: () => false,
+      containsOwnCredential: () => false,
       decodeOnThread,
-      createMemory: createOwnedMemory,
-      tenantOf,
+      createCache: createFairCache,
+      getTenant: getTenantId,
       allow: parseEgressAllow(`127.0.0.1:${port}`),
-      lookupsOf: () => () => undefined,
+      getResolver: () => () => undefined,
       hopHeader,
-      mostConnections,
+      maxConnections,
       clock,
-      onUnasked: (_workspaceId, origin) => warned.push(origin),
+      onUnsolicited: (_workspaceId, origin) => warned.push(origin),
     });
   const send = (more: Partial<Exchange> = {}) => http.send(exchangeAt(upstream.url, more));
   /** Calls after which the upstream is trusted; each sees its connection rested, because the clock runs ahead. */
@@ -115,12 +115,12 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
     const own = createHttpClient({
-      isWithheld: () => false,
+      containsOwnCredential: () => false,
       decodeOnThread,
-      createMemory: createOwnedMemory,
-      tenantOf,
+      createCache: createFairCache,
+      getTenant: getTenantId,
       allow: parseEgressAllow(`kept.example:${port}`),
-      lookupsOf: () => (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]),
+      getResolver: () => (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]),
       hopHeader,
       clock,
     });
@@ -140,14 +140,14 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     for (let n = 0; n < 5; n += 1) await send({ credentialHash: undefined });
     assert.equal(upstream.connections, 5);
     await eventually(() => assert.equal(upstream.openSockets, 0));
-    assert.deepEqual([http.load().connections, http.poolCount()], [0, 0]);
+    assert.deepEqual([http.getLoad().connections, http.getPoolCount()], [0, 0]);
   });
 
   it('[find B2] after one unasked byte connections carry one request each, for ten minutes', async () => {
     await prove();
     plants = true;
     await send();
-    await eventually(() => assert.equal(http.load().unasked, 1));
+    await eventually(() => assert.equal(http.getLoad().unasked, 1));
     plants = false;
     const before = upstream.connections;
     for (let n = 0; n < 5; n += 1) await send({ credentialHash: `user-${n % 2}` });
@@ -185,7 +185,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
         sockets.at(-1)?.write(whole('{"planted":true}'));
         const { body } = await own.send(exchangeAt(origin, { timeoutMs }));
         assert.equal(body.toString(), '{"own":true}');
-        assert.equal(own.load().unasked, before + 1);
+        assert.equal(own.getLoad().unasked, before + 1);
         aheadMs += elevenMinutes;
       }
     });
@@ -206,7 +206,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     for (const connections of [1, 2]) {
       const answer = await own.send(exchangeAt(`http://127.0.0.1:${port}`, { method: 'POST', body }));
       assert.deepEqual([answer.status, answer.body.toString()], [413, '{"early":true}']);
-      assert.deepEqual([sockets.length, own.load().connections], [connections, 0]);
+      assert.deepEqual([sockets.length, own.getLoad().connections], [connections, 0]);
     }
     await own.close();
     for (const socket of sockets) socket.destroy();
@@ -217,7 +217,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     for (let n = 0; n < 5; n += 1) await send({ workspaceId: 'quiet', credentialHash: `quiet-${n}` });
     for (let n = 0; n < 10; n += 1) {
       await Promise.all(Array.from({ length: 9 }, (_, m) => send({ credentialHash: `caller-${n}-${m}` })));
-      assert.ok(http.load().connections <= mostConnections);
+      assert.ok(http.getLoad().connections <= maxConnections);
     }
     // Those of the workspace itself go first.
     for (let n = 0; n < 5; n += 1) await send({ workspaceId: 'quiet', credentialHash: `quiet-${n}`, timeoutMs: 5000 });
@@ -259,37 +259,37 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
       let leave = (): void => assert.fail('nothing to cancel');
       const sent = failureOf(
         send({
-          onGone: (cancel) => {
+          registerCancel: (cancel) => {
             leave = cancel;
           },
         }),
       );
-      assert.equal(http.load().running, 1);
+      assert.equal(http.getLoad().running, 1);
       if (end === 'leave') leave();
       else await http.close();
       assert.equal((await sent).reason, end === 'leave' ? 'cancelled' : 'reset');
       await eventually(() => assert.equal(upstream.openSockets, 0));
-      assert.deepEqual([upstream.requests.length, http.load().connections, http.load().running], [before, 0, 0]);
+      assert.deepEqual([upstream.requests.length, http.getLoad().connections, http.getLoad().running], [before, 0, 0]);
     }
   });
 
   it('gives up a connection that is still being made when its caller leaves', async () => {
     const gone = Promise.withResolvers<void>();
     const own = createHttpClient({
-      isWithheld: () => false,
+      containsOwnCredential: () => false,
       decodeOnThread,
-      createMemory: createOwnedMemory,
-      tenantOf,
+      createCache: createFairCache,
+      getTenant: getTenantId,
       allow: parseEgressAllow('192.0.2.1:9'),
-      lookupsOf: () => () => undefined,
+      getResolver: () => () => undefined,
       hopHeader,
     });
-    const onGone = (cancel: () => void) => void gone.promise.then(cancel);
-    const sent = failureOf(own.send(exchangeAt('http://192.0.2.1:9', { onGone })));
-    assert.equal(own.load().connections, 1);
+    const registerCancel = (cancel: () => void) => void gone.promise.then(cancel);
+    const sent = failureOf(own.send(exchangeAt('http://192.0.2.1:9', { registerCancel })));
+    assert.equal(own.getLoad().connections, 1);
     gone.resolve();
     assert.equal((await sent).reason, 'cancelled');
-    assert.deepEqual([own.load().connections, own.load().running], [0, 0]);
+    assert.deepEqual([own.getLoad().connections, own.getLoad().running], [0, 0]);
     await own.close();
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { createLoopLag } from '../../src/app/observability/loop-lag.ts';
-import { usualSurroundings } from '../../src/process/start.ts';
+import { defaultRuntimeOptions } from '../../src/process/start.ts';
 import { serverAt } from '../support/configs.ts';
 import {
   type Json,
@@ -78,7 +78,7 @@ describe('limits of calls', () => {
   });
 
   it('[mcp 34] refuses a call that has waited too long, and frees its slot in the queue', async () => {
-    await start({ CONCURRENT_CALLS: '1', CONCURRENT_CALLS_PER_KEY: '0' }, { queueMs: usualSurroundings.queueMs });
+    await start({ CONCURRENT_CALLS: '1', CONCURRENT_CALLS_PER_KEY: '0' }, { queueMs: defaultRuntimeOptions.queueMs });
     upstream.on('*', () => 'hold');
     const token = await toolhost.key();
     const running = call('busy', token);

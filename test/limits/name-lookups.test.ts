@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { newWorkspaceId } from '../../src/domain/ids.ts';
-import { lookupLimits } from '../../src/outbound/lookups.ts';
+import { getLookupLimits } from '../../src/outbound/lookups.ts';
 import { toolAt as configuredTool } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type NameServers, nameServers } from '../support/upstreams/name-servers.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-const lookups = lookupLimits('32');
+const lookups = getLookupLimits('32');
 const threads = 16;
 const oauth = {
   authorization_url: 'https://id.example/authorize',
@@ -33,7 +33,7 @@ describe('lookups of names', () => {
 
   const options = () => ({
     env: { EGRESS_ALLOW: `good.example:${upstream.port}` },
-    surroundings: { resolve: names.resolve, lookups },
+    surroundings: { resolve: names.resolve, dnsLimits: lookups },
   });
   /** A server of a workspace whose tools call these hosts. Returns its key. */
   const serve = async (
@@ -89,7 +89,7 @@ describe('lookups of names', () => {
       Array.from({ length: 10 }, (_, n) => toolhost.callTool(slug, 'some-token', `get_${n}`)),
     );
     assert.ok((await Promise.all(calls)).every(({ isError }) => isError));
-    assert.equal(names.asked.length, lookups.ofTenant);
+    assert.equal(names.asked.length, lookups.perTenant);
   });
 
   it('[sec F5] that strangers cause by the addresses of client documents leave threads to others', async () => {
@@ -129,7 +129,7 @@ describe('lookups of names', () => {
     const asked = names.asked.length;
     assert.equal((await visit('absent.example', '203.0.113.2')).status, 400);
     assert.ok(names.asked.includes('absent.example'), String(names.asked));
-    assert.ok(asked <= lookups.ofStrangers, String(names.asked));
+    assert.ok(asked <= lookups.unverified, String(names.asked));
     await isServed(toolhost);
     for (const page of await Promise.all(hostile)) assert.equal(page.status, 400);
   });

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { newWorkspaceId } from '../../src/domain/ids.ts';
-import { Gate } from '../../src/domain/work/gate.ts';
+import { ConcurrencyLimiter } from '../../src/domain/work/gate.ts';
 import { MemoryBudget } from '../../src/domain/work/memory-budget.ts';
-import { createOwnedMemory } from '../../src/domain/work/owned-memory.ts';
-import { createPlaces } from '../../src/domain/work/places.ts';
+import { createFairCache } from '../../src/domain/work/owned-memory.ts';
+import { createPreemptibleSlots } from '../../src/domain/work/places.ts';
 import { Limits } from '../../src/gateway/limits/limits.ts';
-import { modelsAtOnce } from '../../src/operations/quotas/gate.ts';
+import { maxConcurrentModels } from '../../src/operations/quotas/gate.ts';
 import { ThreadPool } from '../../src/threads/thread-pool.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
@@ -29,7 +29,7 @@ describe('[find A8] models that are asked', () => {
     await toolhost.stop();
   });
 
-  const model = () => toolhost.running.app.runner.gates.model.counts();
+  const model = () => toolhost.running.app.runner.concurrencyLimiters.model.getCounts();
 
   /** Asks a model in a workspace with two keys, as often as one workspace may. */
   async function askWith(slug: string, keys: readonly string[]): Promise<Promise<unknown>[]> {
@@ -40,12 +40,12 @@ describe('[find A8] models that are asked', () => {
     assert.deepEqual([server.status, stored.status], [201, 200], server.text + stored.text);
     const body = { model: { saved: 'held' }, messages: [{ role: 'user', text: 'Hello' }] };
     return keys
-      .flatMap((each) => Array.from({ length: modelsAtOnce.ofTenant / 2 }, () => each))
+      .flatMap((each) => Array.from({ length: maxConcurrentModels.perTenant / 2 }, () => each))
       .map((each) => toolhost.rest('POST', `/servers/${slug}/playground`, { key: each, body }).catch(() => undefined));
   }
 
   it('are no more for many workspaces of one creator than for one, and no more for all creators than the limit', async () => {
-    const { ofTenant, ofAll } = modelsAtOnce;
+    const { perTenant, total } = maxConcurrentModels;
     const session = await personSession(toolhost, { name: 'Ada' });
     const as = async (path: string, body: Json) => (await personRequest(toolhost, session, 'POST', path, body)).body;
     const asked: Promise<unknown>[] = [];
@@ -54,16 +54,16 @@ describe('[find A8] models that are asked', () => {
       const keys = [1, 2].map(async (n) => (await as('/keys', { name: `${n}`, scopes: ['manage', 'call'] })).key);
       asked.push(...(await askWith(slug, (await Promise.all(keys)).map(String))));
     }
-    await eventually(() => assert.deepEqual([model().running, model().waiting], [ofTenant, 2 * ofTenant]));
-    for (let n = 0; n < ofAll / ofTenant + 3; n++) {
+    await eventually(() => assert.deepEqual([model().running, model().waiting], [perTenant, 2 * perTenant]));
+    for (let n = 0; n < total / perTenant + 3; n++) {
       const workspace = `of person ${n}`;
       const keys = [await toolhost.key({ workspace }), await toolhost.key({ workspace })];
       asked.push(...(await askWith(`person-${n}`, keys)));
       await eventually(() => assert.equal(model().running + model().waiting, asked.length));
     }
-    assert.equal(model().running, ofAll);
-    await upstream.waitForRequest(ofAll);
-    assert.equal(upstream.requests.length, ofAll);
+    assert.equal(model().running, total);
+    await upstream.waitForRequest(total);
+    assert.equal(upstream.requests.length, total);
   });
 });
 
@@ -76,25 +76,31 @@ const never = () => new Promise<never>(() => undefined);
 
 const shares: Record<string, Take> = {
   'places of a gate'(ids) {
-    const gate = new Gate({ rule: 'a rule', atOnce: 12, waiting: 0 });
+    const gate = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 12, maxQueued: 0 });
     for (const [n, workspaceId] of inTurn(ids).entries())
       gate.run({ workspaceId, id: `usr_${n}` }, never).catch(() => undefined);
-    return gate.counts().running;
+    return gate.getCounts().running;
   },
   'time of a gate'(ids) {
-    const gate = new Gate({ rule: 'a rule', atOnce: 30, ofTenant: 1, share: () => 0.1 });
+    const gate = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 30, perTenant: 1, cpuShare: () => 0.1 });
     for (const [n, workspaceId] of inTurn(ids).entries())
       gate.run({ workspaceId, id: `usr_${n}` }, never).catch(() => undefined);
-    return gate.counts().running;
+    return gate.getCounts().running;
   },
   'the memory budget'(ids) {
     const budget = new MemoryBudget(12);
-    return inTurn(ids).filter((id) => budget.hold(id).add(1)).length;
+    return inTurn(ids).filter((id) => budget.reserve(id).grow(1)).length;
   },
   'places for slow work'(ids) {
     let begun = 0;
-    const most = { ofTenant: 3, ofAll: 12 };
-    const inPlace = createPlaces({ most, firmMs: 1000, clock: () => 0, noRoom: 'no room', lost: 'lost' });
+    const limits = { perTenant: 3, total: 12 };
+    const inPlace = createPreemptibleSlots({
+      limits,
+      minHoldMs: 1000,
+      clock: () => 0,
+      noSlotMessage: 'no room',
+      evictedMessage: 'lost',
+    });
     const work = () => {
       begun++;
       return never();
@@ -103,18 +109,20 @@ const shares: Record<string, Take> = {
     return begun;
   },
   async 'the queue of the threads'(ids) {
-    const { threads, queue } = { threads: 1, queue: { ofTenant: 4, ofAll: 12 } };
-    const ms = { longMs: 60_000, idleMs: 60_000, threadBytes: 64 * 1024 * 1024 };
+    const { threads, queue } = { threads: 1, queue: { perTenant: 4, total: 12 } };
+    const ms = { longJobMs: 60_000, idleMs: 60_000, threadBytes: 64 * 1024 * 1024 };
     const pool = new ThreadPool({ threads, queue, ...ms, after: () => () => undefined });
     const input = { schema: '{}', args: '{}' };
     for (const workspaceId of inTurn(ids))
-      pool.run({ kind: 'check-arguments', input, workspaceId, limitMs: 60_000, waitMs: 60_000 }).catch(() => undefined);
+      pool
+        .run({ kind: 'check-arguments', input, workspaceId, limitMs: 60_000, queueTimeoutMs: 60_000 })
+        .catch(() => undefined);
     const { running, waiting } = pool.counts();
     await pool.close();
     return running + waiting;
   },
   'what is remembered'(ids) {
-    const memory = createOwnedMemory<{ owner: string }>({ max: 12, ownerOf: ({ owner }) => owner });
+    const memory = createFairCache<{ owner: string }>({ max: 12, getOwner: ({ owner }) => owner });
     for (const n of [1, 2, 3]) memory.set(`kept ${n}`, { owner: 'another' });
     for (const [n, owner] of inTurn(ids).entries()) memory.set(`${n}`, { owner });
     return memory.size();
@@ -122,7 +130,7 @@ const shares: Record<string, Take> = {
   async 'calls in the process'(ids) {
     const gate = new Limits({ concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 10, capacity: 12 });
     const none = { callsPerSecond: 0, concurrentCalls: 0 };
-    const anyone = { id: undefined, keyId: undefined, network: '198.51.100.1', isKnown: false };
+    const anyone = { id: undefined, keyId: undefined, network: '198.51.100.1', isVerified: false };
     const entered = inTurn(ids).map(async (workspaceId) =>
       gate.enter({ id: `server of ${workspaceId}`, workspaceId, limits: { server: none, workspace: none } }, anyone),
     );

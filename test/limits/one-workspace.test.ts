@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { processMemory } from '../../src/app/process-memory.ts';
+import { divideProcessMemory } from '../../src/app/process-memory.ts';
 import { Limits } from '../../src/gateway/limits/limits.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
@@ -174,7 +174,7 @@ describe('[sec M9] the fair share of a process', () => {
     server: { callsPerSecond: 0, concurrentCalls: 0 },
     workspace: { callsPerSecond: 0, concurrentCalls: 0 },
   };
-  const anybody = { id: undefined, keyId: undefined, network: '198.51.100.1', isKnown: false };
+  const anybody = { id: undefined, keyId: undefined, network: '198.51.100.1', isVerified: false };
   const serverOf = (workspaceId: string) => ({ id: `server of ${workspaceId}`, workspaceId, limits });
 
   it('a workspace gets at most as much as is still free', async () => {
@@ -221,8 +221,8 @@ describe('[find A7] the memory of calls', () => {
     }).listen(0, '127.0.0.1');
     await once(upstream, 'listening');
     const { port } = upstream.address() as AddressInfo;
-    const memory = () => ({ ...processMemory(1), work: 40 * megabyte, waitingInputs: 20 * megabyte });
-    toolhost = await startToolhost({ egress: [port], surroundings: { memory, queueMs: 60_000 } });
+    const divideMemory = () => ({ ...divideProcessMemory(1), work: 40 * megabyte, queuedInputs: 20 * megabyte });
+    toolhost = await startToolhost({ egress: [port], surroundings: { divideMemory, queueMs: 60_000 } });
     keys = { greedy: await toolhost.key({ workspace: 'greedy' }), modest: await toolhost.key({ workspace: 'modest' }) };
     const url = `http://127.0.0.1:${port}`;
     const wait = { timeout_ms: 20_000, method: 'POST', input_schema: { a: { type: 'object' } } };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Caller } from '../../src/gateway/callers/caller.ts';
-import { createKnownCallers } from '../../src/gateway/callers/resolve-caller.ts';
+import { createVerifiedCallers } from '../../src/gateway/callers/resolve-caller.ts';
 
 /** A memory of the process: it keeps the nth value of an owner, and says whether it still has it. */
 type Memory = {
@@ -11,11 +11,11 @@ type Memory = {
 
 /** Credentials that callers bring to one server of each workspace, each from an address of its own; see `known-callers.ts`. */
 function knownCallers(): Memory {
-  const known = createKnownCallers(() => 0);
+  const known = createVerifiedCallers(() => 0);
   return {
     keep(owner, n) {
       const network = `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`;
-      known.noteAnswer({ id: `${owner} ${n}`, network } as Caller, owner, 200);
+      known.recordResponse({ id: `${owner} ${n}`, network } as Caller, owner, 200);
     },
     has: (owner, n) => known.has(`${owner} ${n}`),
   };

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { QuotaCounter } from '../../src/gateway/limits/call-quotas.ts';
-import { LaneBook, type Limited } from '../../src/gateway/limits/lanes.ts';
+import { type LimitedServer, LimiterRegistry } from '../../src/gateway/limits/lanes.ts';
 import { Limits } from '../../src/gateway/limits/limits.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import { type QuotaWish, settleQuotas, takeOfQuotas } from '../../src/store/workspaces.ts';
+import { type QuotaRequest, settleQuotas, takeFromQuotas } from '../../src/store/workspaces.ts';
 import { eventually } from '../support/eventually.ts';
 import { patientLimits, patientUrl } from '../support/store/patient-limits.ts';
 import { startOwnPostgres } from '../support/store/postgres.ts';
@@ -86,7 +86,7 @@ describe('the reserves of a quota', () => {
   it('[find C6] are given back once, even when the answer to that was lost', async () => {
     const postgres = await startOwnPostgres();
     const proxy = await startPostgresProxy(await postgres.createDatabase());
-    const location = { url: patientUrl(proxy.url), connections: 2, authorities: undefined };
+    const location = { url: patientUrl(proxy.url), maxConnections: 2, authorities: undefined };
     const database = await openDatabase({
       ...usualOptions,
       postgres: location,
@@ -95,7 +95,7 @@ describe('the reserves of a quota', () => {
     const { db } = database;
     try {
       const quotas = new QuotaCounter({
-        take: (wishes) => takeOfQuotas(db, wishes),
+        reserve: (wishes) => takeFromQuotas(db, wishes),
         settle: (uses) => settleQuotas(db, uses),
         processes: { count: 1 },
         now: () => 0,
@@ -108,11 +108,11 @@ describe('the reserves of a quota', () => {
         workspaceId: 'w',
         limits: { server: { ...limits, callsPerDay: 1000 }, workspace: limits },
       };
-      const caller = { id: 'k', keyId: 'k', network: undefined, isKnown: true };
-      const lanes = new LaneBook(still).lanesOf(server, caller, 0);
+      const caller = { id: 'k', keyId: 'k', network: undefined, isVerified: true };
+      const lanes = new LimiterRegistry(still).getLimiters(server, caller, 0);
       const takeAndGiveBack = async () => {
-        await quotas.take(lanes);
-        quotas.giveBack(lanes, 0);
+        await quotas.count(lanes);
+        quotas.refund(lanes, 0);
       };
       const taken = async () => Number((await db.selectFrom('call_quota_use').select('calls').execute())[0]?.calls);
       await takeAndGiveBack();
@@ -138,9 +138,12 @@ describe('the reserves of a quota', () => {
 /** Limits of a process whose time stands still. */
 const still = { concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 0 };
 
-async function isLetIn(gate: Limits, limits: Limited['limits']): Promise<boolean> {
+async function isLetIn(gate: Limits, limits: LimitedServer['limits']): Promise<boolean> {
   try {
-    await gate.enter({ id: 's', workspaceId: 'w', limits }, { id: 'k', keyId: 'k', network: undefined, isKnown: true });
+    await gate.enter(
+      { id: 's', workspaceId: 'w', limits },
+      { id: 'k', keyId: 'k', network: undefined, isVerified: true },
+    );
     return true;
   } catch (error) {
     assert.match(String(error), /this server (gets|runs) at most \d+/);
@@ -153,7 +156,7 @@ function quotaBook(answer: <Value>(work: () => Value) => Promise<Value>) {
   let taken = 0;
   return {
     taken: () => taken,
-    take: (wishes: readonly QuotaWish[]) =>
+    reserve: (wishes: readonly QuotaRequest[]) =>
       answer(() =>
         wishes.map(({ calls, quota }) => {
           const granted = Math.max(0, Math.min(calls, quota - taken));

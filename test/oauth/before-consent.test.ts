@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { wellKnownMakers } from '../../src/domain/clients/redirect-schemes.ts';
+import { wellKnownVendors } from '../../src/domain/clients/redirect-schemes.ts';
 import { isWhole, tries } from '../sets.ts';
 import { type Changes, leadsTo, type Page, visibleText } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
@@ -203,7 +203,7 @@ describe('before anybody has consented', () => {
     fc
       .tuple(
         fc.constantFrom('com', 'org', 'net', 'io', 'us', 'de', 'co.uk'),
-        fc.constantFrom(...wellKnownMakers),
+        fc.constantFrom(...wellKnownVendors),
         fc.stringMatching(/^(\.[a-z0-9]{1,8}){0,3}$/),
       )
       .map(([top, maker, program]) => `${top}.${maker}${program}`),
@@ -255,7 +255,7 @@ describe('before anybody has consented', () => {
     const [slug = ''] = slugs;
     const domains = fc
       .stringMatching(/^[a-z]{2,6}(\.[a-z0-9]{1,8}){1,3}$/)
-      .filter((name) => !name.split('.').some((label) => wellKnownMakers.includes(label)));
+      .filter((name) => !name.split('.').some((label) => wellKnownVendors.includes(label)));
     await fc.assert(
       fc.asyncProperty(fc.oneof(domains, fc.constantFrom(...allowedSchemes.slice(2))), async (scheme) => {
         for (const form of [':/cb', '://cb', '://host/oauth/cb']) {

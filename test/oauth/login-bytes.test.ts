@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { mostInMinute, takeLoginBytes } from '../../src/store/logins/grants.ts';
+import { maxLoginBytesPerMinute, reserveLoginBytes } from '../../src/store/logins/grants.ts';
 import { engines } from '../sets.ts';
 import { next } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
@@ -44,10 +44,10 @@ for (const engine of engines) {
     async function takeAll(): Promise<void> {
       const query = db().selectFrom('servers').select('workspace_id');
       const { workspace_id: workspaceId } = await query.executeTakeFirstOrThrow();
-      const bytes = mostInMinute.ofServer;
+      const bytes = maxLoginBytesPerMinute.ofServer;
       for (let n = -1; n < 10; n++)
         for (const serverId of ['another', 'a third'])
-          await takeLoginBytes(db(), { workspaceId, serverId, bytes }, Date.now() + n * minuteMs);
+          await reserveLoginBytes(db(), { workspaceId, serverId, bytes }, Date.now() + n * minuteMs);
     }
     const giveAllBack = () => db().deleteFrom('call_quota_use').where('kind', '=', 'loginBytes').execute();
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { hashOf } from '../../src/domain/ids.ts';
+import { hashSecret } from '../../src/domain/ids.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, type OAuthClient, type Tokens, tokensOf } from '../support/oauth/oauth-client.ts';
 
@@ -72,7 +72,7 @@ describe('our refresh tokens', () => {
       const { grant_id } = await db
         .selectFrom('tokens')
         .select('grant_id')
-        .where('hash', '=', hashOf(last.refresh_token))
+        .where('hash', '=', hashSecret(last.refresh_token))
         .executeTakeFirstOrThrow();
       return (await db.selectFrom('tokens').select('hash').where('grant_id', '=', grant_id).execute()).length;
     };
@@ -89,7 +89,7 @@ describe('our refresh tokens', () => {
     let last = tokensOf(await own.refresh(first.refresh_token));
     const { db } = world.toolhost.running.app.runner;
     const known = db.selectFrom('tokens').select(['grant_id', 'kind']);
-    const { grant_id } = await known.where('hash', '=', hashOf(last.refresh_token)).executeTakeFirstOrThrow();
+    const { grant_id } = await known.where('hash', '=', hashSecret(last.refresh_token)).executeTakeFirstOrThrow();
     for (let n = 1; n < 199; n++) {
       // On a busy machine the moment would be over before.
       await db.updateTable('grants').set({ rotated_at: world.now() }).where('id', '=', grant_id).execute();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { outputSchemaOf } from '../../src/operations/describe.ts';
+import { toOutputSchema } from '../../src/operations/describe.ts';
 import { operations } from '../../src/operations/index.ts';
 import { type ManagingAgent, startManagingAgent } from '../support/oauth/managing-agent.ts';
 import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -36,7 +36,7 @@ function unbounded(schema: Schema, path: string, isPaged: boolean): string[] {
 describe('[find A4] the answer of an operation', () => {
   for (const op of Object.values(operations)) {
     it(`${op.name} has no list without a cursor or a most`, () => {
-      assert.deepEqual(unbounded(outputSchemaOf(op) as Schema, '', false), []);
+      assert.deepEqual(unbounded(toOutputSchema(op) as Schema, '', false), []);
     });
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { pruneDeletedServers, restorableMs } from '../../src/store/servers/deleted-servers.ts';
+import { pruneDeletedServers, restorePeriodMs } from '../../src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
@@ -53,7 +53,7 @@ for (const engine of engines) {
       assert.equal(await sent(), 'Bearer the-stored-value');
 
       const { body } = await rest('DELETE', '/servers/undone');
-      assert.equal(Date.parse(String(body.restorable_until)), world.now() + restorableMs);
+      assert.equal(Date.parse(String(body.restorable_until)), world.now() + restorePeriodMs);
       assert.equal((await world.toolhost.rpc('undone', key, 'ping')).status, 404);
       assert.equal((await rest('GET', '/servers/undone')).status, 404);
       assert.equal((await rest('GET', '/servers')).text.includes('undone'), false);
@@ -127,12 +127,12 @@ for (const engine of engines) {
       await make('late');
       await rest('DELETE', '/servers/late');
       const { db } = await world.database();
-      await world.wait(restorableMs - 1);
-      await pruneDeletedServers(db, world.now() - restorableMs, world.now());
+      await world.wait(restorePeriodMs - 1);
+      await pruneDeletedServers(db, world.now() - restorePeriodMs, world.now());
       assert.deepEqual([(await rowOf('late')).secrets, (await rowOf('late')).versions], [1, 1]);
       await world.wait(1);
       assert.equal((await rest('POST', '/servers/late/restore', {})).status, 404);
-      await pruneDeletedServers(db, world.now() - restorableMs, world.now());
+      await pruneDeletedServers(db, world.now() - restorePeriodMs, world.now());
       const { config, name, summary, stored_bytes, secrets, versions } = await rowOf('late');
       assert.deepEqual([config, name, summary, stored_bytes, secrets, versions], ['{}', '', null, 0, 0, 0]);
       assert.match((await rest('POST', '/servers', serverAt('late', upstream.url))).text, /taken or was used before/);

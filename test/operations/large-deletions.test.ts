@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { insertCaptures, pruneCaptures } from '../../src/store/calls/captures.ts';
-import { rowsAtOnce } from '../../src/store/delete-in-steps.ts';
+import { maxRowsPerStatement } from '../../src/store/delete-in-steps.ts';
 import { pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
 import { pruneDeletedServers } from '../../src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
@@ -61,7 +61,7 @@ for (const engine of engines) {
       const { runner } = world.toolhost.running.app;
       const row = { callId: `call-${slug}`, workspaceId: 'local', serverId: id, at: world.now() + 1 };
       const document = JSON.stringify({ argumentsBytes: 0 });
-      await insertCaptures(db, runner.parts.keyring, [{ ...row, document }]);
+      await insertCaptures(db, runner.deps.keyring, [{ ...row, document }]);
       return id;
     };
 
@@ -97,7 +97,7 @@ for (const engine of engines) {
       await pruneCaptures(db, world.now() - day);
       assert.deepEqual([await tokens(), await captured()], [0, 0]);
       assert.equal(await count(`grants where slug = 'gone' and (revoked_at is null or sealed_tokens <> '')`), 0);
-      assert.ok(Math.max(...steps) <= rowsAtOnce, `deleted ${Math.max(...steps)} tokens in one step`);
+      assert.ok(Math.max(...steps) <= maxRowsPerStatement, `deleted ${Math.max(...steps)} tokens in one step`);
       const kept = [
         await count(`tokens where grant_id like 'kept-%'`),
         await count(`captures where call_id like 'kept-%'`),

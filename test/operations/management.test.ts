@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Schema, Validator } from '@cfworker/json-schema';
-import { tokensOfLength } from '../../src/domain/pieces/tokens.ts';
+import { estimateTokenCount } from '../../src/domain/pieces/tokens.ts';
 import { operationList } from '../../src/operations/index.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { type ManagingAgent, outputOf, startManagingAgent } from '../support/oauth/managing-agent.ts';
@@ -68,7 +68,7 @@ describe('the management server', () => {
 
   it('[spec 4.2] the list of the tools takes at most 6,000 tokens, and has every input without references', async () => {
     const { text } = await toolhost.rpc('manage', key, 'tools/list');
-    assert.ok(tokensOfLength(text.length) < 6000, `${tokensOfLength(text.length)} tokens`);
+    assert.ok(estimateTokenCount(text.length) < 6000, `${estimateTokenCount(text.length)} tokens`);
     assert.doesNotMatch(text, /\$ref|\$defs/);
     for (const op of operationList.filter(({ isTool }) => isTool)) {
       const { properties, required } = manager.tools.get(op.name)?.inputSchema ?? {};
@@ -86,7 +86,7 @@ describe('the management server', () => {
     const examples: Json = {};
     for (const part of Object(input).enum as string[]) {
       const { output, text } = await done('describeConfiguration', { part });
-      assert.ok(tokensOfLength(text.length) < 2000, `${part}: ${tokensOfLength(text.length)} tokens`);
+      assert.ok(estimateTokenCount(text.length) < 2000, `${part}: ${estimateTokenCount(text.length)} tokens`);
       assert.doesNotMatch(text, /\$ref|\$defs/);
       const { properties } = output.schema as { properties: Record<string, { description?: string }> };
       for (const [field, { description }] of Object.entries(properties)) assert.ok(description, `${part}.${field}`);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { countByInterval, countedFrom, mostCalled } from '../../src/store/calls/call-statistics.ts';
+import { countByInterval, findCountableStart, findMostCalled } from '../../src/store/calls/call-statistics.ts';
 import { hourMs, minuteMs } from '../../src/store/calls/call-writer.ts';
 import type { Database } from '../../src/store/database.ts';
 import { engines } from '../sets.ts';
@@ -28,7 +28,7 @@ for (const engine of engines) {
     after(() => stores?.stop());
 
     it('compare the newest, say since when, and count what they found over the whole time', async () => {
-      const { servers, tools, rankedFrom } = await mostCalled(database.reports, scope, 100, 4);
+      const { servers, tools, rankedFrom } = await findMostCalled(database.reports, scope, 100, 4);
       const named = (rows: typeof servers) => rows.map(({ slug, calls }) => `${slug} ${calls}`);
       assert.deepEqual(named(servers), ['always 6', 's5 5', 's4 4']);
       assert.deepEqual(named(tools), named(servers));
@@ -36,7 +36,7 @@ for (const engine of engines) {
     });
 
     it('compare all of them where they are not more', async () => {
-      const { servers, rankedFrom } = await mostCalled(database.reports, scope, 3, 12);
+      const { servers, rankedFrom } = await findMostCalled(database.reports, scope, 3, 12);
       assert.deepEqual(
         servers.map(({ slug }) => slug),
         ['always', 's5', 's4'],
@@ -46,12 +46,12 @@ for (const engine of engines) {
 
     it('begin later where a tool is asked for in all servers, and count every call since then', async () => {
       const ofTool = { ...scope, tool: 'get' };
-      assert.equal(await countedFrom(database.reports, ofTool, hourMs, 100), begin);
-      const from = await countedFrom(database.reports, ofTool, hourMs, 4);
+      assert.equal(await findCountableStart(database.reports, ofTool, hourMs, 100), begin);
+      const from = await findCountableStart(database.reports, ofTool, hourMs, 4);
       assert.equal(from, begin + 4 * hourMs);
       const rows = await countByInterval(database.reports, { ...ofTool, from }, hourMs);
       assert.deepEqual(rows.map(({ calls }) => calls).toSorted(), [5, 6]);
-      assert.equal(await countedFrom(database.reports, { ...ofTool, slugs: ['s1'] }, hourMs, 1), begin);
+      assert.equal(await findCountableStart(database.reports, { ...ofTool, slugs: ['s1'] }, hourMs, 1), begin);
     });
   });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { covers } from '../../src/domain/credentials/credential.ts';
+import { hasScope } from '../../src/domain/credentials/credential.ts';
 import { operationList } from '../../src/operations/index.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { personSession } from '../support/browser/dashboard.ts';
@@ -120,7 +120,7 @@ describe('[find B9] names and addresses of people', () => {
       const { method, path, body } = restRequest(op, inputOf(op));
       const query = op.name === 'search' ? '?query=made' : '';
       const { status, text } = await ask({ authorization: `Bearer ${key}` }, method, path + query, body);
-      const isOpen = covers(['manage:read'], op.scope) && !op.people;
+      const isOpen = hasScope(['manage:read'], op.scope) && !op.dashboardRole;
       assert.equal(status, isOpen ? 200 : 403, text);
       assertNone(text, op.name);
       if (isOpen && op.isTool) {
@@ -182,7 +182,7 @@ describe('[find B9] the name and the address of a person who signed in', () => {
     const shown = [(await people.consentPage('engine')).html];
     for (const op of operationList) {
       const { method, path } = restRequest(op, { ...leastInput(op), slug: 'engine' });
-      if (method === 'GET' && op.scope === 'manage:read' && !op.people)
+      if (method === 'GET' && op.scope === 'manage:read' && !op.dashboardRole)
         shown.push((await people.askAsAgent(String(made.key), method, path)).text);
     }
     assert.match(shown[0] ?? '', /Operated by[\s\S]*Workspace \w{4}/);

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { pino } from 'pino';
-import { startDetecting } from '../../src/app/elected/detect.ts';
-import type { ElectedWork } from '../../src/app/elected/elected-work.ts';
-import { startTelling } from '../../src/app/elected/tell.ts';
-import { servingOf } from '../../src/operations/operation.ts';
+import { startEventDetection } from '../../src/app/elected/detect.ts';
+import type { LeaderJob } from '../../src/app/elected/elected-work.ts';
+import { startNotifier } from '../../src/app/elected/tell.ts';
+import { requireServing } from '../../src/operations/operation.ts';
 import { engines } from '../sets.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
@@ -36,7 +36,7 @@ for (const engine of engines) {
         egress: [receiver.port, otherReceiver.port],
         env: { SMTP_URL: mail.url, MAIL_FROM: 'Toolhost <toolhost@tools.example>', QUOTAS: 'writes=0,secrets=10' },
         // Only the test says when there is a look.
-        surroundings: { electedLookMs: day },
+        surroundings: { leaderPollIntervalMs: day },
       });
     });
     after(async () => {
@@ -47,12 +47,12 @@ for (const engine of engines) {
     const rest = (method: string, path: string, body?: Json) => world.toolhost.rest(method, path, body && { body });
     /** A process that has just got the lease looks, and tells. */
     const look = async () => {
-      const { parts } = world.toolhost.running.app.runner;
+      const { deps } = world.toolhost.running.app.runner;
       const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
-      for (const start of [startDetecting, startTelling]) {
-        const work = start(await world.database(), log, { ...parts, ...servingOf(parts), lookMs: day });
-        await work.look();
-        await work.settled();
+      for (const start of [startEventDetection, startNotifier]) {
+        const work = start(await world.database(), log, { ...deps, ...requireServing(deps), pollIntervalMs: day });
+        await work.poll();
+        await work.whenIdle();
         await work.stop();
       }
     };
@@ -290,16 +290,16 @@ for (const engine of engines) {
         for (let n = 1; n < keys; n++) await world.toolhost.key({ workspace });
       }
       await world.wait(91 * day);
-      const { parts } = world.toolhost.running.app.runner;
+      const { deps } = world.toolhost.running.app.runner;
       const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
-      const starts = [startDetecting, startTelling].map(async (start) =>
-        start(await world.database(), log, { ...parts, ...servingOf(parts), lookMs: day }),
+      const starts = [startEventDetection, startNotifier].map(async (start) =>
+        start(await world.database(), log, { ...deps, ...requireServing(deps), pollIntervalMs: day }),
       );
-      const [detecting, telling] = (await Promise.all(starts)) as [ElectedWork, ElectedWork];
-      await detecting.look();
-      await detecting.settled();
+      const [detecting, telling] = (await Promise.all(starts)) as [LeaderJob, LeaderJob];
+      await detecting.poll();
+      await detecting.whenIdle();
       await detecting.stop();
-      await telling.look();
+      await telling.poll();
       const held = () => otherReceiver.requests.filter(({ url }) => url === '/never');
       // The use of the key that made the webhook is written in batches, so it may count as unused, too.
       await eventually(() => assert.deepEqual([arrived('/neighbor').length >= 2, held().length], [true, 4]));

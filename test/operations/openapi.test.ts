@@ -114,7 +114,7 @@ describe('the OpenAPI document', () => {
   it('[rest 1] asks for the session of a person where a key is refused, and for any credential elsewhere', () => {
     for (const op of Object.values(operations)) {
       const { security } = operationNamed(op.name);
-      assert.deepEqual(security, op.people ? [{ session: [] }] : undefined, op.name);
+      assert.deepEqual(security, op.dashboardRole ? [{ session: [] }] : undefined, op.name);
     }
     const schemes = Object.keys(document.components.securitySchemes);
     assert.deepEqual(document.security.flatMap(Object.keys).toSorted(), schemes.toSorted());

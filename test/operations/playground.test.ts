@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { mostModelSteps } from '../../src/domain/model.ts';
-import { modelsAtOnce } from '../../src/operations/quotas/gate.ts';
+import { maxModelSteps } from '../../src/domain/model.ts';
+import { maxConcurrentModels } from '../../src/operations/quotas/gate.ts';
 import { type StubModel, startStubModel, step } from '../support/agents/stub-model.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -187,7 +187,7 @@ describe('the playground', () => {
   });
 
   it('ends a question after so many answers of the model', async () => {
-    const turns = Array.from({ length: mostModelSteps }, () => [
+    const turns = Array.from({ length: maxModelSteps }, () => [
       { role: 'model', parts: [{ type: 'call', id: 'c', tool: 'read_order', arguments: '{}' }] },
       { role: 'tools', results: [{ id: 'c', tool: 'read_order', text: 'none' }] },
     ]).flat();
@@ -210,7 +210,7 @@ describe('the playground', () => {
       model: modelOf('anthropic', { url: `${upstream.url}/v1` }),
       messages: [user('Hello')],
     });
-    const asking = Array.from({ length: modelsAtOnce.ofTenant / 2 }, (_, index) =>
+    const asking = Array.from({ length: maxConcurrentModels.perTenant / 2 }, (_, index) =>
       fetch(url, {
         method: 'POST',
         headers: {
@@ -222,9 +222,12 @@ describe('the playground', () => {
         signal: leave.signal,
       }).catch(() => 'left'),
     );
-    await upstream.waitForRequest(modelsAtOnce.ofTenant / 2);
+    await upstream.waitForRequest(maxConcurrentModels.perTenant / 2);
     const held = upstream.take();
-    assert.equal(toolhost.running.app.runner.gates.model.counts().running, modelsAtOnce.ofTenant / 2);
+    assert.equal(
+      toolhost.running.app.runner.concurrencyLimiters.model.getCounts().running,
+      maxConcurrentModels.perTenant / 2,
+    );
     leave.abort();
     assert.deepEqual(
       await Promise.all(asking),

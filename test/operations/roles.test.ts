@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { covers, scopesOf } from '../../src/domain/credentials/credential.ts';
+import { getRoleScopes, hasScope } from '../../src/domain/credentials/credential.ts';
 import { operationList } from '../../src/operations/index.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { type Person, personSession } from '../support/browser/dashboard.ts';
@@ -14,7 +14,7 @@ const ownAffairs = new Set(['switchWorkspace', 'leaveWorkspace', 'createWorkspac
 const changing = operationList.filter((op) => op.effect !== 'read' && !ownAffairs.has(op.name));
 /** What names a person or a workspace. */
 const naming = operationList.filter(
-  (op) => op.people && ('workspace_id' in op.input.shape || /\{/.test(op.route.path)),
+  (op) => op.dashboardRole && ('workspace_id' in op.input.shape || /\{/.test(op.route.path)),
 );
 
 describe('permissions of people in the dashboard', () => {
@@ -62,7 +62,7 @@ describe('permissions of people in the dashboard', () => {
 
   it('[sec E1] the catalogue has operations that change something, and each needs more than reading', () => {
     assert.ok(changing.length > 10);
-    for (const op of changing) assert.equal(covers(scopesOf('viewer'), op.scope), false, op.name);
+    for (const op of changing) assert.equal(hasScope(getRoleScopes('viewer'), op.scope), false, op.name);
   });
 
   for (const op of changing) {
@@ -76,7 +76,7 @@ describe('permissions of people in the dashboard', () => {
     });
   }
 
-  for (const op of operationList.filter(({ people }) => people === 'owner')) {
+  for (const op of operationList.filter(({ dashboardRole }) => dashboardRole === 'owner')) {
     it(`an editor is refused ${op.name}`, async () => {
       const editor = await signedIn({ name: 'Ed', role: 'editor' });
       assert.equal((await editor.run(op)).status, 403);

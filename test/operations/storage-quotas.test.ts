@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { readConfig } from '../../src/config.ts';
-import { builtInQuotas, type QuotaName } from '../../src/domain/quotas.ts';
+import { defaultQuotas, type QuotaName } from '../../src/domain/quotas.ts';
 import { engines } from '../sets.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
@@ -257,8 +257,8 @@ describe('quotas set by an operator', () => {
   const quotasOf = (text: string) => readConfig({ QUOTAS: text }, () => '').config.quotas;
 
   it('[find A5] replaces the built-in ones, each by its name', () => {
-    assert.deepEqual(quotasOf(''), builtInQuotas);
-    assert.deepEqual(quotasOf(' servers = 5, writes=0 ,'), { ...builtInQuotas, servers: 5, writes: 0 });
+    assert.deepEqual(quotasOf(''), defaultQuotas);
+    assert.deepEqual(quotasOf(' servers = 5, writes=0 ,'), { ...defaultQuotas, servers: 5, writes: 0 });
   });
 
   it('[find A5] is refused with what was found and what is allowed', () => {

@@ -11,7 +11,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 /** Operations that make what their slug names where nothing has it. */
 const making = ['planMcpServer', 'applyMcpServer'];
 const naming = operationList.filter(
-  (op) => !op.people && !making.includes(op.name) && /\{(slug|id)\}/.test(op.route.path),
+  (op) => !op.dashboardRole && !making.includes(op.name) && /\{(slug|id)\}/.test(op.route.path),
 );
 
 describe('objects of another workspace', () => {
@@ -254,7 +254,7 @@ describe('a key that may do less', () => {
       const hasBody = op.route.method !== 'GET' && op.route.method !== 'DELETE';
       const address = op.name === 'search' ? `${path}?query=x` : path;
       const { status } = await toolhost.rest(op.route.method, address, { key: viewer, ...(hasBody && { body }) });
-      if (op.scope !== 'manage:read' || op.people) assert.equal(status, 403, op.name);
+      if (op.scope !== 'manage:read' || op.dashboardRole) assert.equal(status, 403, op.name);
       else assert.equal(status, /\{id\}/.test(op.route.path) ? 404 : 200, op.name);
     }
     assert.equal((await toolhost.rest('GET', '/audit')).text, before);

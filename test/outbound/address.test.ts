@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { isPublicAddress, literalAddress } from '../../src/outbound/address.ts';
+import { getLiteralAddress, isPublicAddress } from '../../src/outbound/address.ts';
 import { tries } from '../sets.ts';
 
 /** IANA's special-purpose registry and what we refuse besides; kept apart from the product's code on purpose. */
@@ -135,7 +135,7 @@ describe('the address guard against the table of IANA', () => {
             ? [dotted(bytes), `${dotted(bytes)}.`, String(bytes.reduce((sum, b) => sum * 256 + b, 0))]
             : v6Texts(bytes).map((text) => `[${text}]`);
         for (const host of hosts) {
-          const literal = literalAddress(new URL(`https://${host}/`).hostname);
+          const literal = getLiteralAddress(new URL(`https://${host}/`).hostname);
           assert.ok(literal !== undefined, host);
           assert.equal(isPublicAddress(literal), isPublicByTable(bytes), host);
         }
@@ -146,7 +146,7 @@ describe('the address guard against the table of IANA', () => {
 
   it('[sec B1] takes no name for an address', () => {
     const isName = (text: string) => {
-      assert.equal(literalAddress(text), undefined, text);
+      assert.equal(getLiteralAddress(text), undefined, text);
       assert.equal(isPublicAddress(text), false, text);
     };
     fc.assert(fc.property(fc.domain(), isName));

@@ -5,11 +5,11 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { hopHeader } from '../../src/domain/http/headers.ts';
-import { tenantOf } from '../../src/domain/ids.ts';
+import { getTenantId } from '../../src/domain/ids.ts';
 import { MemoryBudget } from '../../src/domain/work/memory-budget.ts';
-import { createOwnedMemory } from '../../src/domain/work/owned-memory.ts';
+import { createFairCache } from '../../src/domain/work/owned-memory.ts';
 import { OutboundError } from '../../src/errors.ts';
-import { type Resolve, systemResolve } from '../../src/outbound/connector.ts';
+import { type Resolve, resolveWithSystem } from '../../src/outbound/connector.ts';
 import { parseEgressAllow } from '../../src/outbound/egress.ts';
 import type { Exchange } from '../../src/outbound/exchange.ts';
 import { createHttpClient, type HttpClient } from '../../src/outbound/http-client.ts';
@@ -113,18 +113,18 @@ describe('the HTTP client', () => {
         null,
         answers.map((address) => ({ address, family: 4 })),
       );
-    else systemResolve(hostname, callback);
+    else resolveWithSystem(hostname, callback);
   };
   beforeEach(async () => {
     [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
     const allow = parseEgressAllow(`127.0.0.1:${upstream.port},127.0.0.1:${hostile.port}`);
     http = createHttpClient({
-      isWithheld: () => false,
+      containsOwnCredential: () => false,
       decodeOnThread,
-      createMemory: createOwnedMemory,
-      tenantOf,
+      createCache: createFairCache,
+      getTenant: getTenantId,
       allow,
-      lookupsOf: () => resolve,
+      getResolver: () => resolve,
       hopHeader,
     });
   });
@@ -153,13 +153,13 @@ describe('the HTTP client', () => {
 
   it('[find A7] counts an answer by what it takes when it is decoded', async () => {
     const budget = new MemoryBudget(200_000);
-    const held = [0, 1, 2].map(() => budget.hold('w'));
+    const held = [0, 1, 2].map(() => budget.reserve('w'));
     const send = (at: number, bytes: number) => {
       upstream.on('GET /packed', () => ({
         headers: { 'content-encoding': 'gzip' },
         body: gzipSync(Buffer.alloc(bytes, 'a')),
       }));
-      return http.send(exchange(upstream.url, '/packed', { held: held[at] }));
+      return http.send(exchange(upstream.url, '/packed', { reservation: held[at] }));
     };
     assert.equal((await send(0, 90_000)).body.length, 90_000);
     assert.equal(await reasonOf(send(1, 20_000)), 'no_memory');
@@ -168,7 +168,7 @@ describe('the HTTP client', () => {
       held.map(({ bytes }) => bytes),
       [90_000, 0, 0],
     );
-    for (const one of held) one.end();
+    for (const one of held) one.release();
     assert.equal(budget.bytes, 0);
   });
 
@@ -215,8 +215,8 @@ describe('the HTTP client', () => {
 
   it('[sec G3] closes the connection when the call is cancelled, and opens no spare one', async () => {
     const gone = Promise.withResolvers<void>();
-    const onGone = (cancel: () => void) => void gone.promise.then(cancel);
-    const sent = reasonOf(http.send(exchange(hostile.url, '/silence', { onGone })));
+    const registerCancel = (cancel: () => void) => void gone.promise.then(cancel);
+    const sent = reasonOf(http.send(exchange(hostile.url, '/silence', { registerCancel })));
     const request = await hostile.waitForRequest();
     gone.resolve();
     assert.equal(await sent, 'cancelled');
@@ -254,12 +254,12 @@ describe('the HTTP client', () => {
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
     const inner = createHttpClient({
-      isWithheld: () => false,
+      containsOwnCredential: () => false,
       decodeOnThread,
-      createMemory: createOwnedMemory,
-      tenantOf,
+      createCache: createFairCache,
+      getTenant: getTenantId,
       allow: parseEgressAllow(`127.0.0.1:${port}`),
-      lookupsOf: () => resolve,
+      getResolver: () => resolve,
       hopHeader,
     });
     for (const path of ['/', '/continue']) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 import type { Resolve } from '../../src/outbound/connector.ts';
-import { urlProblem } from '../../src/outbound/egress.ts';
+import { checkUrl } from '../../src/outbound/egress.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { onTime } from '../support/on-time.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -143,7 +143,7 @@ describe('which upstreams a configuration may name', () => {
   it('[sec B8] knows its own public name with and without a final dot', () => {
     for (const host of ['toolhost.example', 'TOOLHOST.example', 'toolhost.example.']) {
       assert.match(
-        urlProblem(new URL(`https://${host}/mcp/x`), [], 'toolhost.example') ?? '',
+        checkUrl(new URL(`https://${host}/mcp/x`), [], 'toolhost.example') ?? '',
         /call this service itself/,
       );
     }

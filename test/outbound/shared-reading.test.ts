@@ -8,8 +8,8 @@ import { after, before, describe, it } from 'node:test';
 import tls from 'node:tls';
 import fc from 'fast-check';
 import { hopHeader } from '../../src/domain/http/headers.ts';
-import { tenantOf } from '../../src/domain/ids.ts';
-import { createOwnedMemory } from '../../src/domain/work/owned-memory.ts';
+import { getTenantId } from '../../src/domain/ids.ts';
+import { createFairCache } from '../../src/domain/work/owned-memory.ts';
 import { parseEgressAllow } from '../../src/outbound/egress.ts';
 import { createHttpClient, type HttpClient } from '../../src/outbound/http-client.ts';
 import { decodeOnThread } from '../support/decode-here.ts';
@@ -43,12 +43,12 @@ describe('answers that arrive at the same time', () => {
     const [plain, secure] = servers.map((server) => (server.address() as AddressInfo).port);
     origins = [`http://plain.example:${plain}`, `https://tls.example:${secure}`];
     http = createHttpClient({
-      isWithheld: () => false,
+      containsOwnCredential: () => false,
       decodeOnThread,
-      createMemory: createOwnedMemory,
-      tenantOf,
+      createCache: createFairCache,
+      getTenant: getTenantId,
       allow: parseEgressAllow(`plain.example:${plain},tls.example:${secure}`),
-      lookupsOf: () => (_name, found) => found(null, [{ address: '127.0.0.1', family: 4 }]),
+      getResolver: () => (_name, found) => found(null, [{ address: '127.0.0.1', family: 4 }]),
       hopHeader,
     });
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { mostWaiting } from '../../src/edge/client-connections.ts';
+import { maxPipelined } from '../../src/edge/client-connections.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
@@ -136,11 +136,11 @@ describe('[find A3] the cost of requests that are sent before the answers to ear
   for (const [what, request] of Object.entries(kinds)) {
     it(`for ${what}`, async () => {
       const last = get('/livez', 'Connection:close\r\n');
-      const few = await priced.costsLittle(what, () => pipeline([...times(mostWaiting - 1, request), last]));
-      assert.ok(few.length === mostWaiting || few[0] === 421, `${few.length} answers`);
+      const few = await priced.costsLittle(what, () => pipeline([...times(maxPipelined - 1, request), last]));
+      assert.ok(few.length === maxPipelined || few[0] === 421, `${few.length} answers`);
       const count = Math.floor((128 * 1024) / request().length);
       const many = await priced.costsLittle(`many ${what}`, () => pipeline([...times(count, request), last]));
-      assert.ok(many.length <= mostWaiting + 1, `${many.length} answers`);
+      assert.ok(many.length <= maxPipelined + 1, `${many.length} answers`);
     });
   }
 });

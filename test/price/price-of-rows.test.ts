@@ -61,7 +61,7 @@ for (const engine of engines) {
     async function fill(url: string | undefined): Promise<void> {
       const database = await openDatabase({
         ...usualOptions,
-        postgres: url === undefined ? undefined : { url: patientUrl(url), connections: 1, authorities: undefined },
+        postgres: url === undefined ? undefined : { url: patientUrl(url), maxConnections: 1, authorities: undefined },
         file: join(folder, 'toolhost.sqlite'),
         postgresLimits: patientLimits,
         now: Date.now,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
-import { afterRunning } from '../../src/domain/work/running-time.ts';
+import { setRunningTimeout } from '../../src/domain/work/running-time.ts';
 import { JobError } from '../../src/errors.ts';
 import { type JobRequest, ThreadPool, type ThreadPoolOptions } from '../../src/threads/thread-pool.ts';
 import { eventually } from '../support/eventually.ts';
@@ -25,16 +25,16 @@ describe('jobs on threads', () => {
     pool = new ThreadPool({
       threadBytes: 512 * 1024 * 1024,
       threads: 2,
-      queue: { ofTenant: 10, ofAll: 20 },
-      longMs: 60_000,
+      queue: { perTenant: 10, total: 20 },
+      longJobMs: 60_000,
       idleMs: 60_000,
-      after: afterRunning,
+      after: setRunningTimeout,
       ...options,
     });
     return pool;
   };
   const check = (input: typeof long, more: Partial<JobRequest<'check-arguments'>> = {}) =>
-    ({ kind: 'check-arguments', input, workspaceId: 'one', limitMs: 60_000, waitMs: 60_000, ...more }) as const;
+    ({ kind: 'check-arguments', input, workspaceId: 'one', limitMs: 60_000, queueTimeoutMs: 60_000, ...more }) as const;
   const reasonOf = async (running: Promise<unknown>): Promise<string> => {
     try {
       await running;
@@ -87,7 +87,7 @@ describe('jobs on threads', () => {
   });
 
   it('[find A2] of one workspace, and of all together, a limited number waits; others are refused at once', async () => {
-    const threads = start({ queue: { ofTenant: 2, ofAll: 3 } });
+    const threads = start({ queue: { perTenant: 2, total: 3 } });
     const of = (workspaceId: string) => reasonOf(threads.run(check(long, { workspaceId })));
     const first = [of('a'), of('a'), of('a')];
     assert.equal(await of('a'), 'refused');
@@ -98,7 +98,7 @@ describe('jobs on threads', () => {
 
   it('[find A2] [imp 1] imports of several workspaces leave a thread to calls', async () => {
     const threads = start();
-    const rules = { managementSlug: 'manage', egressAllow: '', own: 'own.example' };
+    const rules = { managementSlug: 'manage', egressAllow: '', ownBase: 'own.example' };
     const document = `openapi: 3.0.0\nx: [${'{a: 1}, '.repeat(500_000)}]\n`;
     const cancels: (() => void)[] = [];
     const imports = ['a', 'b', 'c'].map((workspaceId) =>
@@ -108,8 +108,8 @@ describe('jobs on threads', () => {
           input: { document, choices: {}, report: 'none', rules },
           workspaceId,
           limitMs: 60_001,
-          waitMs: 60_000,
-          onGone: (cancel) => void cancels.push(cancel),
+          queueTimeoutMs: 60_000,
+          registerCancel: (cancel) => void cancels.push(cancel),
         }),
       ),
     );
@@ -125,7 +125,7 @@ describe('jobs on threads', () => {
     const { after, expire } = waits();
     const threads = start({ after });
     const running = reasonOf(threads.run(check(long)));
-    const waiting = reasonOf(threads.run(check(long, { waitMs: 10 })));
+    const waiting = reasonOf(threads.run(check(long, { queueTimeoutMs: 10 })));
     expire(10);
     assert.equal(await waiting, 'refused');
     assert.equal(await running, 'none');
@@ -134,10 +134,10 @@ describe('jobs on threads', () => {
   it('[find A2] a client that goes away cancels its job, whether it waits or runs', async () => {
     const threads = start();
     const cancels: (() => void)[] = [];
-    const onGone = (cancel: () => void) => void cancels.push(cancel);
+    const registerCancel = (cancel: () => void) => void cancels.push(cancel);
     const endless = { schema, args: argsOf(60_000) };
-    const running = reasonOf(threads.run(check(endless, { onGone })));
-    const waiting = reasonOf(threads.run(check(long, { onGone })));
+    const running = reasonOf(threads.run(check(endless, { registerCancel })));
+    const waiting = reasonOf(threads.run(check(long, { registerCancel })));
     for (const cancel of cancels) cancel();
     assert.equal(await waiting, 'cancelled');
     assert.match(await running, /^(cancelled|none)$/);
@@ -174,12 +174,19 @@ describe('jobs on threads', () => {
       const job = hangingJob();
       hanging.push(job);
       let cancel = (): void => assert.fail('the job cannot be cancelled');
-      const onGone = (given: () => void) => {
+      const registerCancel = (given: () => void) => {
         cancel = given;
       };
       const input = { body: Buffer.from(job.body()), coding: 'gzip' as const, limitBytes: megabyte };
       const reason = reasonOf(
-        threads.run({ kind: 'decode-body', input, workspaceId, limitMs: 60_000, waitMs: 60_000, onGone }),
+        threads.run({
+          kind: 'decode-body',
+          input,
+          workspaceId,
+          limitMs: 60_000,
+          queueTimeoutMs: 60_000,
+          registerCancel,
+        }),
       );
       await job.begun();
       cancel();

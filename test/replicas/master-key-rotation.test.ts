@@ -222,7 +222,7 @@ describe('a master key that is replaced while two replicas serve', () => {
     const stores = await startStores('sqlite');
     const options = {
       ...(await stores.newOptions()),
-      postgres: { url: DATABASE_URL, connections: 2, authorities: undefined },
+      postgres: { url: DATABASE_URL, maxConnections: 2, authorities: undefined },
     };
     const { db, close } = await openDatabase(options);
     const found = new Set<string>();

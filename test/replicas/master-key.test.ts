@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import type { MasterKeyStatus } from '../../src/app/keys/master-keys.ts';
-import type { Resealed } from '../../src/app/keys/reseal.ts';
+import type { ResealResult } from '../../src/app/keys/reseal.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
 import { saveSecret } from '../../src/store/servers/secrets.ts';
 import { findServer } from '../../src/store/servers/servers.ts';
@@ -70,7 +70,7 @@ for (const engine of engines) {
     const status = (MASTER_KEY: string) =>
       toolhostJson<MasterKeyStatus>(['master-key', 'status'], { env: { ...env, MASTER_KEY } });
     const reseal = (MASTER_KEY: string) =>
-      toolhostJson<Resealed>(['master-key', 'reseal'], { env: { ...env, MASTER_KEY } });
+      toolhostJson<ResealResult>(['master-key', 'reseal'], { env: { ...env, MASTER_KEY } });
     const refused = async (MASTER_KEY: string, more: Record<string, string> = {}) => {
       const { code, stdout, stderr } = await command(['serve'], {
         env: { PORT: '0', DEMO: '0', ...env, MASTER_KEY, ...more },

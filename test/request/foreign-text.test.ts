@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { readUrl } from '../../src/domain/http/read-url.ts';
-import { normalised } from '../../src/domain/normalised.ts';
+import { parseUrl } from '../../src/domain/http/read-url.ts';
+import { normalizeText } from '../../src/domain/normalised.ts';
 
 const forms = ['NFC', 'NFKC', 'NFKD'] as const;
 
@@ -13,10 +13,10 @@ describe('normalised texts', () => {
       fc.property(words, fc.constantFrom(...forms), (some, form) => {
         const text = some.join('a');
         fc.pre(!/\p{M}{30}|[\ufdfa\ufdfb]/u.test(text));
-        assert.equal(normalised(text, form), text.normalize(form));
+        assert.equal(normalizeText(text, form), text.normalize(form));
       }),
     );
-    assert.equal(normalised('\ufdfa\ufdfb', 'NFKD'), '\ufffd\ufffd');
+    assert.equal(normalizeText('\ufdfa\ufdfb', 'NFKD'), '\ufffd\ufffd');
   });
 });
 
@@ -42,16 +42,16 @@ describe('URLs that others wrote', () => {
         const text = `${start}${name}${end}`;
         const expected = URL.parse(text, 'https://base.example/here') ?? undefined;
         const isLong = expected?.hostname.split('.').some((part) => part.length > 63) ?? false;
-        const found = readUrl(text, 'https://base.example/here');
+        const found = parseUrl(text, 'https://base.example/here');
         assert.equal(found?.href, isLong ? undefined : expected?.href, text);
       }),
       { numRuns: 1000 },
     );
     for (const same of ['http://[::1]:8080/', 'https://1.2.3.4:99/', 'com.example.app:/callback', 'urn:x:y', '?x=1'])
-      assert.equal(readUrl(same, 'https://base.example/')?.href, new URL(same, 'https://base.example/').href);
+      assert.equal(parseUrl(same, 'https://base.example/')?.href, new URL(same, 'https://base.example/').href);
     const long = `/${'a'.repeat(5000)}`;
-    assert.equal(readUrl(long, 'https://base.example/')?.pathname, long);
-    assert.equal(readUrl('a'.repeat(5000), 'https://base.example/')?.pathname, long);
+    assert.equal(parseUrl(long, 'https://base.example/')?.pathname, long);
+    assert.equal(parseUrl('a'.repeat(5000), 'https://base.example/')?.pathname, long);
   });
 
   it('[find A2] are none where a host is longer than any name, however it is written', () => {
@@ -70,7 +70,7 @@ describe('URLs that others wrote', () => {
         'file://',
       ])
         assert.equal(
-          readUrl(`${start}${host}/path`, 'https://base.example/'),
+          parseUrl(`${start}${host}/path`, 'https://base.example/'),
           undefined,
           `${start}${host.slice(0, 9)}`,
         );

@@ -3,7 +3,7 @@ import { cpSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
-import { type ReadBackup, readBackupFile } from '../../src/app/backups.ts';
+import { type BackupReport, readBackupFile } from '../../src/app/backups.ts';
 import { readMigrations } from '../../src/store/engine/migrate.ts';
 import { importTables, openEmptyPostgres, openEmptySqlite } from '../../src/store/restore.ts';
 import { root } from '../files.ts';
@@ -59,7 +59,7 @@ describe('backups that move a service', () => {
       const target =
         url === undefined
           ? await openEmptySqlite(join(DATA_DIR, 'toolhost.sqlite'))
-          : await openEmptyPostgres({ url, connections: 2, authorities: undefined });
+          : await openEmptyPostgres({ url, maxConnections: 2, authorities: undefined });
       try {
         const options = {
           engine,
@@ -116,7 +116,7 @@ describe('backups that move a service', () => {
     });
     assert.equal(code, 0, stderr);
     assert.match(stderr, /^Wrote \d+ rows of \d+ tables/);
-    assert.equal((JSON.parse(stdout) as ReadBackup).rows.servers, 1);
+    assert.equal((JSON.parse(stdout) as BackupReport).rows.servers, 1);
     assert.equal((await toolhost(['keys', 'list'], { env: target })).code, 0);
   });
 });

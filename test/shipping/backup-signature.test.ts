@@ -3,7 +3,7 @@ import { appendFileSync, copyFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import type { MadeBackup, ReadBackup } from '../../src/app/backups.ts';
+import type { BackupReport, BackupResult } from '../../src/app/backups.ts';
 import { root } from '../files.ts';
 import { backupLines, writeBackup } from '../support/store/backup-text.ts';
 import { type BackupWorld, masterKey, startBackupWorld } from '../support/toolhost/backup-world.ts';
@@ -54,7 +54,7 @@ describe('the signature of a backup', () => {
       assert.match(refused.stderr, /^error: The backup was changed after it was signed\. Nothing was restored\./);
       assert.equal((await toolhost(['backup', world.newPath('none')], { env })).code, 1, 'there is no database');
       const restored = await toolhost(['restore', changed, '--unverified', '--json'], { env });
-      const report = JSON.parse(restored.stdout) as ReadBackup;
+      const report = JSON.parse(restored.stdout) as BackupReport;
       assert.deepEqual([restored.code, report.signature], [0, 'changed'], restored.stderr);
       assert.ok(backupLines(await world.backupOf(env)).some((line) => line.includes('"key_attacker"')));
     });
@@ -131,7 +131,7 @@ describe('the signature of a backup', () => {
       const env = { DATA_DIR, ...(keys && { MASTER_KEY: keys }) };
       const { code, stdout, stderr } = await toolhost(['restore', file, '--json'], { env });
       if (isKnown) {
-        const { signature, signed_with } = JSON.parse(stdout) as ReadBackup;
+        const { signature, signed_with } = JSON.parse(stdout) as BackupReport;
         assert.deepEqual([code, signature, signed_with], [0, 'valid', id], stderr);
       } else {
         assert.equal(code, 1);
@@ -161,7 +161,7 @@ describe('the signature of a backup', () => {
     const { DATA_DIR = '' } = source;
     const unsigned = world.newPath('unsigned');
     const made = await toolhost(['backup', unsigned, '--json'], { env: { DATA_DIR } });
-    assert.deepEqual([made.code, 'signed_with' in (JSON.parse(made.stdout) as MadeBackup)], [0, false]);
+    assert.deepEqual([made.code, 'signed_with' in (JSON.parse(made.stdout) as BackupResult)], [0, false]);
     const { stderr } = await toolhost(['backup', world.newPath('unsigned')], { env: { DATA_DIR } });
     assert.match(stderr, /The backup is not signed, because no master key is set/);
     const verified = await toolhost(['verify', unsigned], { env: source });

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { after, before, describe, it } from 'node:test';
 import { createGzip } from 'node:zlib';
-import type { ReadBackup } from '../../src/app/backups.ts';
+import type { BackupReport } from '../../src/app/backups.ts';
 import { engines } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
 import { onTime } from '../support/on-time.ts';
@@ -156,7 +156,7 @@ describe('backups', () => {
     const read = async (key: string) => {
       const { code, stdout, stderr } = await verify(key);
       assert.equal(stderr, '');
-      return { code, report: JSON.parse(stdout) as ReadBackup };
+      return { code, report: JSON.parse(stdout) as BackupReport };
     };
     const right = await read(`${otherKey},${masterKey}`);
     assert.deepEqual([right.code, right.report.unreadable, right.report.unreadable_secrets], [0, {}, []]);
@@ -186,7 +186,7 @@ describe('backups', () => {
     const judged = await toolhost(['verify', moved, '--json'], {
       env: { MASTER_KEY: masterKey, DATA_DIR: world.folder },
     });
-    assert.deepEqual([judged.code, (JSON.parse(judged.stdout) as ReadBackup).unreadable], [1, { secrets: 1 }]);
+    assert.deepEqual([judged.code, (JSON.parse(judged.stdout) as BackupReport).unreadable], [1, { secrets: 1 }]);
   });
 
   it('[ship 3] is refused wherever it was damaged, and leaves no database', async () => {

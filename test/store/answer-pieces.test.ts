@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { restKeptMs } from '../../src/domain/pieces/read-more.ts';
+import { remainderRetentionMs } from '../../src/domain/pieces/read-more.ts';
 import {
-  findAnswerPieces,
-  insertAnswerPieces,
-  mostOfAnswers,
-  pruneAnswerPieces,
-  trimAnswerPieces,
+  findResultChunks,
+  insertResultChunks,
+  maxStored,
+  pruneResultChunks,
+  trimResultChunks,
 } from '../../src/store/calls/answer-pieces.ts';
 import type { Database } from '../../src/store/database.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
@@ -29,9 +29,16 @@ for (const engine of engines) {
     after(() => stores.stop());
 
     const insert = (id: string, more: object = {}) =>
-      insertAnswerPieces(database.records, keyring, { ...owner, id, at: now, pieces: 2, json: `["${id}"]`, ...more });
+      insertResultChunks(database.records, keyring, {
+        ...owner,
+        id,
+        at: now,
+        chunkCount: 2,
+        json: `["${id}"]`,
+        ...more,
+      });
     const find = (id: string, of: object = {}, at = now) =>
-      findAnswerPieces(database.db, keyring, { ...owner, id, ...of }, at);
+      findResultChunks(database.db, keyring, { ...owner, id, ...of }, at);
     const count = async () =>
       (await database.db.selectFrom('answer_pieces').select('id').where('workspace_id', '=', 'ws').execute()).length;
 
@@ -42,32 +49,32 @@ for (const engine of engines) {
       assert.ok(!stored.sealed_pieces.includes('one'));
       for (const other of [{ workspaceId: 'other' }, { serverId: 'other' }, { caller: 'other' }])
         assert.equal(await find('one.1', other), undefined);
-      assert.ok(await find('one.1', {}, now + restKeptMs - 1));
-      assert.equal(await find('one.1', {}, now + restKeptMs), undefined);
-      await pruneAnswerPieces(database.records, now);
+      assert.ok(await find('one.1', {}, now + remainderRetentionMs - 1));
+      assert.equal(await find('one.1', {}, now + remainderRetentionMs), undefined);
+      await pruneResultChunks(database.records, now);
       assert.equal(await count(), 1);
-      await pruneAnswerPieces(database.records, now + 1);
+      await pruneResultChunks(database.records, now + 1);
       assert.equal(await count(), 0);
     });
 
     it('of a workspace are bounded by rows and characters; the oldest of a caller go first [agent 3]', async () => {
       const large = JSON.stringify(['x'.repeat(8_000_000)]);
       for (let n = 0; n < 7; n++) await insert(`large-${n}.1`, { at: now + n, json: large });
-      await trimAnswerPieces(database.records, 'ws', now);
+      await trimResultChunks(database.records, 'ws', now);
       assert.equal(await find('large-0.1'), undefined);
       assert.ok(await find('large-6.1'));
-      assert.equal(await count(), Math.floor(mostOfAnswers.characters / (large.length * (4 / 3))));
+      assert.equal(await count(), Math.floor(maxStored.characters / (large.length * (4 / 3))));
       await database.records.deleteFrom('answer_pieces').execute();
-      const numbers = Array.from({ length: mostOfAnswers.rows + 3 }, (_, n) => n);
+      const numbers = Array.from({ length: maxStored.rows + 3 }, (_, n) => n);
       for (let from = 0; from < numbers.length; from += 100) {
         await Promise.all(numbers.slice(from, from + 100).map((n) => insert(`small-${n}.1`, { at: now + n })));
       }
       await insert('elsewhere.1', { workspaceId: 'other', at: now - 1 });
-      await trimAnswerPieces(database.records, 'ws', now);
-      assert.equal(await count(), mostOfAnswers.rows);
+      await trimResultChunks(database.records, 'ws', now);
+      assert.equal(await count(), maxStored.rows);
       assert.ok(await find('elsewhere.1', { workspaceId: 'other' }));
-      await trimAnswerPieces(database.records, 'ws', now + restKeptMs + 4);
-      assert.equal(await count(), mostOfAnswers.rows - 2);
+      await trimResultChunks(database.records, 'ws', now + remainderRetentionMs + 4);
+      assert.equal(await count(), maxStored.rows - 2);
       await database.records.deleteFrom('answer_pieces').execute();
     });
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type AuditEvent, insertAuditEvent, mostDetailsInDay } from '../../src/store/audit-events.ts';
+import { type AuditEvent, insertAuditEvent, maxDetailCharsPerDay } from '../../src/store/audit-events.ts';
 import { engines } from '../sets.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -37,7 +37,7 @@ for (const engine of engines) {
       ...of,
     });
     async function fill(at: number): Promise<void> {
-      for (let left = mostDetailsInDay; left > 0; left -= long) await insertAuditEvent(db(), event(long, { at }));
+      for (let left = maxDetailCharsPerDay; left > 0; left -= long) await insertAuditEvent(db(), event(long, { at }));
     }
     const lengthOf = async (written: AuditEvent) => {
       await insertAuditEvent(db(), written);
@@ -56,7 +56,7 @@ for (const engine of engines) {
       const { rows } = {
         rows: await db().selectFrom('audit_events').select('detail').where('at', '=', noon).execute(),
       };
-      assert.ok(rows.reduce((sum, { detail }) => sum + detail.length, 0) < mostDetailsInDay + 2 * long);
+      assert.ok(rows.reduce((sum, { detail }) => sum + detail.length, 0) < maxDetailCharsPerDay + 2 * long);
     });
 
     it('[find A5] are left out of the event of a change beyond that, and the change is made', async () => {

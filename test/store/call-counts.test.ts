@@ -1,10 +1,22 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { durationClasses, durationClassOf } from '../../src/domain/duration-classes.ts';
+import { durationBuckets, getDurationBucket } from '../../src/domain/duration-classes.ts';
 import { outcomes } from '../../src/errors.ts';
-import { type CallScope, countByInterval, countByServer, mostCalled } from '../../src/store/calls/call-statistics.ts';
-import { batchRows, type CallRecord, dayMs, hourMs, minuteMs, startOf } from '../../src/store/calls/call-writer.ts';
+import {
+  type CallScope,
+  countByInterval,
+  countByServer,
+  findMostCalled,
+} from '../../src/store/calls/call-statistics.ts';
+import {
+  batchRows,
+  type CallRecord,
+  dayMs,
+  hourMs,
+  minuteMs,
+  startOfPeriod,
+} from '../../src/store/calls/call-writer.ts';
 import type { Database } from '../../src/store/database.ts';
 import { engines, tries } from '../sets.ts';
 import { aCall } from '../support/store/rows.ts';
@@ -51,9 +63,9 @@ const scopes = fc.record({
 type Sum = { calls: number; errors: number; durations: number[] };
 
 function recount(calls: readonly CallRecord[]): Sum {
-  const durations = durationClasses.map(() => 0);
+  const durations = durationBuckets.map(() => 0);
   for (const { duration_ms } of calls)
-    durations[durationClassOf(duration_ms)] = (durations[durationClassOf(duration_ms)] ?? 0) + 1;
+    durations[getDurationBucket(duration_ms)] = (durations[getDurationBucket(duration_ms)] ?? 0) + 1;
   return { calls: calls.length, errors: calls.filter(({ outcome }) => outcome !== 'ok').length, durations };
 }
 
@@ -61,8 +73,8 @@ function scopeOf(
   wanted: typeof scopes extends fc.Arbitrary<infer Scope> ? Scope : never,
 ): CallScope & { widthMs: number } {
   const unit = wanted.wholeHours ? hourMs : minuteMs;
-  const from = startOf(epoch + wanted.from * minuteMs, unit);
-  const until = startOf(from + wanted.minutes * minuteMs, unit) + unit;
+  const from = startOfPeriod(epoch + wanted.from * minuteMs, unit);
+  const until = startOfPeriod(from + wanted.minutes * minuteMs, unit) + unit;
   const widthMs = Math.ceil((until - from) / wanted.intervals / unit) * unit;
   return {
     workspaceId: 'ours',
@@ -133,7 +145,7 @@ for (const engine of engines) {
         intervals.toSorted((a, b) => a.at - b.at),
         [...byInterval].toSorted(([a], [b]) => a - b).map(([at, calls]) => ({ at, ...recount(calls) })),
       );
-      const { servers, tools: found } = await mostCalled(database.reports, scope, 100);
+      const { servers, tools: found } = await findMostCalled(database.reports, scope, 100);
       const sums = (key: (call: CallRecord) => string) =>
         new Map([...Map.groupBy(mine, key)].map(([name, calls]) => [name, recount(calls)]));
       const asMap = (rows: typeof servers) =>

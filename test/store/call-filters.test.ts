@@ -83,7 +83,7 @@ for (const engine of engines) {
                 rows: some,
                 next,
                 searchedTo,
-              } = await findCalls(db, 'ours', filter as CallFilter, { ...page, searched: atOnce });
+              } = await findCalls(db, 'ours', filter as CallFilter, { ...page, searchLimit: atOnce });
               assert.ok(some.length <= limit);
               assert.ok(some.length === limit || next === undefined || searchedTo !== undefined);
               found.push(...some);

@@ -126,7 +126,7 @@ for (const engine of engines) {
           .length;
       await database.db.schema.alterTable('captures').renameTo('captures_away').execute();
       for (let n = 0; n < 60; n += 1) log.add(aCall({ id: `kept_${n}`, started_at: 3000 + n }), '{}');
-      uses.keyUsed('key_1');
+      uses.recordKeyUse('key_1');
       await log.flush();
       // The log also writes by itself every half second, and fails again.
       assert.ok(failures.length > 0);
@@ -134,7 +134,7 @@ for (const engine of engines) {
       await log.flush();
       const failed = failures.length;
       await log.flush();
-      assert.deepEqual([await captured(), uses.waiting(), failures.length], [60, 0, failed]);
+      assert.deepEqual([await captured(), uses.pendingCount(), failures.length], [60, 0, failed]);
     });
   });
 }

@@ -32,7 +32,7 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     open = (cancel, reports = reportMs) =>
       openDatabase({
         ...options,
-        postgres: { url: slowUrl.href, connections: 1, authorities: undefined },
+        postgres: { url: slowUrl.href, maxConnections: 1, authorities: undefined },
         postgresLimits: { ...patientLimits, statements: { ...patientLimits.statements, reports }, cancel },
         onError: (error) => lost.push(error.message),
       });

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import {
   type ChangeFollower,
-  changesKeptMs,
+  changesRetentionMs,
   type FollowOptions,
   followChanges,
   nextPosition,
@@ -19,7 +19,7 @@ const minute = 60_000;
 
 /** The time of one process, by its own clock on both engines. */
 function ownTime(now: () => number): FollowOptions['time'] {
-  return { now, take: () => undefined };
+  return { now, applyReading: () => undefined };
 }
 
 for (const engine of engines) {
@@ -54,26 +54,26 @@ for (const engine of engines) {
       seen = [];
       gaps = 0;
       follower = followChanges(options());
-      await follower.look();
+      await follower.poll();
       assert.equal(gaps, 1, 'the first look cannot tell what was before it');
     });
     afterEach(() => follower.stop());
 
     it('[find B1] reports each change once, whatever the clock of its writer', async () => {
       await record('first');
-      await follower.look();
+      await follower.poll();
       await record('behind', now - 60 * minute);
       await record('ahead', now + 60 * minute);
       await record('in another century', 1);
-      await follower.look();
-      await follower.look();
+      await follower.poll();
+      await follower.poll();
       assert.deepEqual(seen.toSorted(), ['ahead', 'behind', 'first', 'in another century']);
       assert.equal(gaps, 1);
     });
 
     it('sees a change that was committed while a look was under way', async () => {
-      const looks = [follower.look()];
-      const recorded = record('meanwhile').then(() => follower.lookAfterCommit());
+      const looks = [follower.poll()];
+      const recorded = record('meanwhile').then(() => follower.pollAfterCommit());
       await Promise.all([...looks, recorded]);
       assert.deepEqual(seen, ['meanwhile']);
     });
@@ -83,7 +83,7 @@ for (const engine of engines) {
       await record('lately', now + 3 * 60 * minute);
       now += 4 * 60 * minute;
       assert.equal(follower.isFresh(), false);
-      await follower.look();
+      await follower.poll();
       assert.equal(follower.isFresh(), true);
       assert.deepEqual(seen, ['long ago', 'lately']);
     });
@@ -91,7 +91,7 @@ for (const engine of engines) {
     it('reports after half a day without a look that it may have missed changes', async () => {
       await record('pruned by others');
       now += 13 * 60 * minute;
-      await follower.look();
+      await follower.poll();
       assert.equal(gaps, 2);
     });
 
@@ -100,8 +100,8 @@ for (const engine of engines) {
       const rows = () => database.db.selectFrom('changes').select(['ref', 'position']).execute();
       const last = Math.max(...(await rows()).map((row) => row.position ?? 0));
       now += 25 * 60 * minute;
-      await pruneChanges(database.db, now - changesKeptMs);
-      await follower.look();
+      await pruneChanges(database.db, now - changesRetentionMs);
+      await follower.poll();
       const left = await rows();
       assert.deepEqual(
         left.map((row) => row.position),
@@ -109,7 +109,7 @@ for (const engine of engines) {
       );
       seen = [];
       await record('new');
-      await follower.look();
+      await follower.poll();
       assert.deepEqual(seen, ['new']);
     });
 
@@ -118,10 +118,10 @@ for (const engine of engines) {
       const change = (n: number) => ({ id: `chg_${n}`, at: now, kind: 'key' as const, ref: `${n}`, position });
       const changes = Array.from({ length: 2500 }, (_, n) => change(n));
       await database.db.insertInto('changes').values(changes).execute();
-      await follower.look();
+      await follower.poll();
       assert.deepEqual([seen, gaps], [[], 2]);
       await record('after');
-      await follower.look();
+      await follower.poll();
       assert.deepEqual([seen, gaps], [['after'], 2]);
     });
   });
@@ -146,11 +146,11 @@ describe('following changes of a database that does not answer', () => {
       onSuccess: () => undefined,
     });
     assert.equal(follower.isFresh(), false, 'it has seen nothing yet');
-    await follower.look();
+    await follower.poll();
     await stores.stop();
-    await follower.lookAfterCommit();
+    await follower.pollAfterCommit();
     assert.equal(errors.length, 1);
-    await assert.rejects(follower.look());
+    await assert.rejects(follower.poll());
     now = staleMs - 1;
     assert.equal(follower.isFresh(), true);
     now = staleMs;

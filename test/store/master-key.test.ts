@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { Resealed } from '../../src/app/keys/reseal.ts';
+import type { ResealResult } from '../../src/app/keys/reseal.ts';
 import { createKeyring, sealedColumns } from '../../src/store/sealing/sealing.ts';
 import { serverAt } from '../support/configs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -65,7 +65,7 @@ describe('the master key', () => {
     await using(`${old},${fresh}`, assertSends);
     await using(`${fresh},${old}`, async (toolhost) => {
       const env = { DATA_DIR: folder, MASTER_KEY: `${fresh},${old}` };
-      const done = await toolhostJson<Resealed>(['master-key', 'reseal'], { env });
+      const done = await toolhostJson<ResealResult>(['master-key', 'reseal'], { env });
       assert.deepEqual([done.sealing_key, done.left, done.unused_keys], [idOf(fresh), [], [idOf(old)]]);
       assert.equal(done.resealed.secrets, 1);
       await assertSends(toolhost);

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
-import { statements } from '../../src/store/engine/migrate.ts';
+import { splitStatements } from '../../src/store/engine/migrate.ts';
 import { eventually } from '../support/eventually.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 import { migrationsFolder } from '../support/store/usual-options.ts';
@@ -144,10 +144,10 @@ describe('serving from one SQLite file', () => {
 
 describe('the statements of a migration', () => {
   it('end at a semicolon that ends its line, outside of comments', () => {
-    assert.deepEqual(statements('-- one; two\ncreate table a (x text);\n\n  -- three\ncreate index b on a (x);'), [
+    assert.deepEqual(splitStatements('-- one; two\ncreate table a (x text);\n\n  -- three\ncreate index b on a (x);'), [
       'create table a (x text)',
       'create index b on a (x)',
     ]);
-    assert.deepEqual(statements('-- nothing\n'), []);
+    assert.deepEqual(splitStatements('-- nothing\n'), []);
   });
 });

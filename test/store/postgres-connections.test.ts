@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import pg from 'pg';
-import { start, usualSurroundings } from '../../src/process/start.ts';
-import { postgresConfig, postgresUrlProblems } from '../../src/store/engine/postgres-url.ts';
+import { defaultRuntimeOptions, start } from '../../src/process/start.ts';
+import { findPostgresUrlProblems, toPostgresConfig } from '../../src/store/engine/postgres-url.ts';
 import { tries } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
@@ -33,7 +33,7 @@ async function query(url: string, text: string): Promise<Json[]> {
 /** Why a service with these settings does not start. */
 async function refusal(env: Record<string, string>): Promise<string> {
   const settings = { PORT: '0', DEMO: '0', LOG_LEVEL: 'silent', DATA_DIR: tmpdir(), MASTER_KEY: masterKey, ...env };
-  const running = await start(settings, usualSurroundings).catch((error: Error) => error);
+  const running = await start(settings, defaultRuntimeOptions).catch((error: Error) => error);
   if (running instanceof Error) return running.message;
   await running.stop();
   return assert.fail('it has started');
@@ -246,8 +246,8 @@ describe('any DATABASE_URL', () => {
     const texts = fc.array(piece, { maxLength: 12 }).map((pieces) => `postgres://${pieces.join('')}`);
     fc.assert(
       fc.property(texts, (text) => {
-        const problems = postgresUrlProblems(text, false);
-        if (problems.length === 0) new pg.Client(postgresConfig(text, undefined));
+        const problems = findPostgresUrlProblems(text, false);
+        if (problems.length === 0) new pg.Client(toPostgresConfig(text, undefined));
         else assert.match(problems.join(), /^DATABASE_(URL|CA_FILE): \S/);
       }),
       { numRuns: tries(5000) },

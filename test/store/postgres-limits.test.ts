@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
-import type { Surroundings } from '../../src/app/surroundings.ts';
+import type { RuntimeOptions } from '../../src/app/surroundings.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
@@ -41,7 +41,7 @@ async function refusal(env: Record<string, string>): Promise<string> {
 async function withToolhost(
   env: Record<string, string>,
   work: (toolhost: TestToolhost) => Promise<void>,
-  surroundings: Partial<Surroundings> = {},
+  surroundings: Partial<RuntimeOptions> = {},
 ): Promise<void> {
   const toolhost = await startToolhost({ env: { MASTER_KEY: masterKey, ...env }, surroundings });
   try {
@@ -113,7 +113,7 @@ describe('the time limits of PostgreSQL', () => {
       const url = `${bouncer.url}?${set.map((name) => `${name}=7000`).join('&')}`;
       const database = await openDatabase({
         ...usualOptions,
-        postgres: { url, connections: 1, authorities: undefined },
+        postgres: { url, maxConnections: 1, authorities: undefined },
       });
       const valuesIn = async (pool: 'db' | 'reports' | 'changes') => {
         const { rows } = await database[pool].transaction().execute((transaction) => values.execute(transaction));

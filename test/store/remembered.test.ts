@@ -4,8 +4,8 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { formatApiKey } from '../../src/domain/ids.ts';
 import { createHostedServers } from '../../src/gateway/hosted/hosted-servers.ts';
-import { createApiKeyCheck, endApiKey, findApiKey, insertApiKey } from '../../src/store/api-keys.ts';
-import { createRemembered } from '../../src/store/changes/cache.ts';
+import { createApiKeyCheck, findApiKey, insertApiKey, markKeyRevoked } from '../../src/store/api-keys.ts';
+import { createReadThroughCache } from '../../src/store/changes/cache.ts';
 import type { Db } from '../../src/store/db.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
 import { insertServer, updateServer } from '../../src/store/servers/servers.ts';
@@ -52,7 +52,7 @@ describe('the cached values of a process', () => {
     const reading = check.verify(key);
     check.invalidate(id);
     await reading;
-    await endApiKey(db, 'ours', id, 2);
+    await markKeyRevoked(db, 'ours', id, 2);
     await assert.rejects(async () => check.verify(key), /was revoked at 1970-01-01T00:00:00Z/);
   });
 
@@ -104,11 +104,11 @@ describe('the cached values of a process', () => {
       fc.asyncProperty(fc.array(fc.oneof(ask, ask, change, other), { maxLength: 60 }), async (plan) => {
         at = 0;
         const stored: Record<string, number> = { a: 0, b: 0, c: 0 };
-        const remembered = createRemembered<{ key: string; n: number }>({
+        const remembered = createReadThroughCache<{ key: string; n: number }>({
           max: 2,
           freshness,
-          idsOf: ({ key }) => [`id of ${key}`],
-          ownerOf: () => 'nobody',
+          getIds: ({ key }) => [`id of ${key}`],
+          getOwner: () => 'nobody',
         });
         const waiting: (() => void)[] = [];
         const asked: Promise<void>[] = [];

@@ -62,10 +62,10 @@ describe('sealed values', () => {
     const told = createKeyring([first], { onMissingKey: (id) => missing.push(id) });
     const foreign = createKeyring([second]).seal('x', 'context');
     const own = told.seal('x', 'context');
-    assert.equal(told.openReturned(own, 'context'), 'x');
+    assert.equal(told.openFromClient(own, 'context'), 'x');
     for (const made of [foreign, 'v1.00000000.AAAA.AAAA', own.slice(0, -2), own.replace('v1', 'v2'), 'v1', ''])
-      assert.equal(told.openReturned(made, 'context'), undefined);
-    assert.equal(told.openReturned(own, 'other'), undefined);
+      assert.equal(told.openFromClient(made, 'context'), undefined);
+    assert.equal(told.openFromClient(own, 'other'), undefined);
     for (const junk of ['', 'v1..AAAA', `v1.${'x'.repeat(100)}.AAAA.AAAA`, 'v2.00000000.AAAA.AAAA'])
       refuses(told, junk, 'context', /cannot be opened/);
     assert.deepEqual(missing, []);
@@ -86,8 +86,8 @@ describe('sealed values', () => {
 
   it('are distinct from text that was only authenticated', () => {
     const mac = ring.mac('text', 'purpose');
-    assert.equal(ring.isMac(mac, 'text', 'purpose'), true);
-    assert.equal(createKeyring([second, first]).isMac(mac, 'text', 'purpose'), true);
+    assert.equal(ring.verifyMac(mac, 'text', 'purpose'), true);
+    assert.equal(createKeyring([second, first]).verifyMac(mac, 'text', 'purpose'), true);
     for (const [given, of, purpose] of [
       [mac, 'text', 'other'],
       [mac, 'other', 'purpose'],
@@ -95,8 +95,8 @@ describe('sealed values', () => {
       ['', 'text', 'purpose'],
       [mac, 'xt', 'purpose\0te'],
     ] as const) {
-      assert.equal(ring.isMac(given, of, purpose), false);
+      assert.equal(ring.verifyMac(given, of, purpose), false);
     }
-    assert.equal(createKeyring([second]).isMac(mac, 'text', 'purpose'), false);
+    assert.equal(createKeyring([second]).verifyMac(mac, 'text', 'purpose'), false);
   });
 });

@@ -27,7 +27,7 @@ describe('a SQLite file', () => {
     const options = { ...(await stores.newOptions()), exclusive: true };
     const database = await openDatabase(options);
     let why = '';
-    void database.lost.then((sentence) => {
+    void database.databaseLost.then((sentence) => {
       why = sentence;
     });
     rmSync(options.file);

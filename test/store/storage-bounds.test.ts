@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import type { Database } from '../../src/store/database.ts';
-import { prunings } from '../../src/store/pruning/prunings.ts';
+import { pruneTasks } from '../../src/store/pruning/prunings.ts';
 import { engines } from '../sets.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
@@ -190,7 +190,7 @@ for (const engine of engines) {
       assert.deepEqual(rows.flatMap((row) => row.tables).toSorted(), await tables());
       for (const { tables: names, bound } of rows) assert.ok(bound.length > 5, `${names} has no bound`);
       const pruned = rows.filter(({ deletedBy }) => /\bupkeep\b/.test(deletedBy)).flatMap((row) => row.tables);
-      assert.deepEqual(prunings.flatMap(([tables]) => tables).toSorted(), pruned.toSorted());
+      assert.deepEqual(pruneTasks.flatMap(([tables]) => tables).toSorted(), pruned.toSorted());
     });
   });
 }

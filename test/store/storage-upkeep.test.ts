@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Kysely, type KyselyPlugin, sql, type Transaction } from 'kysely';
 import { pino } from 'pino';
-import { startUpkeep } from '../../src/app/elected/elected.ts';
-import type { ElectedWork } from '../../src/app/elected/elected-work.ts';
+import { startMaintenance } from '../../src/app/elected/elected.ts';
+import type { LeaderJob } from '../../src/app/elected/elected-work.ts';
 import { readConfig } from '../../src/config.ts';
-import { endApiKey, insertApiKey } from '../../src/store/api-keys.ts';
+import { insertApiKey, markKeyRevoked } from '../../src/store/api-keys.ts';
 import { type Database, type DatabaseOptions, openDatabase } from '../../src/store/database.ts';
 import { deleteInSteps } from '../../src/store/delete-in-steps.ts';
 import { insertSession } from '../../src/store/people/sessions.ts';
 import { saveUser } from '../../src/store/people/users.ts';
-import { pruneCrowdedKeys, prunePeople } from '../../src/store/pruning/prune-people.ts';
+import { pruneKeysOverLimit, prunePeople } from '../../src/store/pruning/prune-people.ts';
 import type { Tables } from '../../src/store/schema.ts';
 import { insertServer } from '../../src/store/servers/servers.ts';
 import { insertWorkspace } from '../../src/store/workspaces.ts';
@@ -44,8 +44,8 @@ for (const engine of engines) {
       const statements = countedStatements();
       const [one, two] = databases.map((database) => {
         const records = database.records.withPlugin(statements.plugin);
-        return startUpkeep(config, { ...database, records }, log, () => now, day);
-      }) as [ElectedWork, ElectedWork];
+        return startMaintenance(config, { ...database, records }, log, () => now, day);
+      }) as [LeaderJob, LeaderJob];
       const { db } = databases[0] as Database;
       await insertWorkspace(db, { id: 'ours', name: 'Ours', at: start });
       return {
@@ -74,9 +74,9 @@ for (const engine of engines) {
         },
       };
     };
-    const round = async (upkeep: ElectedWork) => {
-      await upkeep.look();
-      await upkeep.settled();
+    const round = async (upkeep: LeaderJob) => {
+      await upkeep.poll();
+      await upkeep.whenIdle();
     };
     const audit = (id: string, at: number) => ({
       id,
@@ -211,7 +211,7 @@ for (const engine of engines) {
         ['young', at - 19 * day, 'usr_1'],
       ] as const) {
         await insertApiKey(db, anApiKey({ id, createdBy, expiresAt: undefined }));
-        if (revokedAt !== undefined) await endApiKey(db, 'ours', id, revokedAt);
+        if (revokedAt !== undefined) await markKeyRevoked(db, 'ours', id, revokedAt);
       }
       await insertApiKey(db, anApiKey({ id: 'expired', expiresAt: at - 21 * day }));
       await round(world.one);
@@ -221,7 +221,7 @@ for (const engine of engines) {
       assert.deepEqual(await ids('sessions', 'hash'), ['young']);
       assert.deepEqual(await ids('captures', 'call_id'), ['young']);
       assert.deepEqual(await ids('api_keys'), ['made', 'maker', 'young'], 'who made a key that lives stays');
-      await endApiKey(db, 'ours', 'made', at - 25 * day);
+      await markKeyRevoked(db, 'ours', 'made', at - 25 * day);
       world.wait(60 * minute);
       await round(world.one);
       world.wait(60 * minute);
@@ -347,9 +347,9 @@ for (const engine of engines) {
         ['theirs', 1, { workspaceId: 'theirs' }],
       ] as const)
         await insertApiKey(db, anApiKey({ id, createdAt, expiresAt: undefined, createdBy: 'usr_1', ...more }));
-      for (const id of ['maker', 'revoked', 'made', 'newest']) await endApiKey(db, 'ours', id, start);
-      await endApiKey(db, 'theirs', 'theirs', start);
-      await pruneCrowdedKeys(db, start, 2);
+      for (const id of ['maker', 'revoked', 'made', 'newest']) await markKeyRevoked(db, 'ours', id, start);
+      await markKeyRevoked(db, 'theirs', 'theirs', start);
+      await pruneKeysOverLimit(db, start, 2);
       assert.deepEqual(await ids('api_keys'), ['made', 'maker', 'newest', 'theirs', 'works']);
       await world.stop();
     });

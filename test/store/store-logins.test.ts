@@ -12,35 +12,35 @@ import { transact } from '../../src/store/engine/watched-dialect.ts';
 import {
   type Authorization,
   breakGrant,
-  bytesOfLogin,
   type Code,
   claimRefresh,
+  consumeAuthorization,
+  countLoginBytes,
   endServerGrants,
   findCode,
   findGrant,
   findGrants,
   findToken,
-  hasGrantOfClient,
+  hasClientGrant,
   insertAuthorization,
   insertCode,
   insertGrant,
   insertTokens,
-  isAuthorizationWaiting,
+  isAuthorizationPending,
+  markCodeUsed,
   releaseRefresh,
   revokeGrant,
   rotateGrant,
   type StoredToken,
   saveRefreshedTokens,
-  spendCode,
-  takeAuthorization,
 } from '../../src/store/logins/grants.ts';
 import {
-  findHandedOutAgreement,
+  findPassthroughAgreement,
   hasOtherAgreement,
-  pruneHandedOutTokens,
-  saveHandedOutToken,
+  prunePassthroughTokens,
+  savePassthroughToken,
 } from '../../src/store/logins/handed-out-tokens.ts';
-import { endLargeGrants, pruneEndedGrants, pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
+import { endGrantsOverByteLimit, pruneEndedGrants, pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
 import { engines } from '../sets.ts';
 import { aGrant } from '../support/store/rows.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
@@ -121,19 +121,19 @@ for (const engine of bothEngines) {
     it('[sec D3] gives a login only to its own browser and server, before it expires', async () => {
       await insertAuthorization(db, login);
       for (const wrong of [{ bindingHash: 'other' }, { serverId: 'srv_2' }, { id: 'other' }, { now: 100 }]) {
-        assert.equal(await takeAuthorization(db, { ...taking, ...wrong }), undefined);
+        assert.equal(await consumeAuthorization(db, { ...taking, ...wrong }), undefined);
       }
-      assert.equal(await isAuthorizationWaiting(db, taking), true);
-      assert.equal(await isAuthorizationWaiting(db, { ...taking, serverId: 'srv_2' }), false);
-      assert.equal(await isAuthorizationWaiting(db, { ...taking, now: 100 }), false);
-      assert.equal((await takeAuthorization(db, taking))?.client_id, 'client');
+      assert.equal(await isAuthorizationPending(db, taking), true);
+      assert.equal(await isAuthorizationPending(db, { ...taking, serverId: 'srv_2' }), false);
+      assert.equal(await isAuthorizationPending(db, { ...taking, now: 100 }), false);
+      assert.equal((await consumeAuthorization(db, taking))?.client_id, 'client');
     });
 
     it('[sec D12] gives a login to one of several concurrent callbacks, and its consent stays used', async () => {
       await insertAuthorization(db, login);
-      const taken = await Promise.all([1, 2, 3].map(() => takeAuthorization(db, taking)));
+      const taken = await Promise.all([1, 2, 3].map(() => consumeAuthorization(db, taking)));
       assert.equal(taken.filter((row) => row !== undefined).length, 1);
-      assert.equal(await isAuthorizationWaiting(db, taking), false);
+      assert.equal(await isAuthorizationPending(db, taking), false);
       assert.equal(await insertAuthorization(db, { ...login, id: 'again' }), false);
     });
 
@@ -142,8 +142,8 @@ for (const engine of bothEngines) {
       await insertCode(db, code);
       assert.deepEqual({ ...(await findCode(db, 'code')) }, code);
       assert.equal(await findCode(db, 'other'), undefined);
-      assert.equal(await spendCode(db, 'code', 100), false);
-      assert.equal(won(await Promise.all([1, 2, 3].map(() => spendCode(db, 'code', 50)))), 1);
+      assert.equal(await markCodeUsed(db, 'code', 100), false);
+      assert.equal(won(await Promise.all([1, 2, 3].map(() => markCodeUsed(db, 'code', 50)))), 1);
       assert.equal((await findCode(db, 'code'))?.used_at, 50);
       await assert.rejects(insertCode(db, { ...code, hash: 'orphan', grant_id: 'grt_none' }));
     });
@@ -242,9 +242,9 @@ for (const engine of bothEngines) {
       assert.equal(await list({ slug: 'second' }), 'b');
       assert.equal(await list({ slugs: ['sample', 'third'] }), 'ca');
       assert.equal(await list({ slugs: [] }), '');
-      assert.equal(await hasGrantOfClient(db, 'srv_1', 'client'), true);
-      assert.equal(await hasGrantOfClient(db, 'srv_2', 'client'), false);
-      assert.equal(await hasGrantOfClient(db, 'srv_1', 'other'), false);
+      assert.equal(await hasClientGrant(db, 'srv_1', 'client'), true);
+      assert.equal(await hasClientGrant(db, 'srv_2', 'client'), false);
+      assert.equal(await hasClientGrant(db, 'srv_1', 'other'), false);
       // The id of a registered client holds what was registered, and is longer than what fits in an index.
       await insertGrant(db, { ...grant, id: 'long', client_id: randomBytes(4500).toString('base64url') });
       const { rows, next } = await findGrants(
@@ -258,7 +258,7 @@ for (const engine of bothEngines) {
 
     it('[find B6] keeps the agreement of an issued token until it expires or the server has too many', async () => {
       const save = (server_id: string, hash: string, agreement: string, expires_at = 100) =>
-        saveHandedOutToken(db, { server_id, hash, agreement, expires_at });
+        savePassthroughToken(db, { server_id, hash, agreement, expires_at });
       assert.equal(await hasOtherAgreement(db, 'srv_1', undefined), false);
       await save('srv_1', 'a', 'first');
       await save('srv_1', 'b', 'second', 50);
@@ -269,16 +269,16 @@ for (const engine of bothEngines) {
         [await hasOtherAgreement(db, 'srv_2', 'third'), await hasOtherAgreement(db, 'srv_1', 'first')],
         [false, true],
       );
-      const agreed = () => Promise.all(['a', 'b', 'c'].map((hash) => findHandedOutAgreement(db, 'srv_1', hash)));
+      const agreed = () => Promise.all(['a', 'b', 'c'].map((hash) => findPassthroughAgreement(db, 'srv_1', hash)));
       assert.deepEqual(await agreed(), ['first', 'second', undefined]);
       await save('srv_1', 'a', 'second');
       assert.deepEqual(await agreed(), ['second', 'second', undefined]);
       await save('srv_1', 'c', 'second', 300);
-      await pruneHandedOutTokens(db, 51, 2);
+      await prunePassthroughTokens(db, 51, 2);
       assert.deepEqual(await agreed(), ['second', undefined, 'second']);
-      await pruneHandedOutTokens(db, 51, 1);
+      await prunePassthroughTokens(db, 51, 1);
       assert.deepEqual(await agreed(), [undefined, undefined, 'second']);
-      assert.equal(await findHandedOutAgreement(db, 'srv_2', 'a'), 'third');
+      assert.equal(await findPassthroughAgreement(db, 'srv_2', 'a'), 'third');
     });
 
     it('[find A5] keeps 500 failures a day of the logins at a server, and counts the others', async () => {
@@ -307,7 +307,7 @@ for (const engine of bothEngines) {
       for (const at of [1, 2, 3, 4]) await ended(`grt_${at}`, at);
       await ended('grt_live', null);
       await ended('grt_another', 1, { workspace_id: 'another' });
-      await pruneEndedGrants(db, 0, 2 * bytesOfLogin(grant));
+      await pruneEndedGrants(db, 0, 2 * countLoginBytes(grant));
       const left = await db.selectFrom('grants').select('id').orderBy('id').execute();
       assert.deepEqual(
         left.map(({ id }) => id),
@@ -326,14 +326,14 @@ for (const engine of bothEngines) {
         await insertTokens(db, [{ ...token, hash: name, expires_at }]);
       }
       await pruneOAuth(db, 45, { now: 50, onEnded: () => undefined });
-      assert.equal(await takeAuthorization(db, { ...taking, id: 'old', now: 5 }), undefined);
+      assert.equal(await consumeAuthorization(db, { ...taking, id: 'old', now: 5 }), undefined);
       assert.ok(await findCode(db, 'old'));
       await pruneOAuth(db, 45, { now: 56, onEnded: () => undefined });
       for (const find of [findCode, findToken]) {
         assert.equal(await find(db, 'old'), undefined);
         assert.ok(await find(db, 'new'));
       }
-      assert.ok(await takeAuthorization(db, { ...taking, id: 'new' }));
+      assert.ok(await consumeAuthorization(db, { ...taking, id: 'new' }));
     });
   });
 }
@@ -373,9 +373,9 @@ for (const engine of engines) {
         ['i-of-another', { created_at: 2, workspace_id: 'another' }],
       ] as const)
         await insertGrant(db, { ...grant, id, ...more });
-      await endLargeGrants(db, 400_000, ending);
+      await endGrantsOverByteLimit(db, 400_000, ending);
       assert.equal((await live()).length, 7, 'what was used before the first that is too many ends as well');
-      await endLargeGrants(db, 280_000, ending);
+      await endGrantsOverByteLimit(db, 280_000, ending);
       assert.deepEqual(await live(), [
         ...['a-new', 'b-used', 'c-at-another-server'],
         ...['g-of-a-person', 'h-of-another', 'i-of-another'],
@@ -391,8 +391,8 @@ for (const engine of engines) {
         db,
         Array.from({ length: 1200 }, (_, n) => ({ ...token, hash: `t${n}` })),
       );
-      await endLargeGrants(db, 280_000, ending);
-      await endLargeGrants(db, 280_000, ending);
+      await endGrantsOverByteLimit(db, 280_000, ending);
+      await endGrantsOverByteLimit(db, 280_000, ending);
       assert.deepEqual(
         told.map(({ workspaceId, slug, logins }) => [workspaceId, slug, logins]),
         [[grant.workspace_id, grant.slug, 3]],

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Db } from '../../src/store/db.ts';
 import {
+  consumeInvitations,
   deleteInvitation,
   deleteMember,
   listInvitations,
   listMembers,
   saveInvitation,
-  takeInvitations,
 } from '../../src/store/people/members.ts';
 import {
   deleteSession,
@@ -16,7 +16,7 @@ import {
   moveSession,
   pruneSessions,
 } from '../../src/store/people/sessions.ts';
-import { findUser, saveMember, saveUser, workspacesOf } from '../../src/store/people/users.ts';
+import { findJoinedWorkspaces, findUser, saveMember, saveUser } from '../../src/store/people/users.ts';
 import { findWorkspace, insertWorkspace, renameWorkspace } from '../../src/store/workspaces.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 
@@ -78,7 +78,7 @@ for (const engine of bothEngines) {
       assert.equal(await deleteMember(db, 'ours', 'ada'), false);
       assert.equal(await findSession(db, 'h', 50), undefined);
       assert.ok(await findSession(db, 'other', 50));
-      assert.deepEqual(await workspacesOf(db, 'ada', 10), [
+      assert.deepEqual(await findJoinedWorkspaces(db, 'ada', 10), [
         { id: 'theirs', name: 'theirs', role: 'editor', isOwn: false, isChosen: false },
       ]);
     });
@@ -108,8 +108,8 @@ for (const engine of bothEngines) {
       assert.equal(await deleteInvitation(db, 'theirs', 'zoe@b.example'), false);
       assert.equal(await deleteInvitation(db, 'ours', 'zoe@b.example'), true);
       const taken = await Promise.all([
-        takeInvitations(db, 'eve@b.example', 0),
-        takeInvitations(db, 'eve@b.example', 0),
+        consumeInvitations(db, 'eve@b.example', 0),
+        consumeInvitations(db, 'eve@b.example', 0),
       ]);
       assert.deepEqual(
         taken.flat().toSorted((a, b) => a.workspaceId.localeCompare(b.workspaceId)),

@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Role } from '../../src/domain/credentials/credential.ts';
-import { createCredentialUses, endApiKey, findApiKey, findApiKeys, insertApiKey } from '../../src/store/api-keys.ts';
+import {
+  createCredentialUses,
+  findApiKey,
+  findApiKeys,
+  insertApiKey,
+  markKeyRevoked,
+} from '../../src/store/api-keys.ts';
 import { type AuditEvent, findAuditEvents, insertAuditEvent } from '../../src/store/audit-events.ts';
 import { type CallFilter, findCalls } from '../../src/store/calls/calls.ts';
 import type { Database } from '../../src/store/database.ts';
 import type { Db } from '../../src/store/db.ts';
 import { decodeCursor, type Page } from '../../src/store/page.ts';
-import { saveMember, saveUser, workspacesOf } from '../../src/store/people/users.ts';
+import { findJoinedWorkspaces, saveMember, saveUser } from '../../src/store/people/users.ts';
 import { pruneCalls } from '../../src/store/pruning/prunings.ts';
 import { findWorkspace, insertWorkspace } from '../../src/store/workspaces.ts';
 import { aCall, anApiKey } from '../support/store/rows.ts';
@@ -59,20 +65,20 @@ for (const engine of bothEngines) {
 
     it('[sec E3] revokes an API key once, and only for its own workspace', async () => {
       await insertApiKey(db, anApiKey());
-      assert.equal(await endApiKey(db, 'theirs', 'key_1', 7), false);
-      assert.equal(await endApiKey(db, 'ours', 'key_2', 7), false);
+      assert.equal(await markKeyRevoked(db, 'theirs', 'key_1', 7), false);
+      assert.equal(await markKeyRevoked(db, 'ours', 'key_2', 7), false);
       assert.equal((await findApiKey(db, 'key_1'))?.revokedAt, undefined);
-      assert.equal(await endApiKey(db, 'ours', 'key_1', 7), true);
-      assert.equal(await endApiKey(db, 'ours', 'key_1', 8), false);
+      assert.equal(await markKeyRevoked(db, 'ours', 'key_1', 7), true);
+      assert.equal(await markKeyRevoked(db, 'ours', 'key_1', 8), false);
       assert.equal((await findApiKey(db, 'key_1'))?.revokedAt, 7);
     });
 
     it('notes when an API key was last used', async () => {
       await insertApiKey(db, anApiKey());
       const uses = createCredentialUses(db, () => 9_007_199_254_740_991);
-      uses.keyUsed('key_1');
-      await uses.write();
-      assert.equal(uses.waiting(), 0);
+      uses.recordKeyUse('key_1');
+      await uses.flush();
+      assert.equal(uses.pendingCount(), 0);
       assert.equal((await findApiKey(db, 'key_1'))?.lastUsedAt, 9_007_199_254_740_991);
     });
 
@@ -183,12 +189,12 @@ for (const engine of bothEngines) {
       await save('ours', 'viewer');
       await save('theirs', 'editor');
       await save('ours', 'owner');
-      const found = (await workspacesOf(db, userId, 10)).toSorted((a, b) => a.id.localeCompare(b.id));
+      const found = (await findJoinedWorkspaces(db, userId, 10)).toSorted((a, b) => a.id.localeCompare(b.id));
       assert.deepEqual(found, [
         { id: 'ours', name: 'ours', role: 'owner', isOwn: false, isChosen: false },
         { id: 'theirs', name: 'theirs', role: 'editor', isOwn: false, isChosen: false },
       ]);
-      assert.deepEqual(await workspacesOf(db, 'usr_2', 10), []);
+      assert.deepEqual(await findJoinedWorkspaces(db, 'usr_2', 10), []);
       await assert.rejects(save('nowhere', 'owner'));
     });
 

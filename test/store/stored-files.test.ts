@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { fileChunkBytes, fileKeptMs } from '../../src/domain/files/file-names.ts';
+import { fileChunkBytes, fileRetentionMs } from '../../src/domain/files/file-names.ts';
 import {
   type FileRow,
   findFile,
@@ -42,7 +42,7 @@ for (const engine of engines) {
     });
     after(() => stores.stop());
 
-    const reserve = (id: string, more: Partial<FileRow> & { stranger?: string } = {}) =>
+    const reserve = (id: string, more: Partial<FileRow> & { unverifiedCaller?: string } = {}) =>
       reserveFile(database.records, keyring, { ...file, id, ...more });
     const find = (id: string, at = now) => findFile(database.db, keyring, id, at);
     const countOf = async (table: 'files' | 'file_chunks') =>
@@ -59,11 +59,11 @@ for (const engine of engines) {
       const { sealed_head } = await database.db.selectFrom('files').selectAll().executeTakeFirstOrThrow();
       const { sealed_chunk } = await database.db.selectFrom('file_chunks').selectAll().executeTakeFirstOrThrow();
       assert.ok(!sealed_head.includes('secret') && sealed_chunk.length < 1.34 * bytes.length);
-      assert.ok(await find('one', now + fileKeptMs - 1));
-      assert.equal(await find('one', now + fileKeptMs), undefined);
-      await pruneFiles(database.records, now + fileKeptMs + minuteMs);
+      assert.ok(await find('one', now + fileRetentionMs - 1));
+      assert.equal(await find('one', now + fileRetentionMs), undefined);
+      await pruneFiles(database.records, now + fileRetentionMs + minuteMs);
       assert.deepEqual([await countOf('files'), await countOf('file_chunks')], [1, 1]);
-      await pruneFiles(database.records, now + fileKeptMs + minuteMs + 1);
+      await pruneFiles(database.records, now + fileRetentionMs + minuteMs + 1);
       assert.deepEqual([await countOf('files'), await countOf('file_chunks')], [0, 0]);
     });
 
@@ -93,12 +93,12 @@ for (const engine of engines) {
       const two = await Promise.all([reserve('two', { bytes: half }), reserve('three', { bytes: half })]);
       assert.ok(two.filter((full) => full === undefined).length <= 1);
       assert.deepEqual(await reserve('more', { bytes: half + 1 }), {
-        of: 'workspace',
-        freeAt: now - minuteMs + fileKeptMs,
+        scope: 'workspace',
+        freeAt: now - minuteMs + fileRetentionMs,
       });
       assert.equal(await find('more'), undefined);
       assert.equal(await reserve('elsewhere', { bytes: half + 1, workspaceId: 'other' }), undefined);
-      const later = now + fileKeptMs + minuteMs + 1;
+      const later = now + fileRetentionMs + minuteMs + 1;
       assert.equal(await reserve('later', { bytes: mostOfFiles.bytes, at: later }), undefined);
       assert.equal(await find('two', now), undefined);
       assert.ok(await find('elsewhere'));

@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { Database, DatabaseOptions } from '../../src/store/database.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import { StoreFault } from '../../src/store/engine/faults.ts';
+import { DatabaseError } from '../../src/store/engine/faults.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 import { insertWorkspace, workspaceIds } from '../support/store/workspace-rows.ts';
 
@@ -70,7 +70,7 @@ describe('the thread that runs the transactions of operations', () => {
       });
     await change('before');
     assert.equal(started.length, 1);
-    const isDown = (error: unknown) => error instanceof StoreFault && error.fault === 'unavailable';
+    const isDown = (error: unknown) => error instanceof DatabaseError && error.errorKind === 'unavailable';
     const outcomes = await Promise.allSettled([
       change('lost', () => started[0]?.terminate() ?? assert.fail()),
       change('behind it'),

@@ -1,5 +1,5 @@
 import type { ServerConfig } from '../../src/domain/config/server-config.ts';
-import { compiledSize, fillingOf } from '../../src/domain/config/sizes.ts';
+import { getCompiledSize, measureInterpolation } from '../../src/domain/config/sizes.ts';
 import { compileServer } from '../../src/gateway/hosted/hosted-server.ts';
 import { reachableBytes } from './collect-garbage.ts';
 
@@ -20,7 +20,7 @@ process.on('message', (configText: string) => {
       one?.toolsJson();
       for (const { name } of one?.config.tools ?? []) {
         try {
-          one?.tool(name)?.args.check({ a: 'no pattern fits this' }, 1e9);
+          one?.getTool(name)?.args.check({ a: 'no pattern fits this' }, 1e9);
         } catch {
           // A text that does not fit has met every pattern.
         }
@@ -29,7 +29,7 @@ process.on('message', (configText: string) => {
     const after = reachableBytes();
     return {
       grown: after - before,
-      counted: 10 * compiledSize(config, fillingOf(config)),
+      counted: 10 * getCompiledSize(config, measureInterpolation(config)),
       kept: [server, views].length,
     };
   };

@@ -107,7 +107,7 @@ describe('the metrics of local mode', () => {
 
   it('are not there for other machines', async () => {
     // A machine may have no other address to come from, so this one is asked without a network.
-    const http = createMetricsEndpoint({ isOpenOnLoopback: true, token: undefined, text: async () => 'text' });
+    const http = createMetricsEndpoint({ isOpenOnLoopback: true, token: undefined, getText: async () => 'text' });
     const from = (remoteAddress: string | undefined) =>
       http({ headers: {}, socket: { remoteAddress } } as IncomingMessage);
     for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1']) {

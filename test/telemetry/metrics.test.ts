@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { blockedClass } from '../../src/outbound/address.ts';
+import { getBlockedClass } from '../../src/outbound/address.ts';
 import type { Resolve } from '../../src/outbound/connector.ts';
-import { mergeMetrics, metricsText } from '../../src/telemetry/metric.ts';
+import { formatMetrics, mergeMetrics } from '../../src/telemetry/metric.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { parseMetrics, type Scrape, scrape } from '../support/toolhost/scrape.ts';
@@ -174,8 +174,8 @@ describe('the metrics', () => {
       assert.equal(count('toolhost_blocked_addresses_total', { class: of }), 1, address);
       assert.equal(count('toolhost_blocked_addresses_total'), 1);
     }
-    assert.equal(blockedClass('::ffff:127.0.0.1'), 'loopback');
-    assert.equal(blockedClass('not an address'), 'reserved');
+    assert.equal(getBlockedClass('::ffff:127.0.0.1'), 'loopback');
+    assert.equal(getBlockedClass('not an address'), 'reserved');
   });
 
   it('count cache entries and outbound requests', async () => {
@@ -243,7 +243,7 @@ describe('the metrics', () => {
       if (name === 'toolhost_database_up') for (const sample of samples) sample.value = 0;
       if (name === 'toolhost_changes_age_seconds') for (const sample of samples) sample.value = 99;
     }
-    const read = (processes: (typeof one)[]): Scrape => parseMetrics(metricsText(mergeMetrics(processes)));
+    const read = (processes: (typeof one)[]): Scrape => parseMetrics(formatMetrics(mergeMetrics(processes)));
     const [alone, both] = [read([one]), read([one, other])];
     assert.equal(both.sum(calls), 2 * alone.sum(calls));
     assert.ok(alone.sum(calls) > 0);

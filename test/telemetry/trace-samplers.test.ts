@@ -8,7 +8,7 @@ const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const aCall: ToolCall = {
   name: 'get',
   args: {},
-  era: 'modern',
+  generation: 'modern',
   traceparent: undefined,
   tracestate: undefined,
   requestId: 'request',
@@ -16,8 +16,8 @@ const aCall: ToolCall = {
   revision: undefined,
   headers: {},
   ownOrigin: undefined,
-  onGone: () => undefined,
-  admission: { isOld: () => false, again: () => assert.fail('decided again') },
+  onDisconnect: () => undefined,
+  authorization: { isStale: () => false, refresh: () => assert.fail('decided again') },
 };
 
 describe('OTEL_TRACES_SAMPLER', () => {
@@ -42,7 +42,7 @@ describe('OTEL_TRACES_SAMPLER', () => {
       });
       const kept = (parent: string | undefined) =>
         traceCall('things', { ...aCall, traceparent: parent })
-          .request('GET', 'https://api.example.com')
+          .startRequest('GET', 'https://api.example.com')
           .traceparent.endsWith('-01');
       assert.deepEqual([kept(undefined), kept(traceparent)], [ofOwn, ofCaller]);
       await stop();

@@ -7,7 +7,7 @@ import { startToolhost } from '../support/toolhost/toolhost.ts';
 describe('the metric of upkeep', () => {
   it('says when old rows were last deleted to the end', async (t) => {
     const since = Date.now() / 1000;
-    const toolhost = await startToolhost({ surroundings: { electedLookMs: 50 } });
+    const toolhost = await startToolhost({ surroundings: { leaderPollIntervalMs: 50 } });
     t.after(toolhost.stop);
     const doneAt = async (url: string) =>
       (await scrape(url)).value('toolhost_work_done_timestamp_seconds', { work: 'upkeep' });

@@ -1,6 +1,6 @@
 import type { ModelProgress } from '../../src/domain/model.ts';
 import type { Input, OperationName, Output } from '../../src/operations/index.ts';
-import { operationRoutes, restRequest } from '../../src/operations/routes.ts';
+import { buildRestRequest, operationRoutes } from '../../src/operations/routes.ts';
 import type { FieldProblem } from './answers.ts';
 import { basePath } from './base-path.ts';
 import { parseJson } from './exact-json.ts';
@@ -23,7 +23,7 @@ export class ApiProblem extends Error {
 }
 
 /** Operation input in which optional fields may also be `undefined`. */
-type Given<Fields> = {
+type LooseInput<Fields> = {
   [Name in keyof Fields]: Record<never, never> extends Pick<Fields, Name> ? Fields[Name] | undefined : Fields[Name];
 };
 
@@ -34,27 +34,27 @@ type Given<Fields> = {
 type Options = { version?: number; signal?: AbortSignal };
 
 /** Returns the URL of a GET operation, for use in a link. */
-export function addressOf<Name extends OperationName>(name: Name, input: Given<Input<Name>>): string {
-  return apiPath + restRequest(operationRoutes[name], input).path;
+export function getOperationUrl<Name extends OperationName>(name: Name, input: LooseInput<Input<Name>>): string {
+  return apiPath + buildRestRequest(operationRoutes[name], input).path;
 }
 
 /** Runs an operation over the REST API. @throws ApiProblem */
 export async function api<Name extends OperationName>(
   name: Name,
-  input: Given<Input<Name>>,
+  input: LooseInput<Input<Name>>,
   { version, signal }: Options = {},
 ): Promise<Output<Name>> {
-  const { method, path, body } = restRequest(operationRoutes[name], input);
+  const { method, path, body } = buildRestRequest(operationRoutes[name], input);
   const headers: Record<string, string> = { Accept: 'application/json' };
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (version !== undefined) headers['If-Match'] = `"${version}"`;
-  const response = await reach(apiPath + path, {
+  const response = await fetchOrThrow(apiPath + path, {
     method,
     headers,
     body: body && JSON.stringify(body),
     signal,
   });
-  if (!response.ok) throw await problemOf(response);
+  if (!response.ok) throw await toApiProblem(response);
   return parseJson(await response.text()) as Output<Name>;
 }
 
@@ -63,31 +63,31 @@ export async function api<Name extends OperationName>(
  * @throws ApiProblem
  */
 export async function askModel(
-  input: Given<Input<'askModel'>>,
+  input: LooseInput<Input<'askModel'>>,
   onProgress: (progress: ModelProgress) => void,
   signal: AbortSignal,
 ): Promise<Output<'askModel'>> {
-  const { method, path, body } = restRequest(operationRoutes.askModel, input);
+  const { method, path, body } = buildRestRequest(operationRoutes.askModel, input);
   const headers = { Accept: 'application/jsonl', 'Content-Type': 'application/json' };
-  const response = await reach(apiPath + path, { method, headers, body: JSON.stringify(body), signal });
-  if (!response.ok || !response.body) throw await problemOf(response);
-  const pieces = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let begun = '';
+  const response = await fetchOrThrow(apiPath + path, { method, headers, body: JSON.stringify(body), signal });
+  if (!response.ok || !response.body) throw await toApiProblem(response);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let partialLine = '';
   for (;;) {
-    const { value, done } = await pieces.read();
+    const { value, done } = await reader.read();
     if (done) throw new ApiProblem(0, 'The connection was lost before the model replied. Try again.');
-    const lines = (begun + value).split('\n');
-    begun = lines.pop() ?? '';
+    const lines = (partialLine + value).split('\n');
+    partialLine = lines.pop() ?? '';
     for (const line of lines) {
-      const told = JSON.parse(line) as ModelProgress | { result: Output<'askModel'> } | { problem: ProblemBody };
-      if ('result' in told) return told.result;
-      if ('problem' in told) throw problemIn(told.problem);
-      onProgress(told);
+      const event = JSON.parse(line) as ModelProgress | { result: Output<'askModel'> } | { problem: ProblemBody };
+      if ('result' in event) return event.result;
+      if ('problem' in event) throw createApiProblem(event.problem);
+      onProgress(event);
     }
   }
 }
 
-async function reach(address: string, init: RequestInit): Promise<Response> {
+async function fetchOrThrow(address: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(address, init);
   } catch (error) {
@@ -104,12 +104,12 @@ type ProblemBody = {
   request_id?: string;
 };
 
-async function problemOf(response: Response): Promise<ApiProblem> {
+async function toApiProblem(response: Response): Promise<ApiProblem> {
   const body = (await response.json().catch(() => ({}))) as ProblemBody;
   if (response.status === 401) return new ApiProblem(401, 'You are signed out. Sign in and try again.');
-  return problemIn({ ...body, status: response.status });
+  return createApiProblem({ ...body, status: response.status });
 }
 
-function problemIn({ status = 0, detail, title, problems, request_id: requestId }: ProblemBody): ApiProblem {
+function createApiProblem({ status = 0, detail, title, problems, request_id: requestId }: ProblemBody): ApiProblem {
   return new ApiProblem(status, detail ?? title ?? `The service returned ${status}.`, problems, requestId);
 }

@@ -4,24 +4,24 @@ type WithSource = (name: string, value: unknown, context?: { source?: string }) 
  * Converts numbers that a double would round into `JSON.rawJSON` objects, as the service does, so that they are shown
  * and saved with all digits. Browsers from before 2025 do not support this and use ordinary numbers.
  */
-const withDigits: WithSource = (_name, value, { source } = {}) =>
+const reviveNumber: WithSource = (_name, value, { source } = {}) =>
   typeof value === 'number' && source !== undefined && String(value) !== source ? JSON.rawJSON(source) : value;
 
 /** @throws SyntaxError */
 export function parseJson(text: string): unknown {
-  return isRawJsonKnown() ? JSON.parse(text, withDigits) : JSON.parse(text);
+  return supportsRawJson() ? JSON.parse(text, reviveNumber) : JSON.parse(text);
 }
 
 export function isRawNumber(value: unknown): value is { rawJSON: string } {
-  return isRawJsonKnown() && JSON.isRawJSON(value);
+  return supportsRawJson() && JSON.isRawJSON(value);
 }
 
 /** Returns true if the value contains a raw number at any depth. */
-export function holdsRawNumber(value: unknown): boolean {
+export function hasRawNumber(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  return isRawNumber(value) || Object.values(value).some(holdsRawNumber);
+  return isRawNumber(value) || Object.values(value).some(hasRawNumber);
 }
 
-function isRawJsonKnown(): boolean {
+function supportsRawJson(): boolean {
   return 'rawJSON' in JSON;
 }

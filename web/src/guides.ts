@@ -24,7 +24,7 @@ export const guides = {
 export type Guide = keyof typeof guides;
 
 /** Returns the URL of a guide on the documentation site, or in the repository. Undefined if the build has neither. */
-export function guideAddress(guide: Guide): string | undefined {
+export function getGuideUrl(guide: Guide): string | undefined {
   const { site, repository } = __DOCUMENTATION__;
   if (site) return `${site}/${guide.replace(/^docs\//, '').replace(/\.md$/, '.html')}`;
   return repository && `${repository}/blob/main/${guide}`;

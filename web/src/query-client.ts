@@ -1,6 +1,6 @@
 import { MutationCache, QueryCache, QueryClient, type QueryFilters, replaceEqualDeep } from '@tanstack/react-query';
 import { ApiProblem } from './api.ts';
-import { holdsRawNumber } from './exact-json.ts';
+import { hasRawNumber } from './exact-json.ts';
 import { queryKeys } from './query-keys.ts';
 
 /**
@@ -8,12 +8,12 @@ import { queryKeys } from './query-keys.ts';
  * the service is unreachable.
  */
 export function createQueryClient(): QueryClient {
-  const noticeFailure = (error: unknown) => {
+  const recordFailure = (error: unknown) => {
     if (!(error instanceof ApiProblem)) return;
     if (error.status === 401) client.setQueryData(queryKeys.sessionEnded, true);
     client.setQueryData(queryKeys.unreachable, error.status === 0);
   };
-  const noticeAnswer = () => {
+  const recordSuccess = () => {
     if (!client.getQueryData(queryKeys.unreachable)) return;
     client.setQueryData(queryKeys.unreachable, false);
     // Reruns the queries that failed in the meantime.
@@ -21,13 +21,13 @@ export function createQueryClient(): QueryClient {
   };
   const client: QueryClient = new QueryClient({
     queryCache: new QueryCache({
-      onError: noticeFailure,
+      onError: recordFailure,
       onSuccess: (_data, query) => {
         if (query.queryKey[0] === 'session') client.setQueryData(queryKeys.sessionEnded, false);
-        noticeAnswer();
+        recordSuccess();
       },
     }),
-    mutationCache: new MutationCache({ onError: noticeFailure, onSuccess: noticeAnswer }),
+    mutationCache: new MutationCache({ onError: recordFailure, onSuccess: recordSuccess }),
     defaultOptions: {
       queries: {
         staleTime: 5_000,
@@ -37,7 +37,7 @@ export function createQueryClient(): QueryClient {
           error instanceof ApiProblem && (error.status === 0 || error.status >= 500) && count < 1,
         retryDelay: 600,
         // Structural sharing would turn raw numbers into ordinary objects.
-        structuralSharing: (before, after) => (holdsRawNumber(after) ? after : replaceEqualDeep(before, after)),
+        structuralSharing: (before, after) => (hasRawNumber(after) ? after : replaceEqualDeep(before, after)),
       },
       mutations: { networkMode: 'always' },
     },
@@ -49,7 +49,7 @@ export function createQueryClient(): QueryClient {
  * Refetches data after a change. Requests that were sent before it are canceled: their responses may be older than the
  * change, and TanStack Query would take such a response for the new one if it is the first of its query.
  */
-export async function readAgain(client: QueryClient, filters: QueryFilters = {}): Promise<void> {
+export async function refetchQueries(client: QueryClient, filters: QueryFilters = {}): Promise<void> {
   // Active queries revert to loading and get the response of the next request.
   void client.cancelQueries({ ...filters, type: 'active' }, { silent: true, revert: false });
   void client.cancelQueries({ ...filters, type: 'inactive' });

@@ -2,39 +2,45 @@ import { type QueryKey, type UseQueryOptions, useInfiniteQuery, useQuery } from 
 import type { OperationName, Output } from '../../src/operations/index.ts';
 import { api } from './api.ts';
 
-type Given<Name extends OperationName> = Parameters<typeof api<Name>>[1];
+type OperationInput<Name extends OperationName> = Parameters<typeof api<Name>>[1];
 type Options<Name extends OperationName> = Pick<
   UseQueryOptions<Output<Name>>,
   'enabled' | 'refetchInterval' | 'staleTime'
 >;
 
 /** Queries an operation that reads. */
-export function useAnswer<Name extends OperationName>(
+export function useOperationQuery<Name extends OperationName>(
   queryKey: QueryKey,
   name: Name,
-  input: Given<Name>,
+  input: OperationInput<Name>,
   options?: Options<Name>,
 ) {
   return useQuery({ queryKey, queryFn: ({ signal }) => api(name, input, { signal }), ...options });
 }
 
-type Listing = 'listMcpServers' | 'listVersions' | 'listCalls' | 'listAuditEvents' | 'listApiKeys' | 'listNotices';
+type ListOperation =
+  | 'listMcpServers'
+  | 'listVersions'
+  | 'listCalls'
+  | 'listAuditEvents'
+  | 'listApiKeys'
+  | 'listNotices';
 
-/** Queries an operation that lists, one page at a time. Polls every `firstMs` while only the first page is loaded. */
-export function usePages<Name extends Listing>(
+/** Queries an operation that lists, one page at a time. Polls every `pollMs` while only the first page is loaded. */
+export function usePages<Name extends ListOperation>(
   queryKey: QueryKey,
   name: Name,
-  input: Given<Name> | (() => Given<Name>),
-  firstMs?: number,
+  input: OperationInput<Name> | (() => OperationInput<Name>),
+  pollMs?: number,
 ) {
   return useInfiniteQuery({
     queryKey,
     queryFn: ({ pageParam, signal }) => {
-      const given = typeof input === 'function' ? (input as () => Given<Name>)() : input;
-      return api(name, { ...given, cursor: pageParam }, { signal });
+      const resolvedInput = typeof input === 'function' ? (input as () => OperationInput<Name>)() : input;
+      return api(name, { ...resolvedInput, cursor: pageParam }, { signal });
     },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
-    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) === 1 && firstMs) || false,
+    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) === 1 && pollMs) || false,
   });
 }

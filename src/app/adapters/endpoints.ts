@@ -1,26 +1,26 @@
 import type { McpEndpoint } from '../../domain/mcp.ts';
-import type { Lookup } from '../../domain/visit.ts';
-import { loadedOnce, type MaybePromise } from '../../domain/work/next-turn.ts';
-import type { CallToolParts } from '../../gateway/call/call-tool.ts';
+import type { QueryCharge } from '../../domain/visit.ts';
+import { createLazyLoader, type MaybePromise } from '../../domain/work/next-turn.ts';
+import type { CallToolDeps } from '../../gateway/call/call-tool.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
-import { type HostedServer, serverOrView } from '../../gateway/hosted/hosted-server.ts';
-import { hostedEndpoint } from '../../gateway/hosted-endpoint.ts';
+import { getServerOrView, type HostedServer } from '../../gateway/hosted/hosted-server.ts';
+import { createHostedEndpoint } from '../../gateway/hosted-endpoint.ts';
 import type { ServingRunner } from '../../operations/run-operation.ts';
-import { partsOfAddress, routes, urlOf } from '../../routes.ts';
+import { buildUrl, routes, splitAddress } from '../../routes.ts';
 import { version } from '../../version.ts';
 import type { Caches } from '../caches.ts';
 import type { FullConfig } from '../full-config.ts';
 import type { Logins } from '../logins.ts';
-import { managerCredentials } from './callers.ts';
+import { createManagerCredentials } from './callers.ts';
 
 /** Returns a function that creates the endpoint of a hosted server, once per compiled server. */
-export function hosting(config: FullConfig, callers: CallerOptions, callParts: CallToolParts) {
-  const resourceMetadataUrl = (address: string) => urlOf(config.baseUrl, routes.resourceMetadata, address);
-  const parts = { ...callParts, callers, resourceMetadataUrl };
-  const made = new WeakMap<HostedServer, McpEndpoint>();
+export function createGetEndpoint(config: FullConfig, callers: CallerOptions, callDeps: CallToolDeps) {
+  const resourceMetadataUrl = (address: string) => buildUrl(config.baseUrl, routes.resourceMetadata, address);
+  const endpointDeps = { ...callDeps, callers, resourceMetadataUrl };
+  const endpointsByServer = new WeakMap<HostedServer, McpEndpoint>();
   return (server: HostedServer): McpEndpoint => {
-    const endpoint = made.get(server) ?? hostedEndpoint(server, parts);
-    made.set(server, endpoint);
+    const endpoint = endpointsByServer.get(server) ?? createHostedEndpoint(server, endpointDeps);
+    endpointsByServer.set(server, endpoint);
     return endpoint;
   };
 }
@@ -28,32 +28,32 @@ export function hosting(config: FullConfig, callers: CallerOptions, callParts: C
 /**
  * Returns a function that finds the endpoint of an address: a hosted server, a view of one, or the management server.
  */
-export function endpoints(
+export function createFindEndpoint(
   { config, caches, logins, runner }: { config: FullConfig; caches: Caches; logins: Logins; runner: ServingRunner },
-  endpointOf: (server: HostedServer) => McpEndpoint,
+  getEndpoint: (server: HostedServer) => McpEndpoint,
 ) {
-  const credentials = managerCredentials(caches, logins);
+  const credentials = createManagerCredentials(caches, logins);
   const hints = {
-    resourceMetadata: urlOf(config.baseUrl, routes.resourceMetadata, config.managementSlug),
+    resourceMetadata: buildUrl(config.baseUrl, routes.resourceMetadata, config.managementSlug),
     scopes: logins.managementLogin.scopes,
   };
-  const management = loadedOnce(async () => {
+  const management = createLazyLoader(async () => {
     const { loadOperations } = await import('../../operations/load-operations.ts');
     await loadOperations();
     const { createManagementServer } = await import('../../manage/management-server.ts');
     return createManagementServer(runner, version, credentials, hints);
   });
-  return (address: string, look: Lookup): MaybePromise<McpEndpoint | undefined> => {
+  return (address: string, chargeQuery: QueryCharge): MaybePromise<McpEndpoint | undefined> => {
     if (address === config.managementSlug) return management();
-    const { slug, view } = partsOfAddress(address);
-    const found = caches.servers.find(slug, look);
-    if (!(found instanceof Promise)) {
-      const server = view === undefined ? found : found?.findView(view);
-      return server && endpointOf(server);
+    const { slug, view } = splitAddress(address);
+    const findResult = caches.servers.find(slug, chargeQuery);
+    if (!(findResult instanceof Promise)) {
+      const server = view === undefined ? findResult : findResult?.findView(view);
+      return server && getEndpoint(server);
     }
-    return found.then((read) => {
-      const server = serverOrView(read, view);
-      return server && endpointOf(server);
+    return findResult.then((loadedServer) => {
+      const server = getServerOrView(loadedServer, view);
+      return server && getEndpoint(server);
     });
   };
 }

@@ -1,137 +1,149 @@
 import { createHash } from 'node:crypto';
-import { readUrl } from '../../domain/http/read-url.ts';
-import { LongValue } from '../../domain/json/long-value.ts';
-import { nextTurn } from '../../domain/work/next-turn.ts';
-import { createPlaces, type Place } from '../../domain/work/places.ts';
-import { AppError, invalid, type Problem } from '../../errors.ts';
-import type {
-  CheckedDocument,
-  CheckRequest,
-  Importing,
-  ImportRequest,
-  RuleSource,
-} from '../../operations/operation.ts';
+import { parseUrl } from '../../domain/http/read-url.ts';
+import { LargeValue } from '../../domain/json/long-value.ts';
+import { yieldToEventLoop } from '../../domain/work/next-turn.ts';
+import { createPreemptibleSlots, type PreemptibleSlot } from '../../domain/work/places.ts';
+import { AppError, invalidInputError, type Problem } from '../../errors.ts';
+import type { CheckedDocument, CheckRequest, Importer, ImportRequest, RuleSource } from '../../operations/operation.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import {
+  type DocumentRequest,
+  type FetchDeps,
   type FetchedDocument,
-  type FetchParts,
   fetchDocument,
-  fetchMs,
-  goneWith,
-  type WantedDocument,
+  fetchTimeoutMs,
+  toOnGone,
 } from './fetch-document.ts';
-import { importTimes, ownMemory, refusalOfJob } from './threads.ts';
+import { createThrowJobError, importTimes, toTransferable } from './threads.ts';
 
 /** Maximum number of concurrent imports. Each holds a document of several megabytes. */
-export const mostImportsAtOnce = { ofTenant: 2, ofAll: 8 };
-const firmMs = 2000;
-const refusedJob = refusalOfJob('the document was not read', 'import a part of it');
+export const maxConcurrentImports = { perTenant: 2, total: 8 };
+const minHoldMs = 2000;
+const throwJobError = createThrowJobError('the document was not read', 'import a part of it');
 
-type ImportParts = FetchParts & { threads: ThreadPool; rules: RuleSource };
+type ImportDeps = FetchDeps & { threads: ThreadPool; rules: RuleSource };
 
 /** Creates the importer of documents, which are fetched by the guarded HTTP client and parsed on a thread. */
-export function createImporting(parts: ImportParts): Importing {
-  const { threads, rules, clock } = parts;
-  const inPlace = createPlaces({
-    most: mostImportsAtOnce,
-    firmMs,
+export function createImporting(deps: ImportDeps): Importer {
+  const { threads, rules, clock } = deps;
+  const inSlot = createPreemptibleSlots({
+    limits: maxConcurrentImports,
+    minHoldMs,
     clock,
-    noRoom: 'other imports are in progress; try again in a few seconds',
-    lost: 'the document was not fetched: its host was slow while other imports were waiting; try again',
+    noSlotMessage: 'other imports are in progress; try again in a few seconds',
+    evictedMessage: 'the document was not fetched: its host was slow while other imports were waiting; try again',
   });
-  const fetched = ({ gone, slowly }: Place, wanted: WantedDocument) =>
-    slowly(() => {
-      const signal = wanted.signal ? AbortSignal.any([wanted.signal, gone]) : gone;
-      return fetchWhole(parts, { ...wanted, signal });
+  const fetchInSlot = ({ evicted, runPreemptible: runPreemptibly }: PreemptibleSlot, request: DocumentRequest) =>
+    runPreemptibly(() => {
+      const signal = request.signal ? AbortSignal.any([request.signal, evicted]) : evicted;
+      return fetchWithFiles(deps, { ...request, signal });
     });
-  const documentOf = async (place: Place, { text, url, headers, choices }: Source, workspaceId: string) => {
-    if (text !== undefined) return { document: text instanceof LongValue ? text.bytes : text, choices };
-    const { body = '', behind } = await fetched(place, { url: url ?? '', headers, workspaceId });
-    return { document: body, choices: behind === undefined ? choices : { ...choices, documentUrl: behind } };
+  const getDocument = async (
+    slot: PreemptibleSlot,
+    { text, url, headers, choices }: DocumentSource,
+    workspaceId: string,
+  ) => {
+    if (text !== undefined) return { document: text instanceof LargeValue ? text.bytes : text, choices };
+    const { body = '', foundUrl } = await fetchInSlot(slot, { url: url ?? '', headers, workspaceId });
+    return { document: body, choices: foundUrl === undefined ? choices : { ...choices, documentUrl: foundUrl } };
   };
   return {
     plan: (request, workspaceId) =>
-      inPlace(workspaceId, async (place) => {
+      inSlot(workspaceId, async (slot) => {
         const { report } = request;
-        const { document, choices } = await documentOf(place, request, workspaceId);
+        const { document, choices } = await getDocument(slot, request, workspaceId);
         const input = { document, choices, report, rules };
-        const job = { input, transfer: memoryOf(document), workspaceId, ...importTimes };
-        return doneOf(await threads.run({ kind: 'plan-import', ...job }).catch(refusedJob));
+        const job = { input, transfer: toTransferList(document), workspaceId, ...importTimes };
+        return unwrap(await threads.run({ kind: 'plan-import', ...job }).catch(throwJobError));
       }),
-    again: (request, workspaceId) =>
-      inPlace(workspaceId, async (place) => {
-        const { imported, again } = request;
-        const { document, choices } = await documentOf(place, request, workspaceId);
-        const input = { document, choices, imported, again, rules };
-        const job = { input, transfer: memoryOf(document), workspaceId, ...importTimes };
-        return doneOf(await threads.run({ kind: 'import-again', ...job }).catch(refusedJob));
+    reimport: (request, workspaceId) =>
+      inSlot(workspaceId, async (slot) => {
+        const { imported, reimport } = request;
+        const { document, choices } = await getDocument(slot, request, workspaceId);
+        const input = { document, choices, imported, reimport, rules };
+        const job = { input, transfer: toTransferList(document), workspaceId, ...importTimes };
+        return unwrap(await threads.run({ kind: 'import-again', ...job }).catch(throwJobError));
       }),
     check: (request, workspaceId) =>
-      inPlace(workspaceId, async (place) => {
-        const { url, headers, known, signal } = request;
-        const wanted = { url, headers, workspaceId, validators: known.validators, signal };
-        const document = await fetched(place, wanted);
-        return checkedDocument(parts, document, request, workspaceId);
+      inSlot(workspaceId, async (slot) => {
+        const { url, headers, lastKnown, signal } = request;
+        const documentRequest = { url, headers, workspaceId, validators: lastKnown.validators, signal };
+        const document = await fetchInSlot(slot, documentRequest);
+        return compareDocument(deps, document, request, workspaceId);
       }),
   };
 }
 
-type Source = Pick<ImportRequest, 'text' | 'url' | 'headers' | 'choices'>;
+type DocumentSource = Pick<ImportRequest, 'text' | 'url' | 'headers' | 'choices'>;
 
 /** Document with its files. `behind` is the URL that a page named, if the document was found through a page. */
-type WholeDocument = FetchedDocument & { behind?: string };
+type CombinedDocument = FetchedDocument & { foundUrl?: string };
 
 /** Fetches a document, also through a page that shows it, and combines it with the files that it references. */
-async function fetchWhole(parts: ImportParts, wanted: WantedDocument): Promise<WholeDocument> {
-  const { threads, clock } = parts;
-  const { validators: _, headers, ...rest } = wanted;
-  const { workspaceId, signal } = wanted;
-  const end = clock() + fetchMs;
+async function fetchWithFiles(deps: ImportDeps, request: DocumentRequest): Promise<CombinedDocument> {
+  const { threads, clock } = deps;
+  const { validators: _, headers, ...withoutHeaders } = request;
+  const { workspaceId, signal } = request;
+  const deadline = clock() + fetchTimeoutMs;
   // Includes the YAML parser, which startup need not wait for.
-  const { followPages, withFiles } = await import('../../operations/imports/description-files.ts');
-  const onGone = goneWith(signal);
-  const main = await followPages<WholeDocument>(await fetchDocument(parts, { ...wanted, end }), {
+  const { followPages, bundleFiles } = await import('../../operations/imports/description-files.ts');
+  const registerCancel = toOnGone(signal);
+  const main = await followPages<CombinedDocument>(await fetchDocument(deps, { ...request, deadline }), {
     step: async (input) =>
-      doneOf(await threads.run({ kind: 'read-page', input, workspaceId, ...importTimes, onGone }).catch(refusedJob)),
+      unwrap(
+        await threads
+          .run({ kind: 'read-page', input, workspaceId, ...importTimes, registerCancel })
+          .catch(throwJobError),
+      ),
     follow: async (url) => {
-      const own = readUrl(url)?.origin === readUrl(wanted.url)?.origin ? headers : {};
-      return { ...(await fetchDocument(parts, { ...wanted, headers: own, url, end })), behind: url };
+      const ownHeaders = parseUrl(url)?.origin === parseUrl(request.url)?.origin ? headers : {};
+      return { ...(await fetchDocument(deps, { ...request, headers: ownHeaders, url, deadline })), foundUrl: url };
     },
   });
   if (!main.body) return main;
-  const isMoved = readUrl(main.url)?.origin !== readUrl(wanted.url)?.origin;
-  const whole = await withFiles(main.body, main.url, {
-    read: async (url) => (await fetchDocument(parts, { ...rest, headers: isMoved ? {} : headers, url, end })).body,
+  const wasRedirected = parseUrl(main.url)?.origin !== parseUrl(request.url)?.origin;
+  const combined = await bundleFiles(main.body, main.url, {
+    readFile: async (url) =>
+      (await fetchDocument(deps, { ...withoutHeaders, headers: wasRedirected ? {} : headers, url, deadline })).body,
     bundle: async (input) => {
-      if (clock() > end)
-        throw invalid([{ path: 'url', message: `its files took longer than ${fetchMs / 1000} seconds` }]);
-      const job = { kind: 'bundle-description' as const, input, workspaceId, ...importTimes, onGone };
-      return doneOf(await threads.run(job).catch(refusedJob));
+      if (clock() > deadline)
+        throw invalidInputError([
+          { path: 'url', message: `its files took longer than ${fetchTimeoutMs / 1000} seconds` },
+        ]);
+      const job = { kind: 'bundle-description' as const, input, workspaceId, ...importTimes, registerCancel };
+      return unwrap(await threads.run(job).catch(throwJobError));
     },
   });
   // The other files may change while this one does not, so it is always fetched.
-  return whole ? { ...main, body: whole, validators: undefined } : main;
+  return combined ? { ...main, body: combined, validators: undefined } : main;
 }
 
 /** Compares a fetched document on a thread, unless it is known. */
-async function checkedDocument(
-  { threads, rules }: ImportParts,
-  { body, validators, behind }: WholeDocument,
+async function compareDocument(
+  { threads, rules }: ImportDeps,
+  { body, validators, foundUrl }: CombinedDocument,
   request: CheckRequest,
   workspaceId: string,
 ): Promise<CheckedDocument> {
-  const { imported, known, signal } = request;
-  if (!body) return { documentHash: known.documentHash ?? '', validators };
-  const documentHash = await hashOf(body);
-  if (documentHash === known.documentHash || documentHash === imported.documentHash)
+  const { imported, lastKnown, signal } = request;
+  if (!body) return { documentHash: lastKnown.documentHash ?? '', validators };
+  const documentHash = await hashInChunks(body);
+  if (documentHash === lastKnown.documentHash || documentHash === imported.documentHash)
     return { documentHash, validators };
-  const again = { add: [], take: [], offered: 'new' as const };
-  const choices = behind === undefined ? request.choices : { ...request.choices, documentUrl: behind };
-  const input = { document: body, choices, imported, again, rules };
+  const selection = { add: [], take: [], offered: 'new' as const };
+  const choices = foundUrl === undefined ? request.choices : { ...request.choices, documentUrl: foundUrl };
+  const input = { document: body, choices, imported, reimport: selection, rules };
   signal?.throwIfAborted();
-  const onGone = goneWith(signal);
-  const job = { kind: 'import-again' as const, input, transfer: memoryOf(body), workspaceId, ...importTimes, onGone };
-  const { report } = doneOf(await threads.run(job).catch(refusedJob));
+  const registerCancel = toOnGone(signal);
+  const job = {
+    kind: 'import-again' as const,
+    input,
+    transfer: toTransferList(body),
+    workspaceId,
+    ...importTimes,
+    registerCancel,
+  };
+  const { report } = unwrap(await threads.run(job).catch(throwJobError));
   return { documentHash, validators, report };
 }
 
@@ -139,26 +151,26 @@ async function checkedDocument(
  * Returns memory to transfer to the thread. A fetched document is transferred as it is, because decoding and copying
  * 32 MB would block the event loop for 60 ms.
  */
-function memoryOf(document: string | Uint8Array): ArrayBuffer[] {
-  return typeof document === 'string' ? [] : ownMemory(document);
+function toTransferList(document: string | Uint8Array): ArrayBuffer[] {
+  return typeof document === 'string' ? [] : toTransferable(document);
 }
 
-const hashedAtOnce = 2 * 1024 * 1024;
+const bytesPerChunk = 2 * 1024 * 1024;
 
 /**
  * Returns the SHA-256 in Base64url. Yields to the event loop, because a document of 32 MB takes tens of milliseconds.
  */
-async function hashOf(body: Buffer): Promise<string> {
+async function hashInChunks(body: Buffer): Promise<string> {
   const hash = createHash('sha256');
-  for (let at = 0; at < body.length; at += hashedAtOnce) {
-    hash.update(body.subarray(at, at + hashedAtOnce));
-    await nextTurn();
+  for (let offset = 0; offset < body.length; offset += bytesPerChunk) {
+    hash.update(body.subarray(offset, offset + bytesPerChunk));
+    await yieldToEventLoop();
   }
   return hash.digest('base64url');
 }
 
 /** @throws AppError invalid */
-function doneOf<Done>(output: { done: Done } | { refused: string; problems: readonly Problem[] }): Done {
+function unwrap<Result>(output: { done: Result } | { refused: string; problems: readonly Problem[] }): Result {
   if ('done' in output) return output.done;
   throw new AppError('invalid', output.refused, { problems: output.problems });
 }

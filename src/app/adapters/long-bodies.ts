@@ -1,43 +1,43 @@
-import { parseJsonInTurns } from '../../domain/json/json.ts';
-import { LongValue } from '../../domain/json/long-value.ts';
-import { Gate } from '../../domain/work/gate.ts';
+import { parseJsonInChunks } from '../../domain/json/json.ts';
+import { LargeValue } from '../../domain/json/long-value.ts';
+import { ConcurrencyLimiter } from '../../domain/work/gate.ts';
 import { AppError } from '../../errors.ts';
 import type { ReadBodyJob, ReadLongBody } from '../../operations/long-body.ts';
-import { fewAtOnce } from '../../operations/quotas/gate.ts';
+import { concurrencyRule } from '../../operations/quotas/gate.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
-import { importTimes, jobTimes, ownMemory, refusalOfJob } from './threads.ts';
+import { createThrowJobError, importTimes, jobTimes, toTransferable } from './threads.ts';
 
-const refusedJob = refusalOfJob('the body was not read', 'send smaller requests');
+const throwJobError = createThrowJobError('the body was not read', 'send smaller requests');
 
 type Fields = { [field: string]: unknown };
 
 /** Creates a function that parses long bodies on threads. */
-export function longBodies(threads: ThreadPool, waitingBytes: number): ReadLongBody {
-  const gate = new Gate({ rule: fewAtOnce('large bodies'), atOnce: 8, waitingBytes });
-  return async (body, actor, of) => {
-    const input: ReadBodyJob['input'] = { body, ...of };
+export function createReadLongBody(threads: ThreadPool, maxQueuedBytes: number): ReadLongBody {
+  const limiter = new ConcurrencyLimiter({ rule: concurrencyRule('large bodies'), maxConcurrent: 8, maxQueuedBytes });
+  return async (body, actor, options) => {
+    const input: ReadBodyJob['input'] = { body, ...options };
     // The length and the start of a message are still needed after it was parsed.
-    const transfer = of.isMessage ? [] : ownMemory(body);
+    const transfer = options.isMessage ? [] : toTransferable(body);
     const job = {
       kind: 'read-body' as const,
       input,
       transfer,
       // A document waits as long as its import.
       ...jobTimes,
-      waitMs: importTimes.waitMs,
+      queueTimeoutMs: importTimes.queueTimeoutMs,
       workspaceId: actor.workspaceId,
     };
-    const output = await gate.run(actor, () => threads.run(job).catch(refusedJob), body.length);
-    if ('refused' in output) {
-      const { kind, message, problems } = output.refused;
+    const result = await limiter.run(actor, () => threads.run(job).catch(throwJobError), body.length);
+    if ('refused' in result) {
+      const { kind, message, problems } = result.refused;
       throw new AppError(kind, message, { problems });
     }
-    const read = await parseJsonInTurns(output.rest);
-    for (const { index, name, bytes, isText } of output.long) {
-      const one = (Array.isArray(read) ? read[index] : read) as Fields;
-      const fields = of.isMessage ? (one.params as { arguments: Fields }).arguments : one;
-      fields[name] = new LongValue(bytes, isText);
+    const value = await parseJsonInChunks(result.remainder);
+    for (const { index, name, bytes, isText } of result.longMembers) {
+      const item = (Array.isArray(value) ? value[index] : value) as Fields;
+      const fields = options.isMessage ? (item.params as { arguments: Fields }).arguments : item;
+      fields[name] = new LargeValue(bytes, isText);
     }
-    return read;
+    return value;
   };
 }

@@ -1,39 +1,43 @@
 import type { Secrets } from '../../config.ts';
-import { messageOf, OutboundError } from '../../errors.ts';
+import { getErrorMessage, OutboundError } from '../../errors.ts';
 import type { Log } from '../../log.ts';
-import type { Telling } from '../../operations/operation.ts';
+import type { Notifier } from '../../operations/operation.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import { sendWebhook } from '../../outbound/webhook.ts';
-import { userAgentOf } from '../../version.ts';
+import { formatUserAgent } from '../../version.ts';
 
-const smtpMs = 10_000;
+const smtpTimeoutMs = 10_000;
 
 /**
  * Creates the senders of notifications: webhooks through the guarded HTTP client, and mail through the operator's
  * SMTP server.
  */
-export function createTelling(http: HttpClient, { mail }: Secrets, log: Log): Telling {
+export function createNotificationSender(http: HttpClient, { mail }: Secrets, log: Log): Notifier {
   return {
-    async webhook(target, message) {
+    async sendWebhook(target, message) {
       try {
-        const status = await sendWebhook(http, target, message, userAgentOf());
+        const status = await sendWebhook(http, target, message, formatUserAgent());
         return status >= 200 && status < 300 ? undefined : `HTTP ${status}`;
       } catch (error) {
         if (error instanceof OutboundError) return error.message;
         throw error;
       }
     },
-    mail:
+    sendMail:
       mail &&
       (async (message) => {
         const { createTransport } = await import('nodemailer');
-        const timeouts = { connectionTimeout: smtpMs, greetingTimeout: smtpMs, socketTimeout: smtpMs };
+        const timeouts = {
+          connectionTimeout: smtpTimeoutMs,
+          greetingTimeout: smtpTimeoutMs,
+          socketTimeout: smtpTimeoutMs,
+        };
         try {
           await createTransport({ url: mail.url, ...timeouts }).sendMail({ from: mail.from, ...message });
           return undefined;
         } catch (error) {
           // The reply of the operator's server is only for the operator.
-          log.warn({ message: messageOf(error) }, 'could not send an email');
+          log.warn({ message: getErrorMessage(error) }, 'could not send an email');
           return 'the mail server rejected the message';
         }
       }),

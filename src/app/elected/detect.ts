@@ -1,61 +1,61 @@
 import { randomBytes } from 'node:crypto';
 import { newId } from '../../domain/ids.ts';
-import { mostMailed, type Notice } from '../../domain/notices.ts';
+import { maxMailRecipients, type WorkspaceNotification } from '../../domain/notices.ts';
 import type { Log } from '../../log.ts';
-import type { Parts, Telling } from '../../operations/operation.ts';
+import type { Notifier, OperationDeps } from '../../operations/operation.ts';
 import { hourMs, minuteMs } from '../../store/calls/call-writer.ts';
 import type { Database } from '../../store/database.ts';
-import { type Delivery, insertNotice } from '../../store/notices.ts';
-import { listeningWorkspaces, mailedMembers, webhooksOf } from '../../store/webhooks.ts';
-import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
+import { type Delivery, insertNotification } from '../../store/notices.ts';
+import { findMailSubscribers, findSubscribedWorkspaces, findWebhooks } from '../../store/webhooks.ts';
+import { type JobRound, type LeaderJob, startLeaderJob } from './elected-work.ts';
 
 /** Number of workspaces per query. */
-const foundAtOnce = 200;
+const workspacesPerQuery = 200;
 
-type DetectParts = Pick<Parts, 'now' | 'defaultQuotas'> & { telling: Telling; lookMs?: number };
+type DetectDeps = Pick<OperationDeps, 'now' | 'defaultQuotas'> & { notifier: Notifier; pollIntervalMs?: number };
 
 /**
  * Starts the job that detects the events that people and webhooks subscribe to: once a minute, and once an hour for
  * those that change slowly. It does not wait for recipients. Runs in the one process that holds the lease.
  */
-export function startDetecting(database: Database, log: Log, parts: DetectParts): ElectedWork {
-  const { now, lookMs } = parts;
-  let slowAt = 0;
-  return startElectedWork(database.records, log, now, {
+export function startEventDetection(database: Database, log: Log, deps: DetectDeps): LeaderJob {
+  const { now, pollIntervalMs } = deps;
+  let nextSlowAt = 0;
+  return startLeaderJob(database.records, log, now, {
     name: 'notices',
-    roundMs: minuteMs,
-    againMs: minuteMs,
-    lookMs,
-    failure: 'could not detect events for notifications',
-    async round(running) {
-      const isSlow = now() >= slowAt;
+    intervalMs: minuteMs,
+    retryMs: minuteMs,
+    pollIntervalMs,
+    failureMessage: 'could not detect events for notifications',
+    async round(run) {
+      const includesSlow = now() >= nextSlowAt;
       let after = '';
       for (;;) {
-        const workspaces = await listeningWorkspaces(database.reports, after, foundAtOnce);
-        for (const id of workspaces) await lookAt(database, parts, id, { isSlow, running });
-        if (workspaces.length < foundAtOnce) break;
+        const workspaces = await findSubscribedWorkspaces(database.reports, after, workspacesPerQuery);
+        for (const id of workspaces) await detectEvents(database, deps, id, { includesSlow, run });
+        if (workspaces.length < workspacesPerQuery) break;
         after = workspaces.at(-1) ?? '';
       }
-      if (isSlow) slowAt = now() + hourMs;
+      if (includesSlow) nextSlowAt = now() + hourMs;
     },
   });
 }
 
 /** Stores the pending notifications of one workspace. */
-async function lookAt(
+async function detectEvents(
   { reports, records }: Database,
-  { now, defaultQuotas, telling }: DetectParts,
+  { now, defaultQuotas, notifier }: DetectDeps,
   workspaceId: string,
-  { isSlow, running }: { isSlow: boolean; running: RunningRound },
+  { includesSlow, run }: { includesSlow: boolean; run: JobRound },
 ): Promise<void> {
-  running.mayGoOn();
-  const { failures, slowCauses } = await import('../../operations/notices/causes.ts');
-  const watched = { db: reports, workspaceId, now: now(), defaultQuotas };
-  const found = [...(await failures(watched)), ...(isSlow ? await slowCauses(watched) : [])];
-  if (found.length === 0) return;
-  const webhooks = await webhooksOf(reports, workspaceId);
-  const people = telling.mail ? await mailedMembers(reports, workspaceId, mostMailed) : [];
-  const receiversOf = ({ event }: Notice): Delivery[] => [
+  run.throwIfStopped();
+  const { findFailures, findSlowCauses } = await import('../../operations/notices/causes.ts');
+  const context = { db: reports, workspaceId, now: now(), defaultQuotas };
+  const detected = [...(await findFailures(context)), ...(includesSlow ? await findSlowCauses(context) : [])];
+  if (detected.length === 0) return;
+  const webhooks = await findWebhooks(reports, workspaceId);
+  const people = notifier.sendMail ? await findMailSubscribers(reports, workspaceId, maxMailRecipients) : [];
+  const getRecipients = ({ event }: WorkspaceNotification): Delivery[] => [
     ...webhooks
       .filter(({ events, pausedAt }) => events.includes(event) && pausedAt === undefined)
       .map(({ id, origin }) => ({ to: 'webhook' as const, id, origin, state: 'waiting' as const })),
@@ -63,10 +63,10 @@ async function lookAt(
       .filter(({ events }) => events.includes(event))
       .map(({ userId }) => ({ to: 'mail' as const, id: userId, state: 'waiting' as const })),
   ];
-  for (const notice of found) {
-    const deliveries = receiversOf(notice);
+  for (const notification of detected) {
+    const deliveries = getRecipients(notification);
     const id = newId(randomBytes, 'ntc');
     if (deliveries.length > 0)
-      await insertNotice(records, { ...notice, id, workspaceId, at: now(), deliveries, attempts: 0 });
+      await insertNotification(records, { ...notification, id, workspaceId, at: now(), deliveries, attempts: 0 });
   }
 }

@@ -1,67 +1,74 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../config.ts';
 import type { Log } from '../../log.ts';
-import { type Parts, servingOf } from '../../operations/operation.ts';
+import { type OperationDeps, requireServing } from '../../operations/operation.ts';
 import type { EndedLogins } from '../../store/audit-events.ts';
 import type { Database } from '../../store/database.ts';
-import { prunings, roundMs } from '../../store/pruning/prunings.ts';
+import { pruneIntervalMs, pruneTasks } from '../../store/pruning/prunings.ts';
 import type { FullConfig } from '../full-config.ts';
-import { startDetecting } from './detect.ts';
-import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
-import { startTelling } from './tell.ts';
-import { startWatchingImports } from './watch-imports.ts';
+import { startEventDetection } from './detect.ts';
+import { type JobRound, type LeaderJob, startLeaderJob } from './elected-work.ts';
+import { startNotifier } from './tell.ts';
+import { startImportWatcher } from './watch-imports.ts';
 
 /** Starts the leader jobs. With several workers, the primary process deletes expired rows for all of them. */
-export function startElected(config: FullConfig, database: Database, log: Log, parts: Parts, lookMs: number) {
-  const upkeep = config.siblings === undefined ? startUpkeep(config, database, log, parts.now, lookMs) : undefined;
-  const watching = startWatchingImports(database, log, { ...parts, lookMs });
-  const notifying = { ...parts, ...servingOf(parts), lookMs };
-  const detecting = startDetecting(database, log, notifying);
-  const telling = startTelling(database, log, notifying);
+export function startLeaderJobs(
+  config: FullConfig,
+  database: Database,
+  log: Log,
+  deps: OperationDeps,
+  pollIntervalMs: number,
+) {
+  const maintenance =
+    config.siblings === undefined ? startMaintenance(config, database, log, deps.now, pollIntervalMs) : undefined;
+  const importWatcher = startImportWatcher(database, log, { ...deps, pollIntervalMs });
+  const notificationDeps = { ...deps, ...requireServing(deps), pollIntervalMs };
+  const eventDetection = startEventDetection(database, log, notificationDeps);
+  const notifier = startNotifier(database, log, notificationDeps);
   return {
     async stop() {
-      await Promise.all([upkeep?.stop(), watching.stop(), detecting.stop(), telling.stop()]);
+      await Promise.all([maintenance?.stop(), importWatcher.stop(), eventDetection.stop(), notifier.stop()]);
     },
   };
 }
 
 const dayMs = 24 * 60 * 60_000;
 /** Delay before a failed round is retried. */
-const againMs = 5 * 60_000;
+const retryMs = 5 * 60_000;
 
 /**
  * Bounds of the pause after each step. The pause is four times the duration of the step, to leave the database to
  * other work.
  */
-const shortestPauseMs = 20;
-const longestPauseMs = 1000;
+const minPauseMs = 20;
+const maxPauseMs = 1000;
 
 /** Starts the maintenance job, which deletes expired rows in the one process that holds the lease. */
-export function startUpkeep(
+export function startMaintenance(
   config: Config,
   database: Database,
   log: Log,
   now: () => number,
-  lookMs?: number,
-): ElectedWork {
-  return startElectedWork(database.records, log, now, {
+  pollIntervalMs?: number,
+): LeaderJob {
+  return startLeaderJob(database.records, log, now, {
     name: 'upkeep',
-    roundMs,
-    againMs,
-    lookMs,
-    failure: 'could not prune old rows',
-    round: (running) => prune(config, database, log, { now: now(), running }),
+    intervalMs: pruneIntervalMs,
+    retryMs,
+    pollIntervalMs,
+    failureMessage: 'could not prune old rows',
+    round: (jobRound) => prune(config, database, log, { now: now(), jobRound }),
   });
 }
 
-function pacing({ signal, mayGoOn }: RunningRound): () => Promise<void> {
-  let since = performance.now();
+function createPause({ signal, throwIfStopped }: JobRound): () => Promise<void> {
+  let stepStartedAt = performance.now();
   return async () => {
-    const pauseMs = Math.max(shortestPauseMs, 4 * (performance.now() - since));
+    const pauseMs = Math.max(minPauseMs, 4 * (performance.now() - stepStartedAt));
     // Aborting on stop ends the pause early.
-    await delay(Math.min(pauseMs, longestPauseMs), undefined, { signal }).catch(() => undefined);
-    mayGoOn();
-    since = performance.now();
+    await delay(Math.min(pauseMs, maxPauseMs), undefined, { signal }).catch(() => undefined);
+    throwIfStopped();
+    stepStartedAt = performance.now();
   };
 }
 
@@ -69,29 +76,29 @@ async function prune(
   config: Config,
   database: Database,
   log: Log,
-  { now, running }: { now: number; running: RunningRound },
+  { now, jobRound }: { now: number; jobRound: JobRound },
 ): Promise<void> {
   const { db, records } = database;
-  const pause = pacing(running);
+  const pause = createPause(jobRound);
   const round = {
     db,
     records,
     now,
-    callsFrom: now - config.callRetentionDays * dayMs,
-    auditFrom: now - config.auditRetentionDays * dayMs,
+    callsRetainedFrom: now - config.callRetentionDays * dayMs,
+    auditRetainedFrom: now - config.auditRetentionDays * dayMs,
     pause,
     onLoginsEnded: (ended: EndedLogins) => log.warn(ended, 'maintenance ended logins that exceeded a limit'),
   };
   const failures: unknown[] = [];
-  for (const [, pruneTables] of prunings) {
+  for (const [, pruneTables] of pruneTasks) {
     try {
       await pruneTables(round);
     } catch (error) {
       // A table that cannot be pruned must not prevent the pruning of the others.
       failures.push(error);
-      running.mayGoOn();
+      jobRound.throwIfStopped();
     }
   }
   if (failures.length > 0)
-    throw new AggregateError(failures, `${failures.length} of ${prunings.length} pruning tasks failed`);
+    throw new AggregateError(failures, `${failures.length} of ${pruneTasks.length} pruning tasks failed`);
 }

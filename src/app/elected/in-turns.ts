@@ -1,7 +1,7 @@
-import { tenantOf } from '../../domain/ids.ts';
+import { getTenantId } from '../../domain/ids.ts';
 import { minuteMs } from '../../store/calls/call-writer.ts';
 
-type DueWork<Due> = {
+type FairWork<Due> = {
   maxConcurrent: number;
   /** Returns the oldest due item of each tenant, except those that are running. */
   find(running: readonly Due[]): Promise<Due[]>;
@@ -15,34 +15,36 @@ const maxRoundMs = minuteMs;
  * Runs due work fairly, one item of each tenant at a time. A tenant runs at most half of the capacity that the others
  * leave, so waiting for slow servers delays no other tenant, and never takes the last slot.
  */
-export async function runInTurns<Due extends { workspaceId: string }>(work: DueWork<Due>): Promise<void> {
+export async function runFairly<Due extends { workspaceId: string }>(work: FairWork<Due>): Promise<void> {
   const { maxConcurrent } = work;
   const running = new Map<Due, Promise<void>>();
   const failures: unknown[] = [];
-  let turn: Due[] = [];
+  let batch: Due[] = [];
 
-  const mayRun = ({ workspaceId }: Due) => {
-    const own = [...running.keys()].filter((other) => tenantOf(other.workspaceId) === tenantOf(workspaceId)).length;
-    return own < Math.max(1, Math.floor((maxConcurrent - (running.size - own)) / 2));
+  const canRun = ({ workspaceId }: Due) => {
+    const tenantRunning = [...running.keys()].filter(
+      (otherItem) => getTenantId(otherItem.workspaceId) === getTenantId(workspaceId),
+    ).length;
+    return tenantRunning < Math.max(1, Math.floor((maxConcurrent - (running.size - tenantRunning)) / 2));
   };
-  const next = async (): Promise<Due | undefined> => {
+  const takeNext = async (): Promise<Due | undefined> => {
     if (running.size === maxConcurrent) return undefined;
-    if (!turn.some(mayRun)) turn = await work.find([...running.keys()]);
-    const found = turn.find(mayRun);
-    turn = turn.filter((due) => due !== found);
-    return found;
+    if (!batch.some(canRun)) batch = await work.find([...running.keys()]);
+    const nextItem = batch.find(canRun);
+    batch = batch.filter((due) => due !== nextItem);
+    return nextItem;
   };
   const start = (due: Due) => {
-    const ended = work
+    const completion = work
       .run(due)
       .catch((error: unknown) => void failures.push(error))
       .finally(() => running.delete(due));
-    running.set(due, ended);
+    running.set(due, completion);
   };
 
-  const until = performance.now() + maxRoundMs;
-  while (failures.length === 0 && performance.now() < until) {
-    const due = await next();
+  const deadline = performance.now() + maxRoundMs;
+  while (failures.length === 0 && performance.now() < deadline) {
+    const due = await takeNext();
     if (due) start(due);
     else if (running.size === 0) break;
     else await Promise.race(running.values());

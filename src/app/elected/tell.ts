@@ -1,98 +1,116 @@
-import { mostMailed, nextAttemptAt } from '../../domain/notices.ts';
+import { getNextAttemptAt, maxMailRecipients } from '../../domain/notices.ts';
 import { AppError } from '../../errors.ts';
 import type { Log } from '../../log.ts';
-import { mailOf, webhookBody } from '../../operations/notices/messages.ts';
-import type { Parts, Telling } from '../../operations/operation.ts';
+import { createMail, createWebhookBody } from '../../operations/notices/messages.ts';
+import type { Notifier, OperationDeps } from '../../operations/operation.ts';
 import { minuteMs } from '../../store/calls/call-writer.ts';
 import type { Database } from '../../store/database.ts';
-import { type Delivery, findDueNotices, type StoredNotice, saveAttempt } from '../../store/notices.ts';
+import { type Delivery, findDueNotifications, type StoredNotification, saveAttempt } from '../../store/notices.ts';
 import { contexts } from '../../store/sealing/sealing.ts';
-import { mailedMembers, webhooksOf } from '../../store/webhooks.ts';
-import { type ElectedWork, type RunningRound, startElectedWork, usualLookMs } from './elected-work.ts';
-import { runInTurns } from './in-turns.ts';
+import { findMailSubscribers, findWebhooks } from '../../store/webhooks.ts';
+import { defaultPollIntervalMs, type JobRound, type LeaderJob, startLeaderJob } from './elected-work.ts';
+import { runFairly } from './in-turns.ts';
 
 /** Number of notifications per query, and number of notifications that are sent concurrently. */
-const foundAtOnce = 200;
-const sentAtOnce = 8;
+const notificationsPerQuery = 200;
+const maxConcurrentSends = 8;
 
-type TellParts = Pick<Parts, 'keyring' | 'now' | 'baseUrl'> & { telling: Telling; lookMs?: number };
+type NotifierDeps = Pick<OperationDeps, 'keyring' | 'now' | 'baseUrl'> & {
+  notifier: Notifier;
+  pollIntervalMs?: number;
+};
 
 /** Starts the job that sends due notifications, in the one process that holds the lease. */
-export function startTelling(database: Database, log: Log, parts: TellParts): ElectedWork {
-  const { now, lookMs } = parts;
-  return startElectedWork(database.records, log, now, {
+export function startNotifier(database: Database, log: Log, deps: NotifierDeps): LeaderJob {
+  const { now, pollIntervalMs } = deps;
+  return startLeaderJob(database.records, log, now, {
     name: 'telling',
-    roundMs: usualLookMs,
-    againMs: minuteMs,
-    lookMs,
-    failure: 'could not send notifications',
-    round: (running) => sendDue(database, parts, running, log),
+    intervalMs: defaultPollIntervalMs,
+    retryMs: minuteMs,
+    pollIntervalMs,
+    failureMessage: 'could not send notifications',
+    round: (jobRound) => sendDueNotifications(database, deps, jobRound, log),
   });
 }
 
-async function sendDue(database: Database, parts: TellParts, running: RunningRound, log: Log): Promise<void> {
+async function sendDueNotifications(
+  database: Database,
+  deps: NotifierDeps,
+  jobRound: JobRound,
+  log: Log,
+): Promise<void> {
   const { promise: stopped, reject } = Promise.withResolvers<never>();
   stopped.catch(() => undefined);
   const onStop = () => reject(new Error('the process stops'));
-  running.signal.addEventListener('abort', onStop);
-  const run = async (notice: StoredNotice) => {
-    running.mayGoOn();
-    const sent = send(database, parts, notice, log);
-    const deliveries = await Promise.race([sent, stopped]).catch((error: unknown) => {
-      running.mayGoOn();
+  jobRound.signal.addEventListener('abort', onStop);
+  const run = async (notification: StoredNotification) => {
+    jobRound.throwIfStopped();
+    const delivering = attemptDeliveries(database, deps, notification, log);
+    const deliveries = await Promise.race([delivering, stopped]).catch((error: unknown) => {
+      jobRound.throwIfStopped();
       throw error;
     });
-    await noteAttempt(database, { ...notice, deliveries, attempts: notice.attempts + 1 }, parts.now());
+    await recordAttempt(database, { ...notification, deliveries, attempts: notification.attempts + 1 }, deps.now());
   };
-  const find = (sending: readonly StoredNotice[]) =>
-    findDueNotices(database.reports, parts.now(), { most: foundAtOnce, except: sending });
-  await runInTurns({ maxConcurrent: sentAtOnce, find, run }).finally(() =>
-    running.signal.removeEventListener('abort', onStop),
+  const find = (inProgress: readonly StoredNotification[]) =>
+    findDueNotifications(database.reports, deps.now(), { limit: notificationsPerQuery, excluded: inProgress });
+  await runFairly({ maxConcurrent: maxConcurrentSends, find, run }).finally(() =>
+    jobRound.signal.removeEventListener('abort', onStop),
   );
 }
 
-async function noteAttempt({ records }: Database, notice: StoredNotice, now: number): Promise<void> {
-  const waits = notice.deliveries.some(({ state }) => state === 'waiting');
-  const nextAt = waits ? nextAttemptAt(now, notice.attempts) : undefined;
-  const ended = (one: Delivery): Delivery => (one.state === 'waiting' ? { ...one, state: 'given_up' } : one);
-  const deliveries = nextAt === undefined ? notice.deliveries.map(ended) : notice.deliveries;
-  await saveAttempt(records, { ...notice, deliveries }, nextAt);
+async function recordAttempt({ records }: Database, notification: StoredNotification, now: number): Promise<void> {
+  const hasPending = notification.deliveries.some(({ state }) => state === 'waiting');
+  const nextAt = hasPending ? getNextAttemptAt(now, notification.attempts) : undefined;
+  const toFailed = (delivery: Delivery): Delivery =>
+    delivery.state === 'waiting' ? { ...delivery, state: 'given_up' } : delivery;
+  const deliveries = nextAt === undefined ? notification.deliveries.map(toFailed) : notification.deliveries;
+  await saveAttempt(records, { ...notification, deliveries }, nextAt);
 }
 
 /** Attempts the pending deliveries. */
-async function send(
+async function attemptDeliveries(
   { reports }: Database,
-  { telling, keyring, baseUrl, now }: TellParts,
-  notice: StoredNotice,
+  { notifier, keyring, baseUrl, now }: NotifierDeps,
+  notification: StoredNotification,
   log: Log,
 ): Promise<Delivery[]> {
-  const { workspaceId, id } = notice;
-  const place = { workspaceId, baseUrl };
-  const webhooks = new Map((await webhooksOf(reports, workspaceId)).map((webhook) => [webhook.id, webhook]));
-  const people = new Map((await mailedMembers(reports, workspaceId, mostMailed)).map((one) => [one.userId, one]));
-  const sendOne = async (delivery: Delivery): Promise<string | undefined> => {
+  const { workspaceId, id } = notification;
+  const context = { workspaceId, baseUrl };
+  const webhooks = new Map((await findWebhooks(reports, workspaceId)).map((webhook) => [webhook.id, webhook]));
+  const members = new Map(
+    (await findMailSubscribers(reports, workspaceId, maxMailRecipients)).map((member) => [member.userId, member]),
+  );
+  const attemptDelivery = async (delivery: Delivery): Promise<string | undefined> => {
     const webhook = webhooks.get(delivery.id);
     if (webhook) {
       const target = JSON.parse(keyring.open(webhook.sealedTarget, contexts.webhook(workspaceId, webhook.id)));
-      return telling.webhook(target, { workspaceId, id, at: now(), body: webhookBody(notice, place) });
+      return notifier.sendWebhook(target, {
+        workspaceId,
+        id,
+        at: now(),
+        body: createWebhookBody(notification, context),
+      });
     }
-    const person = people.get(delivery.id);
-    if (person && telling.mail) return telling.mail({ to: person.email, ...mailOf(notice, place) });
+    const person = members.get(delivery.id);
+    if (person && notifier.sendMail)
+      return notifier.sendMail({ to: person.email, ...createMail(notification, context) });
     return undefined;
   };
-  const isGone = ({ id: receiver }: Delivery) => !webhooks.has(receiver) && !people.has(receiver);
+  const isRecipientGone = ({ id: recipientId }: Delivery) => !webhooks.has(recipientId) && !members.has(recipientId);
   return Promise.all(
-    notice.deliveries.map(async (delivery) => {
+    notification.deliveries.map(async (delivery) => {
       if (delivery.state !== 'waiting') return delivery;
-      if (isGone(delivery)) return { ...delivery, state: 'given_up' as const, error: 'the recipient no longer exists' };
+      if (isRecipientGone(delivery))
+        return { ...delivery, state: 'given_up' as const, error: 'the recipient no longer exists' };
       if (webhooks.get(delivery.id)?.pausedAt !== undefined)
         return { ...delivery, state: 'given_up' as const, error: 'the webhook is paused' };
-      const error = await sendOne(delivery).catch((thrown: unknown) => {
-        if (!(thrown instanceof AppError)) log.error({ err: thrown, workspaceId }, 'could not send a notification');
-        return thrown instanceof AppError ? thrown.message : 'internal service error';
+      const error = await attemptDelivery(delivery).catch((failure: unknown) => {
+        if (!(failure instanceof AppError)) log.error({ err: failure, workspaceId }, 'could not send a notification');
+        return failure instanceof AppError ? failure.message : 'internal service error';
       });
-      const { error: _, ...rest } = delivery;
-      return error === undefined ? { ...rest, state: 'delivered' as const } : { ...rest, error };
+      const { error: _, ...withoutError } = delivery;
+      return error === undefined ? { ...withoutError, state: 'delivered' as const } : { ...withoutError, error };
     }),
   );
 }

@@ -1,34 +1,34 @@
 import { readFileSync } from 'node:fs';
 import { type Config, readStoreConfig } from '../../config.ts';
 import { AppError } from '../../errors.ts';
-import { findLocalMasterKeys } from '../../local/master-key.ts';
+import { readLocalMasterKeys } from '../../local/master-key.ts';
 import { createLog } from '../../log.ts';
 import type { Db } from '../../store/db.ts';
 import {
   countSealed,
   countUnreadable,
+  findUnreadableSecrets,
   isSameKey,
   listKnownKeys,
-  secretsWithout,
 } from '../../store/sealing/master-keys.ts';
-import { createKeyring, identityOf, sealedColumns } from '../../store/sealing/sealing.ts';
+import { createKeyring, getKeyIdentity, sealedColumns } from '../../store/sealing/sealing.ts';
 import { openStore, type Store } from '../open-store.ts';
-import { refuseMissingDatabase } from '../operator.ts';
+import { rejectMissingDatabase } from '../operator.ts';
 import { processClocks } from '../surroundings.ts';
 
 /** Database and master keys of an environment, for operator commands. */
 export type KeyOperator = { config: Config; store: Store; masters: readonly Buffer[] };
 
 /** Maximum number of unreadable secrets that are listed. */
-const mostListed = 100;
+const maxListedSecrets = 100;
 
 /** @throws ConfigError; AppError notFound if there is no database */
 export async function openKeyOperator(env: NodeJS.ProcessEnv): Promise<KeyOperator> {
   const settings = readStoreConfig(env, readText);
   const { config, secrets } = settings;
-  refuseMissingDatabase(config);
+  rejectMissingDatabase(config);
   const store = await openStore(settings, false, createLog('warn'), processClocks);
-  return { config, store, masters: secrets.masterKeys ?? findLocalMasterKeys(config.dataDir) ?? [] };
+  return { config, store, masters: secrets.masterKeys ?? readLocalMasterKeys(config.dataDir) ?? [] };
 }
 
 const readText = (path: string) => readFileSync(path, 'utf8');
@@ -54,34 +54,34 @@ export type MasterKeyStatus = {
  * Lists the keys and counts the values that each has sealed. Reads every sealed value in the database, and opens
  * none.
  */
-export async function masterKeyStatus({ store: { db }, masters }: KeyOperator): Promise<MasterKeyStatus> {
-  const ring = new Map(masters.map((master) => [identityOf(master).id, master]));
-  const known = await listKnownKeys(db);
+export async function getMasterKeyStatus({ store: { db }, masters }: KeyOperator): Promise<MasterKeyStatus> {
+  const keysById = new Map(masters.map((master) => [getKeyIdentity(master).id, master]));
+  const knownKeys = await listKnownKeys(db);
   const uses = await countSealed(db);
-  const ids = new Set([...ring.keys(), ...known.map(({ id }) => id), ...uses.map(({ keyId }) => keyId)]);
-  const [sealing] = ring.keys();
+  const ids = new Set([...keysById.keys(), ...knownKeys.map(({ id }) => id), ...uses.map(({ keyId }) => keyId)]);
+  const [sealingId] = keysById.keys();
   const keys = [...ids].map((id) => {
-    const master = ring.get(id);
-    const canary = known.find((key) => key.id === id);
-    const rowsOf = (table: string) => uses.find((use) => use.keyId === id && use.table === table)?.rows ?? 0;
+    const master = keysById.get(id);
+    const knownKey = knownKeys.find((key) => key.id === id);
+    const countRows = (table: string) => uses.find((use) => use.keyId === id && use.table === table)?.rows ?? 0;
     return {
       id,
       in_ring: master !== undefined,
-      opens: master !== undefined && (canary === undefined || isSameKey(canary, master)),
-      seals: id === sealing,
-      rows: Object.fromEntries(sealedColumns.map(({ table }) => [table, rowsOf(table)])),
+      opens: master !== undefined && (knownKey === undefined || isSameKey(knownKey, master)),
+      seals: id === sealingId,
+      rows: Object.fromEntries(sealedColumns.map(({ table }) => [table, countRows(table)])),
     };
   });
-  return { keys, unreadable_secrets: await unreadableSecrets(db, [...ring.keys()]) };
+  return { keys, unreadable_secrets: await findSecretsToReport(db, [...keysById.keys()]) };
 }
 
-async function unreadableSecrets(db: Db, own: readonly string[]): Promise<MasterKeyStatus['unreadable_secrets']> {
-  const secrets = await secretsWithout(db, own, mostListed);
+async function findSecretsToReport(db: Db, keyIds: readonly string[]): Promise<MasterKeyStatus['unreadable_secrets']> {
+  const secrets = await findUnreadableSecrets(db, keyIds, maxListedSecrets);
   return secrets.map(({ slug, name, keyId }) => ({ slug, name, key: keyId }));
 }
 
 /** @throws AppError invalid if the environment has no master key */
-export function needKeys({ masters, config }: KeyOperator): readonly [Buffer, ...Buffer[]] {
+export function requireKeys({ masters, config }: KeyOperator): readonly [Buffer, ...Buffer[]] {
   const [first, ...others] = masters;
   if (first) return [first, ...others];
   throw new AppError(
@@ -103,20 +103,20 @@ export type SealedReport = {
 };
 
 /** Opens every sealed value. */
-export async function sealedReport(db: Db, masters: readonly Buffer[]): Promise<SealedReport> {
-  const own = masters.map((master) => identityOf(master).id);
+export async function createSealedReport(db: Db, masters: readonly Buffer[]): Promise<SealedReport> {
+  const keyIds = masters.map((master) => getKeyIdentity(master).id);
   const uses = await countSealed(db);
-  const known = (await listKnownKeys(db)).filter(({ retired_at }) => retired_at === null).map(({ id }) => id);
-  const ids = [...new Set([...known, ...uses.map(({ keyId }) => keyId)])];
+  const knownIds = (await listKnownKeys(db)).filter(({ retired_at }) => retired_at === null).map(({ id }) => id);
+  const ids = [...new Set([...knownIds, ...uses.map(({ keyId }) => keyId)])];
   const [first, ...others] = masters;
   return {
     tried: first !== undefined,
     keys: ids.map((id) => ({
       id,
-      in_ring: own.includes(id),
+      in_ring: keyIds.includes(id),
       rows: Object.fromEntries(uses.filter(({ keyId }) => keyId === id).map(({ table, rows }) => [table, rows])),
     })),
     unreadable: first ? await countUnreadable(db, createKeyring([first, ...others])) : {},
-    unreadable_secrets: first ? await unreadableSecrets(db, own) : [],
+    unreadable_secrets: first ? await findSecretsToReport(db, keyIds) : [],
   };
 }

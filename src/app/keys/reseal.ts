@@ -1,32 +1,32 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AppError } from '../../errors.ts';
-import { keysOfProcesses } from '../../store/changes/processes.ts';
+import { findProcessMasterKeys } from '../../store/changes/processes.ts';
 import { discardSealed } from '../../store/discard-sealed.ts';
 import { lockSqlite } from '../../store/engine/sqlite-guard.ts';
 import { transact } from '../../store/engine/watched-dialect.ts';
 import {
   countSealed,
+  getSealingKey,
   type KeyUse,
   listKnownKeys,
-  rememberKeys,
+  registerKeys,
   resealBatch,
   retireKeys,
-  sealingKeyOf,
-  whileAlone,
+  withMasterKeyLock,
 } from '../../store/sealing/master-keys.ts';
 import {
   createKeyring,
-  identityOf,
+  getKeyIdentity,
   type Keyring,
   type SealedColumn,
   sealedColumns,
 } from '../../store/sealing/sealing.ts';
 import { programName } from '../../version.ts';
-import { databaseFile } from '../open-store.ts';
-import { type KeyOperator, needKeys } from './master-keys.ts';
+import { getDatabasePath } from '../open-store.ts';
+import { type KeyOperator, requireKeys } from './master-keys.ts';
 
-export type Resealed = {
+export type ResealResult = {
   sealing_key: string;
   /** Number of resealed values, by table. */
   resealed: { [table: string]: number };
@@ -36,7 +36,7 @@ export type Resealed = {
   unused_keys: string[];
 };
 
-const rowsAtOnce = 100;
+const rowsPerBatch = 100;
 /** Pause between two batches, so that other writers can proceed. */
 const pauseMs = 20;
 
@@ -45,17 +45,17 @@ const pauseMs = 20;
  * interrupted run preserves its progress.
  * @throws AppError conflict if a serving process does not seal with that key yet
  */
-export async function reseal(operator: KeyOperator): Promise<Resealed> {
+export async function reseal(operator: KeyOperator): Promise<ResealResult> {
   const { store, config } = operator;
-  const masters = needKeys(operator);
+  const masters = requireKeys(operator);
   const keyring = createKeyring(masters);
-  const release = await refuseTooEarly(operator, keyring, databaseFile(config));
+  const release = await rejectTooEarly(operator, keyring, getDatabasePath(config));
   try {
-    await whileAlone(store.db, (db) => rememberKeys(db, masters, keyring, store.time.now()));
-    const resealed: Resealed['resealed'] = {};
+    await withMasterKeyLock(store.db, (db) => registerKeys(db, masters, keyring, store.time.now()));
+    const resealed: ResealResult['resealed'] = {};
     for (const column of sealedColumns) resealed[column.table] = await resealColumn(operator, keyring, column);
-    const left = (await countSealed(store.db)).filter(({ keyId }) => keyId !== keyring.keyIds[0]);
-    return { sealing_key: keyring.keyIds[0], resealed, ...(await retireUnused(operator, keyring, left)) };
+    const remaining = (await countSealed(store.db)).filter(({ keyId }) => keyId !== keyring.keyIds[0]);
+    return { sealing_key: keyring.keyIds[0], resealed, ...(await retireUnused(operator, keyring, remaining)) };
   } finally {
     release();
   }
@@ -65,7 +65,7 @@ async function resealColumn({ store }: KeyOperator, keyring: Keyring, column: Se
   let resealed = 0;
   let after: readonly string[] | undefined;
   for (;;) {
-    const batch = await transact(store.db, (db) => resealBatch(db, keyring, column, { after, limit: rowsAtOnce }));
+    const batch = await transact(store.db, (db) => resealBatch(db, keyring, column, { after, limit: rowsPerBatch }));
     resealed += batch.resealed;
     if (!batch.next) return resealed;
     after = batch.next;
@@ -73,13 +73,18 @@ async function resealColumn({ store }: KeyOperator, keyring: Keyring, column: Se
   }
 }
 
-async function retireUnused({ store }: KeyOperator, keyring: Keyring, left: readonly KeyUse[]) {
-  const used = new Set(left.map(({ keyId }) => keyId));
-  const known = await listKnownKeys(store.db);
-  const unused = known.map(({ id }) => id).filter((id) => id !== keyring.keyIds[0] && !used.has(id));
+async function retireUnused({ store }: KeyOperator, keyring: Keyring, remaining: readonly KeyUse[]) {
+  const used = new Set(remaining.map(({ keyId }) => keyId));
+  const knownKeys = await listKnownKeys(store.db);
+  const unused = knownKeys.map(({ id }) => id).filter((id) => id !== keyring.keyIds[0] && !used.has(id));
   await retireKeys(store.db, unused, store.time.now());
   return {
-    left: left.map(({ keyId, table, rows }) => ({ key: keyId, table, rows, in_ring: keyring.keyIds.includes(keyId) })),
+    left: remaining.map(({ keyId, table, rows }) => ({
+      key: keyId,
+      table,
+      rows,
+      in_ring: keyring.keyIds.includes(keyId),
+    })),
     unused_keys: unused,
   };
 }
@@ -89,25 +94,25 @@ async function retireUnused({ store }: KeyOperator, keyring: Keyring, left: read
  * read resealed values, or would seal with the old key again. Returns the function that releases the lock of a SQLite
  * file.
  */
-async function refuseTooEarly({ store }: KeyOperator, keyring: Keyring, file: string): Promise<() => void> {
+async function rejectTooEarly({ store }: KeyOperator, keyring: Keyring, file: string): Promise<() => void> {
   const [first] = keyring.keyIds;
-  const tooEarly = (who: string) =>
+  const tooEarlyError = (subject: string) =>
     new AppError(
       'conflict',
-      `${who} does not seal with the key ${first} yet, which is the first key of MASTER_KEY here; start every process with this key first (new,old) before you reseal`,
+      `${subject} does not seal with the key ${first} yet, which is the first key of MASTER_KEY here; start every process with this key first (new,old) before you reseal`,
     );
   if (store.engine === 'postgres') {
-    const behind = (await keysOfProcesses(store.db, store.time.now())).filter(
+    const outdated = (await findProcessMasterKeys(store.db, store.time.now())).filter(
       ({ masterKeys }) => masterKeys[0] !== first,
     );
-    if (behind[0]) throw tooEarly(`a serving process on ${behind[0].host}`);
+    if (outdated[0]) throw tooEarlyError(`a serving process on ${outdated[0].host}`);
     return () => undefined;
   }
-  if (sealingKeyOf(await listKnownKeys(store.db))?.id === first) return () => undefined;
+  if (getSealingKey(await listKnownKeys(store.db))?.id === first) return () => undefined;
   try {
     return lockSqlite(file).release;
   } catch (error) {
-    if (error instanceof AppError) throw tooEarly('the service on this database');
+    if (error instanceof AppError) throw tooEarlyError('the service on this database');
     throw error;
   }
 }
@@ -116,9 +121,9 @@ async function refuseTooEarly({ store }: KeyOperator, keyring: Keyring, file: st
  * Discards the values that are sealed with a lost key.
  * @throws AppError conflict if the environment or a process has the key, notFound if nothing is sealed with it
  */
-export async function discard(operator: KeyOperator, keyId: string): Promise<{ [table: string]: number }> {
+export async function discardKey(operator: KeyOperator, keyId: string): Promise<{ [table: string]: number }> {
   const { store, masters } = operator;
-  if (masters.some((master) => identityOf(master).id === keyId))
+  if (masters.some((master) => getKeyIdentity(master).id === keyId))
     throw new AppError('conflict', `the key ${keyId} is in MASTER_KEY, so it is not lost; remove --discard`);
   const uses = (await countSealed(store.db)).filter((use) => use.keyId === keyId);
   const isKnown = (await listKnownKeys(store.db)).some(({ id }) => id === keyId);
@@ -127,7 +132,7 @@ export async function discard(operator: KeyOperator, keyId: string): Promise<{ [
       'notFound',
       `no value is sealed with the key ${keyId}; run "${programName} master-key status" to list the keys`,
     );
-  const release = await refuseWhileInUse(operator, keyId);
+  const release = await rejectKeyInUse(operator, keyId);
   try {
     return await discardSealed(store.db, { keyId, now: store.time.now, random: randomBytes });
   } finally {
@@ -138,9 +143,9 @@ export async function discard(operator: KeyOperator, keyId: string): Promise<{ [
 /**
  * Rejects a key that a process still has. Processes on a SQLite file are not listed, so none may be serving from it.
  */
-async function refuseWhileInUse({ store, config }: KeyOperator, keyId: string): Promise<() => void> {
-  if (store.engine === 'sqlite') return lockSqlite(databaseFile(config)).release;
-  const owner = (await keysOfProcesses(store.db, store.time.now())).find(({ masterKeys }) =>
+async function rejectKeyInUse({ store, config }: KeyOperator, keyId: string): Promise<() => void> {
+  if (store.engine === 'sqlite') return lockSqlite(getDatabasePath(config)).release;
+  const owner = (await findProcessMasterKeys(store.db, store.time.now())).find(({ masterKeys }) =>
     masterKeys.includes(keyId),
   );
   if (!owner) return () => undefined;

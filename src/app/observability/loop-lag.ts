@@ -10,7 +10,7 @@ const intervalMs = 100;
 
 /** @param clock monotonic, in ms */
 export function createLoopLag(clock: () => number): LoopLag {
-  let before = 0;
+  let previousMs = 0;
   let timer: NodeJS.Timeout | undefined;
   const lag = {
     ms: 0,
@@ -18,9 +18,9 @@ export function createLoopLag(clock: () => number): LoopLag {
       let dueAt = clock() + intervalMs;
       timer = setInterval(() => {
         const now = clock();
-        const late = Math.max(0, now - dueAt);
-        lag.ms = Math.min(before, late);
-        before = late;
+        const lateMs = Math.max(0, now - dueAt);
+        lag.ms = Math.min(previousMs, lateMs);
+        previousMs = lateMs;
         dueAt = now + intervalMs;
       }, intervalMs).unref();
     },

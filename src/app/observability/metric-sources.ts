@@ -1,35 +1,35 @@
 import type { CallLog } from '../../gateway/call/call-log.ts';
-import type { KeptFiles } from '../../gateway/files/kept-files.ts';
+import type { FileStore } from '../../gateway/files/kept-files.ts';
 import type { Circuits } from '../../gateway/limits/circuits.ts';
 import type { Limits } from '../../gateway/limits/limits.ts';
-import type { AnswerRests } from '../../gateway/long-answers/answer-rests.ts';
-import type { Gates } from '../../operations/quotas/gate.ts';
+import type { ContinuationStore } from '../../gateway/long-answers/answer-rests.ts';
+import type { ConcurrencyLimiters } from '../../operations/quotas/gate.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import type { Database } from '../../store/database.ts';
-import { lastDone } from '../../store/pruning/leases.ts';
-import { counter, gauge, type Metric, type Source } from '../../telemetry/metric.ts';
+import { findCompletionTimes } from '../../store/pruning/leases.ts';
+import { createCounterSource, createGauge, type Metric, type Source } from '../../telemetry/metric.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
-import { threadSources } from '../adapters/threads.ts';
+import { createThreadMetrics } from '../adapters/threads.ts';
 import type { Caches } from '../caches.ts';
 import type { Logins } from '../logins.ts';
 import type { Store } from '../open-store.ts';
-import type { Presence } from '../presence.ts';
+import type { Membership } from '../presence.ts';
 import type { Readiness } from '../readiness.ts';
 
-export type Watched = {
+export type MetricInputs = {
   http: HttpClient;
   caches: Caches;
   logins: Logins;
   callLog: Pick<CallLog, 'waiting'>;
   limits: Limits;
   circuits: Circuits;
-  gates: Gates;
+  concurrencyLimiters: ConcurrencyLimiters;
   threads: ThreadPool;
-  rests: AnswerRests;
-  files: KeptFiles;
+  continuations: ContinuationStore;
+  files: FileStore;
   readiness: Readiness;
-  presence: Presence;
-  faults: Database['faults'];
+  presence: Membership;
+  errorCounts: Database['errorCounts'];
   connections?: Database['connections'];
   time: Store['time'];
   /** Requests since the start that were rejected by the limit of their address. */
@@ -37,27 +37,27 @@ export type Watched = {
 };
 
 /** Returns metrics whose values are held by other modules. */
-export function metricSources(watched: Watched): Source[] {
+export function createMetricSources(inputs: MetricInputs): Source[] {
   return [
-    ...outboundSources(watched),
-    ...limitSources(watched),
-    ...cacheSources(watched),
-    ...storeSources(watched),
-    ...reportSources(watched),
-    ...threadSources(watched.threads),
-    ...answerSources(watched),
+    ...createOutboundSources(inputs),
+    ...createLimitSources(inputs),
+    ...createCacheSources(inputs),
+    ...createStoreSources(inputs),
+    ...createReportSources(inputs),
+    ...createThreadMetrics(inputs.threads),
+    ...createResultSources(inputs),
   ];
 }
 
-function answerSources({ rests, files }: Watched): Source[] {
+function createResultSources({ continuations, files }: MetricInputs): Source[] {
   return [
-    counter(
+    createCounterSource(
       'toolhost_long_answers_total',
       'Truncated results (remainder stored, or lost to an error) and reads of their remainders (read, or missing).',
-      rests.counts,
+      continuations.getCounts,
       { label: 'event' },
     ),
-    counter(
+    createCounterSource(
       'toolhost_files_total',
       'Large files in results (stored, full: no space in the workspace, or lost to an error), requests for them (served, cut off, or missing), and their uploads.',
       files.counts,
@@ -66,39 +66,39 @@ function answerSources({ rests, files }: Watched): Source[] {
   ];
 }
 
-function outboundSources({ http }: Watched): Source[] {
+function createOutboundSources({ http }: MetricInputs): Source[] {
   return [
-    gauge('toolhost_outbound_pools', 'Connection pools to upstreams and providers.', http.poolCount),
-    gauge(
+    createGauge('toolhost_outbound_pools', 'Connection pools to upstreams and providers.', http.getPoolCount),
+    createGauge(
       'toolhost_outbound_connections',
       'Open connections to upstreams and providers.',
-      () => http.load().connections,
+      () => http.getLoad().connections,
     ),
-    gauge(
+    createGauge(
       'toolhost_outbound_requests',
       'Requests to upstreams and providers: running, and waiting for a connection.',
       () => {
-        const { running, waiting } = http.load();
+        const { running, waiting } = http.getLoad();
         return { running, waiting };
       },
       { label: 'state' },
     ),
-    counter(
+    createCounterSource(
       'toolhost_outbound_unasked_total',
       'Connections that were closed because an upstream sent unsolicited bytes.',
-      () => http.load().unasked,
+      () => http.getLoad().unasked,
     ),
   ];
 }
 
-function limitSources({ limits, circuits, limitedByAddress }: Watched): Source[] {
+function createLimitSources({ limits, circuits, limitedByAddress }: MetricInputs): Source[] {
   return [
-    counter(
+    createCounterSource(
       'toolhost_address_limit_refusals_total',
       'Requests that were rejected with 429, because too many earlier requests from their address were rejected.',
       limitedByAddress,
     ),
-    gauge(
+    createGauge(
       'toolhost_calls_in_progress',
       'Tool calls: running, and waiting for a slot under the limits.',
       () => {
@@ -107,13 +107,13 @@ function limitSources({ limits, circuits, limitedByAddress }: Watched): Source[]
       },
       { label: 'state' },
     ),
-    counter(
+    createCounterSource(
       'toolhost_limit_refusals_total',
       'Tool calls that were rejected, by the limit that rejected them.',
       () => limits.snapshot().refused,
       { label: 'limit' },
     ),
-    gauge(
+    createGauge(
       'toolhost_circuit_breakers',
       'Circuit breakers that are not closed. There is one for each upstream of a workspace.',
       () => {
@@ -125,88 +125,113 @@ function limitSources({ limits, circuits, limitedByAddress }: Watched): Source[]
   ];
 }
 
-function cacheSources({ caches: { servers, keys }, logins: { grants } }: Watched): Source[] {
-  const caches = () => ({ servers: servers.counts(), keys: keys.counts(), logins: grants.counts() });
-  const eachCache = (of: 'entries' | 'hits' | 'misses') => () =>
-    Object.fromEntries(Object.entries(caches()).map(([cache, counts]) => [cache, counts[of]]));
+function createCacheSources({ caches: { servers, keys }, logins: { grants } }: MetricInputs): Source[] {
+  const countCaches = () => ({ servers: servers.getCounts(), keys: keys.counts(), logins: grants.getCounts() });
+  const countEachCache = (field: 'entries' | 'hits' | 'misses') => () =>
+    Object.fromEntries(Object.entries(countCaches()).map(([cache, counts]) => [cache, counts[field]]));
   return [
-    gauge('toolhost_cache_entries', 'Cached database values.', eachCache('entries'), { label: 'cache' }),
-    counter('toolhost_cache_hits_total', 'Cache reads that were served from memory.', eachCache('hits'), {
-      label: 'cache',
-    }),
-    counter('toolhost_cache_misses_total', 'Cache reads that required a database query.', eachCache('misses'), {
-      label: 'cache',
-    }),
+    createGauge('toolhost_cache_entries', 'Cached database values.', countEachCache('entries'), { label: 'cache' }),
+    createCounterSource(
+      'toolhost_cache_hits_total',
+      'Cache reads that were served from memory.',
+      countEachCache('hits'),
+      {
+        label: 'cache',
+      },
+    ),
+    createCounterSource(
+      'toolhost_cache_misses_total',
+      'Cache reads that required a database query.',
+      countEachCache('misses'),
+      {
+        label: 'cache',
+      },
+    ),
   ];
 }
 
-function storeSources({ caches, time, callLog, readiness, presence, faults, connections }: Watched): Source[] {
+function createStoreSources({
+  caches,
+  time,
+  callLog,
+  readiness,
+  presence,
+  errorCounts,
+  connections,
+}: MetricInputs): Source[] {
   const { changes } = caches;
   return [
-    gauge('toolhost_call_records_waiting', 'Call records that are not written yet.', callLog.waiting),
-    gauge(
+    createGauge('toolhost_call_records_waiting', 'Call records that are not written yet.', callLog.waiting),
+    createGauge(
       'toolhost_database_up',
       '1 while the database responds to the poll for changes that runs every second.',
       () => Number(changes.state().isUp),
       { merge: 'min' },
     ),
-    counter('toolhost_store_faults_total', 'Statements that failed in the database, by class of error.', () => faults, {
-      label: 'class',
-    }),
-    gauge(
+    createCounterSource(
+      'toolhost_store_faults_total',
+      'Statements that failed in the database, by class of error.',
+      () => errorCounts,
+      {
+        label: 'class',
+      },
+    ),
+    createGauge(
       'toolhost_database_connections',
       'With PostgreSQL, the connections of calls and operations (at most DATABASE_POOL): used, idle, and requests waiting for one.',
       () => connections?.() ?? {},
       { label: 'state' },
     ),
-    gauge(
+    createGauge(
       'toolhost_changes_age_seconds',
       'Time since the last successful poll for changes. Cached values are used for up to 60 s.',
       () => changes.state().ageMs / 1000,
       { merge: 'max' },
     ),
-    gauge(
+    createGauge(
       'toolhost_clock_skew_seconds',
       'Difference between the clock of this process and the database clock. On PostgreSQL, the process is not ready above 5 s while most other processes agree with the database.',
       () => Math.abs(time.skewMs()) / 1000,
       { merge: 'max' },
     ),
-    gauge(
+    createGauge(
       'toolhost_serving_processes',
       'Processes that serve from the same database, as this one sees them.',
       () => presence.count,
       { merge: 'max' },
     ),
-    gauge('toolhost_ready', '1 while the process can serve.', () => Number(readiness.isServing()), { merge: 'min' }),
+    createGauge('toolhost_ready', '1 while the process can serve.', () => Number(readiness.isServing()), {
+      merge: 'min',
+    }),
   ];
 }
 
-function reportSources({ gates: { report } }: Watched): Source[] {
+function createReportSources({ concurrencyLimiters: { report } }: MetricInputs): Source[] {
   return [
-    gauge(
+    createGauge(
       'toolhost_reports',
       'Lists, statistics, and exports: running, and waiting in the queue.',
       () => {
-        const { running, waiting } = report.counts();
+        const { running, waiting } = report.getCounts();
         return { running, waiting };
       },
       { label: 'state' },
     ),
-    counter(
+    createCounterSource(
       'toolhost_report_refusals_total',
       'Lists, statistics, and exports that were rejected because their workspace requested too many.',
-      () => report.counts().refused,
+      () => report.getCounts().refused,
     ),
   ];
 }
 
 /** Returns metrics of the state that all processes share in the database; without values while it is unavailable. */
-export async function storedMetrics({ db }: Pick<Database, 'db'>): Promise<Metric[]> {
+export async function readStoredMetrics({ db }: Pick<Database, 'db'>): Promise<Metric[]> {
   // Another metric and the log report that the database is unavailable.
-  const done = await lastDone(db).catch(() => []);
-  const values = Object.fromEntries(done.map(({ name, done_at }) => [name, done_at / 1000]));
+  const completions = await findCompletionTimes(db).catch(() => []);
+  const values = Object.fromEntries(completions.map(({ name, done_at }) => [name, done_at / 1000]));
   return [
-    gauge(
+    createGauge(
       'toolhost_work_done_timestamp_seconds',
       'Time when work that one process does for all was last completed: deleting old rows (upkeep), checking watched descriptions, and the command backup.',
       () => values,

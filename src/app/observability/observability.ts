@@ -1,46 +1,46 @@
 import type { IncomingMessage } from 'node:http';
 import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
-import { givenUpKinds, type OnGivenUp } from '../../domain/work/memory-budget.ts';
+import { type OnShed, shedKinds } from '../../domain/work/memory-budget.ts';
 import type { Refusal } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import { type LoginEvent, loginEvents } from '../../oauth/parts.ts';
 import { type BlockedClass, blockedClasses } from '../../outbound/address.ts';
 import {
-  counter,
   createCallMetrics,
   createCounter,
+  createCounterSource,
   createRequestMetrics,
+  formatMetrics,
   type Metric,
   mergeMetrics,
-  metricsText,
   type Source,
   startLagHistogram,
 } from '../../telemetry/metric.ts';
 import { createMetricsEndpoint } from '../../telemetry/metrics-endpoint.ts';
-import { buildInfo, processSources } from '../../telemetry/process-sources.ts';
+import { createBuildInfo, processSources } from '../../telemetry/process-sources.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import { version } from '../../version.ts';
 import type { FullConfig } from '../full-config.ts';
 
 /** Metrics and traces. The other modules report events through plain functions and import nothing from telemetry. */
 export type Observability = {
-  ofCalls: { observe: ObserveCall; trace: TraceCall | undefined };
-  ofMcpListener: { onAnswered: (posted: unknown, status: number) => void; onRefused: (refusal: Refusal) => void };
-  ofWebRouter: { onAnswered: (status: number) => void; metrics: (request: IncomingMessage) => Promise<Response> };
-  onBlocked: (of: BlockedClass) => void;
+  callHooks: { observe: ObserveCall; trace: TraceCall | undefined };
+  mcpListenerHooks: { onResponse: (posted: unknown, status: number) => void; onRefused: (refusal: Refusal) => void };
+  webRouterHooks: { onResponse: (status: number) => void; metrics: (request: IncomingMessage) => Promise<Response> };
+  onBlocked: (addressClass: BlockedClass) => void;
   onLoginEvent: (event: LoginEvent) => void;
-  onGivenUp: OnGivenUp;
+  onGivenUp: OnShed;
   /** Counts dropped call records. */
   onDropped: (rows: number) => void;
   /** Adds metrics whose values are held by other modules, and stored metrics, which are the same in all processes. */
-  watch(sources: readonly Source[], stored: () => Promise<Metric[]>): void;
+  addSources(sources: readonly Source[], readStoredMetrics: () => Promise<Metric[]>): void;
   /** Returns all metrics of this process. */
   read(): Metric[];
   /** Sends the pending spans. Never throws. */
   stop(): Promise<void>;
 };
 
-const refusals = ['missing', 'invalid', 'forbidden'] as const satisfies readonly Refusal[];
+const refusalKinds = ['missing', 'invalid', 'forbidden'] as const satisfies readonly Refusal[];
 
 export async function startObservability(
   config: FullConfig,
@@ -52,44 +52,44 @@ export async function startObservability(
   const calls = createCallMetrics();
   const requests = createRequestMetrics();
   const lag = startLagHistogram();
-  const { refused, blocked, logins, givenUp } = createCounters();
+  const { refused: rejected, blocked, logins, givenUp: shed } = createCounters();
   let dropped = 0;
-  const lost = counter(
+  const droppedSource = createCounterSource(
     'toolhost_call_records_dropped_total',
     'Call records that were dropped because the database could not store them.',
     () => dropped,
   );
-  const sources: Source[] = [...processSources, lost];
+  const sources: Source[] = [...processSources, droppedSource];
   let readStored = async (): Promise<Metric[]> => [];
   const read = () => [
     ...calls.read(),
     ...requests.read(),
-    ...[refused, blocked, logins, givenUp, lag].map((part) => part.read()),
+    ...[rejected, blocked, logins, shed, lag].map((source) => source.read()),
     ...sources.map((read) => read()),
-    buildInfo({ version, mode: config.mode, database }),
+    createBuildInfo({ version, mode: config.mode, database }),
   ];
   const metrics = createMetricsEndpoint({
     isOpenOnLoopback: config.mode === 'local',
     token: metricsToken,
     // A scrape reaches one worker, and must return the metrics of all workers.
-    text: async () => {
-      const own = mergeMetrics((await config.siblings?.metrics()) ?? [read()]);
-      return metricsText([...own, ...(await readStored())]);
+    getText: async () => {
+      const merged = mergeMetrics((await config.siblings?.metrics()) ?? [read()]);
+      return formatMetrics([...merged, ...(await readStored())]);
     },
   });
   return {
-    ofCalls: { observe: calls.observe, trace: traces?.traceCall },
-    ofMcpListener: { onAnswered: requests.countMcp, onRefused: (kind) => refused.count({ kind }) },
-    ofWebRouter: { onAnswered: requests.countWeb, metrics },
-    onBlocked: (of) => blocked.count({ class: of }),
+    callHooks: { observe: calls.observe, trace: traces?.traceCall },
+    mcpListenerHooks: { onResponse: requests.countMcp, onRefused: (kind) => rejected.count({ kind }) },
+    webRouterHooks: { onResponse: requests.countWeb, metrics },
+    onBlocked: (addressClass) => blocked.count({ class: addressClass }),
     onLoginEvent: (event) => logins.count({ event }),
-    onGivenUp: (what) => givenUp.count({ what }),
+    onGivenUp: (shedKind) => shed.count({ what: shedKind }),
     onDropped(rows) {
       dropped += rows;
     },
-    watch(more, stored) {
-      sources.push(...more);
-      readStored = stored;
+    addSources(moreSources, readStoredMetrics) {
+      sources.push(...moreSources);
+      readStored = readStoredMetrics;
     },
     read,
     async stop() {
@@ -104,7 +104,7 @@ function createCounters() {
     refused: createCounter(
       'toolhost_authentication_refusals_total',
       'Requests without a valid credential, by reason.',
-      { kind: refusals },
+      { kind: refusalKinds },
     ),
     blocked: createCounter(
       'toolhost_blocked_addresses_total',
@@ -119,7 +119,7 @@ function createCounters() {
     givenUp: createCounter(
       'toolhost_given_up_total',
       'Load that was shed to leave capacity for others, or because its client is too slow: connections, incoming bodies, unread responses, work that needs memory, and queued operations.',
-      { what: givenUpKinds },
+      { what: shedKinds },
     ),
   };
 }

@@ -1,18 +1,18 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { ReadBackup } from '../../app/backups.ts';
+import type { BackupReport } from '../../app/backups.ts';
 import type { KeyOperator, MasterKeyStatus } from '../../app/keys/master-keys.ts';
-import type { Resealed } from '../../app/keys/reseal.ts';
+import type { ResealResult } from '../../app/keys/reseal.ts';
 import { programName } from '../../version.ts';
-import { addAcceptLoss } from '../accept-loss.ts';
+import { addAcceptLossOption } from '../accept-loss.ts';
 import { jsonOption } from '../options.ts';
-import { note, print, printJson, tableOf } from '../print.ts';
+import { formatTable, print, printJson, printMessage } from '../print.ts';
 
 type Options = { json?: true; discard?: string; withoutRecords?: true; unverified?: true };
 
 const onDatabase = 'directly on the database (DATA_DIR or DATABASE_URL)';
 
 export function addBackup(program: Command): void {
-  addAcceptLoss(program.command('backup'))
+  addAcceptLossOption(program.command('backup'))
     .description(`back up the whole database to a file, even while the service runs, ${onDatabase}`)
     .argument('<file>', 'file to create, or - for standard output')
     .option('--without-records', 'omit call records, call counts, and captures')
@@ -27,7 +27,7 @@ Examples:
   toolhost backup toolhost-$(date +%F).backup
   toolhost backup - | age -r age1… > toolhost.backup.age`,
     )
-    .action(backup);
+    .action(runBackup);
   program
     .command('restore')
     .description(`restore a backup from either database engine into an empty database, ${onDatabase}`)
@@ -44,7 +44,7 @@ Examples:
   DATA_DIR=./restored toolhost restore toolhost.backup
   DATABASE_URL=postgres://… toolhost restore toolhost.backup`,
     )
-    .action(restore);
+    .action(runRestore);
   program
     .command('verify')
     .description(
@@ -62,81 +62,98 @@ cannot be decrypted.
 Examples:
   MASTER_KEY_FILE=key toolhost verify toolhost.backup`,
     )
-    .action(verify);
+    .action(runVerify);
 }
 
-async function backup(file: string, { json, withoutRecords }: Options): Promise<void> {
-  const { makeBackup } = await import('../../app/backups.ts');
-  const made = await makeBackup(process.env, file, { leavesOutRecords: withoutRecords === true });
+async function runBackup(file: string, { json, withoutRecords }: Options): Promise<void> {
+  const { createBackup } = await import('../../app/backups.ts');
+  const backupInfo = await createBackup(process.env, file, { leavesOutRecords: withoutRecords === true });
   // Standard output carries the backup itself.
-  const report = file === '-' ? note : print;
-  const tables = Object.keys(made.rows).length;
-  if (json) return report(JSON.stringify(made));
-  report(`Wrote ${sumOf(made.rows)} rows of ${tables} tables. Check it with: ${programName} verify ${file}`);
-  if (made.signed_with === undefined) note(notSigned);
-  if (made.not_noted !== undefined)
-    note(`The time of this backup could not be stored, so the metric does not show it: ${made.not_noted}`);
+  const report = file === '-' ? printMessage : print;
+  const tables = Object.keys(backupInfo.rows).length;
+  if (json) return report(JSON.stringify(backupInfo));
+  report(`Wrote ${sumRows(backupInfo.rows)} rows of ${tables} tables. Check it with: ${programName} verify ${file}`);
+  if (backupInfo.signed_with === undefined) printMessage(unsignedWarning);
+  if (backupInfo.not_noted !== undefined)
+    printMessage(
+      `The time of this backup could not be stored, so the metric does not show it: ${backupInfo.not_noted}`,
+    );
 }
 
-const notSigned =
+const unsignedWarning =
   'The backup is not signed, because no master key is set, so restoring it requires --unverified. Set MASTER_KEY or MASTER_KEY_FILE as for the service.';
 
-async function restore(file: string, { json, unverified }: Options): Promise<void> {
+async function runRestore(file: string, { json, unverified }: Options): Promise<void> {
   const { restoreBackup } = await import('../../app/backups.ts');
-  const done = await restoreBackup(process.env, file, { unverified: unverified === true });
-  if (json) return printJson(done);
-  print([`Restored ${contentOf(done)}.`, signatureText(done), ...keyLines(done), revoked].join('\n'));
+  const restored = await restoreBackup(process.env, file, { unverified: unverified === true });
+  if (json) return printJson(restored);
+  print(
+    [
+      `Restored ${formatContent(restored)}.`,
+      formatSignature(restored),
+      ...formatKeyLines(restored),
+      revokedWarning,
+    ].join('\n'),
+  );
 }
 
-const revoked =
+const revokedWarning =
   'API keys, logins, and members that were removed after the backup was made are restored, too. Remove them again.';
 
-async function verify(file: string, { json }: Options): Promise<void> {
+async function runVerify(file: string, { json }: Options): Promise<void> {
   const { verifyBackup } = await import('../../app/backups.ts');
-  const found = await verifyBackup(process.env, file);
-  if (json) printJson(found);
-  else print([`${soundness(found)}: ${contentOf(found)}.`, signatureText(found), ...keyLines(found)].join('\n'));
+  const verification = await verifyBackup(process.env, file);
+  if (json) printJson(verification);
+  else
+    print(
+      [
+        `${formatVerdict(verification)}: ${formatContent(verification)}.`,
+        formatSignature(verification),
+        ...formatKeyLines(verification),
+      ].join('\n'),
+    );
   // Without a key, neither the signature nor the values can be checked.
-  const isVerified = found.signature === 'valid' || (found.signature === 'unknown_key' && !found.tried);
-  if (!isVerified || Object.keys(found.unreadable).length > 0) process.exitCode = 1;
+  const isVerified =
+    verification.signature === 'valid' || (verification.signature === 'unknown_key' && !verification.tried);
+  if (!isVerified || Object.keys(verification.unreadable).length > 0) process.exitCode = 1;
 }
 
-function soundness({ signature }: ReadBackup): string {
+function formatVerdict({ signature }: BackupReport): string {
   if (signature === 'valid') return 'Valid';
   return signature === 'changed' ? 'Not valid' : 'Complete, but not verified';
 }
 
-function signatureText({ signature, signed_with: key = '' }: ReadBackup): string {
-  const texts = {
+function formatSignature({ signature, signed_with: key = '' }: BackupReport): string {
+  const textBySignature = {
     valid: `Signed with the key ${key} and not modified since.`,
     changed: `Modified after it was signed with the key ${key}.`,
     unknown_key: `Signed with the key ${key}, which is not available here, so modifications cannot be ruled out.`,
     missing: 'Not signed, so modifications cannot be ruled out.',
   };
-  return texts[signature];
+  return textBySignature[signature];
 }
 
-function contentOf({ rows, made_at, version, engine }: ReadBackup): string {
+function formatContent({ rows, made_at, version, engine }: BackupReport): string {
   const name = engine === 'sqlite' ? 'SQLite' : 'PostgreSQL';
-  return `${sumOf(rows)} rows of ${Object.keys(rows).length} tables, created ${made_at} by version ${version} on ${name}`;
+  return `${sumRows(rows)} rows of ${Object.keys(rows).length} tables, created ${made_at} by version ${version} on ${name}`;
 }
 
-function sumOf(rows: { [table: string]: number }): number {
+function sumRows(rows: { [table: string]: number }): number {
   return Object.values(rows).reduce((sum, count) => sum + count, 0);
 }
 
 /** Formats which values the master keys of this environment can and cannot decrypt. */
-function keyLines({ keys, tried, unreadable, unreadable_secrets: secrets }: ReadBackup): string[] {
-  const counts = (rows: { [table: string]: number }) =>
+function formatKeyLines({ keys, tried, unreadable, unreadable_secrets: secrets }: BackupReport): string[] {
+  const formatCounts = (rows: { [table: string]: number }) =>
     Object.entries(rows)
       .map(([table, count]) => `${count} ${table}`)
       .join(', ') || 'nothing';
   return [
-    ...keys.map(({ id, in_ring, rows }) => `Key ${id}, ${in_ring ? 'available' : 'missing'}: ${counts(rows)}`),
+    ...keys.map(({ id, in_ring, rows }) => `Key ${id}, ${in_ring ? 'available' : 'missing'}: ${formatCounts(rows)}`),
     ...(tried ? [] : ['No master key is set, so no sealed value was checked.']),
     ...(Object.keys(unreadable).length === 0
       ? []
-      : [`Cannot be decrypted with the available keys: ${counts(unreadable)}`]),
+      : [`Cannot be decrypted with the available keys: ${formatCounts(unreadable)}`]),
     ...secrets.map(({ slug, name, key }) => `  ${slug}: ${name} (${key})`),
   ];
 }
@@ -147,13 +164,13 @@ export function addMasterKey(program: Command): void {
     .description(
       'show and change which master key seals the secrets, directly on the database (DATA_DIR or DATABASE_URL)',
     );
-  addAcceptLoss(masterKey.command('status'))
+  addAcceptLossOption(masterKey.command('status'))
     .description('show the key IDs and how many values of each table are sealed with each key')
     .addOption(jsonOption())
-    .action(status);
-  addAcceptLoss(masterKey.command('reseal'))
+    .action(showStatus);
+  addAcceptLossOption(masterKey.command('reseal'))
     .description('reseal everything with the first key of MASTER_KEY, even while the service runs')
-    .option('--discard <key id>', 'first delete everything that is sealed with this key, permanently', keyId)
+    .option('--discard <key id>', 'first delete everything that is sealed with this key, permanently', parseKeyId)
     .addOption(jsonOption())
     .addHelpText(
       'after',
@@ -166,15 +183,15 @@ To replace a key, follow these steps in order:
   3. toolhost master-key reseal
   4. start every process with MASTER_KEY=new`,
     )
-    .action(reseal);
+    .action(runReseal);
 }
 
-function keyId(text: string): string {
+function parseKeyId(text: string): string {
   if (/^[0-9a-f]{8}$/.test(text)) return text;
   throw new InvalidArgumentError(`allowed: a key ID as shown by "${programName} master-key status", 8 hex digits`);
 }
 
-async function withKeys(work: (operator: KeyOperator) => Promise<void>): Promise<void> {
+async function withKeyOperator(work: (operator: KeyOperator) => Promise<void>): Promise<void> {
   const { openKeyOperator } = await import('../../app/keys/master-keys.ts');
   const operator = await openKeyOperator(process.env);
   try {
@@ -184,50 +201,52 @@ async function withKeys(work: (operator: KeyOperator) => Promise<void>): Promise
   }
 }
 
-async function status({ json }: Options): Promise<void> {
-  await withKeys(async (operator) => {
-    const { masterKeyStatus } = await import('../../app/keys/master-keys.ts');
-    const found = await masterKeyStatus(operator);
-    if (json) printJson(found);
-    else print(statusText(found));
+async function showStatus({ json }: Options): Promise<void> {
+  await withKeyOperator(async (operator) => {
+    const { getMasterKeyStatus } = await import('../../app/keys/master-keys.ts');
+    const keyStatus = await getMasterKeyStatus(operator);
+    if (json) printJson(keyStatus);
+    else print(formatStatus(keyStatus));
   });
 }
 
-function statusText({ keys, unreadable_secrets: unreadable }: MasterKeyStatus): string {
+function formatStatus({ keys, unreadable_secrets: unreadable }: MasterKeyStatus): string {
   if (keys.length === 0) return 'Nothing is sealed yet, and no master key is set in this environment.';
   const tables = Object.keys(keys[0]?.rows ?? {});
-  const counts = tables.map((name) => [name, (key: MasterKeyStatus['keys'][number]) => key.rows[name] ?? 0] as const);
-  const overview = tableOf(keys, { key: 'id', state: stateOf, ...Object.fromEntries(counts) });
+  const formatCounts = tables.map(
+    (name) => [name, (key: MasterKeyStatus['keys'][number]) => key.rows[name] ?? 0] as const,
+  );
+  const overview = formatTable(keys, { key: 'id', state: formatState, ...Object.fromEntries(formatCounts) });
   if (unreadable.length === 0) return overview;
-  const list = unreadable.map(({ slug, name, key }) => `  ${slug}: ${name} (${key})`).join('\n');
-  return `${overview}\n\nSecrets that cannot be decrypted with the keys of this environment:\n${list}`;
+  const secretLines = unreadable.map(({ slug, name, key }) => `  ${slug}: ${name} (${key})`).join('\n');
+  return `${overview}\n\nSecrets that cannot be decrypted with the keys of this environment:\n${secretLines}`;
 }
 
-function stateOf({ in_ring, opens, seals }: MasterKeyStatus['keys'][number]): string {
+function formatState({ in_ring, opens, seals }: MasterKeyStatus['keys'][number]): string {
   if (!in_ring) return 'missing';
   if (!opens) return 'different key';
   return seals ? 'seals' : 'decrypts';
 }
 
-async function reseal({ json, discard }: Options): Promise<void> {
-  await withKeys(async (operator) => {
+async function runReseal({ json, discard }: Options): Promise<void> {
+  await withKeyOperator(async (operator) => {
     const resealing = await import('../../app/keys/reseal.ts');
-    const discarded = discard === undefined ? undefined : await resealing.discard(operator, discard);
-    const done = await resealing.reseal(operator);
-    if (json) printJson({ ...done, ...(discarded && { discarded }) });
-    else print(resealedText(done, discarded));
-    if (done.left.length > 0) process.exitCode = 1;
+    const discarded = discard === undefined ? undefined : await resealing.discardKey(operator, discard);
+    const resealed = await resealing.reseal(operator);
+    if (json) printJson({ ...resealed, ...(discarded && { discarded }) });
+    else print(formatResealed(resealed, discarded));
+    if (resealed.left.length > 0) process.exitCode = 1;
   });
 }
 
-function resealedText(done: Resealed, discarded: { [table: string]: number } | undefined): string {
-  const counts = (rows: { [table: string]: number }) =>
+function formatResealed(done: ResealResult, discarded: { [table: string]: number } | undefined): string {
+  const formatCounts = (rows: { [table: string]: number }) =>
     Object.entries(rows)
       .map(([name, count]) => `${count} ${name}`)
       .join(', ');
   const lines = [
-    ...(discarded ? [`Deleted: ${counts(discarded)}.`] : []),
-    `Resealed with ${done.sealing_key}: ${counts(done.resealed)}.`,
+    ...(discarded ? [`Deleted: ${formatCounts(discarded)}.`] : []),
+    `Resealed with ${done.sealing_key}: ${formatCounts(done.resealed)}.`,
     ...done.unused_keys.map((id) => `Nothing is sealed with ${id} any more. You can remove it from MASTER_KEY.`),
     ...done.left.map(({ key, table: name, rows, in_ring }) =>
       in_ring

@@ -1,13 +1,13 @@
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import type { Check, ClientVerdict } from '../../doctor/checks.ts';
-import type { CallToTry, FinishedLogin } from '../../doctor/examine.ts';
+import type { ExaminedCall, FinishedLogin } from '../../doctor/examine.ts';
 import type { WebClient } from '../../doctor/web.ts';
 import { AppError } from '../../errors.ts';
-import { ask } from '../ask.ts';
-import { jsonOption, wholeUpTo } from '../options.ts';
-import { note, print, printJson } from '../print.ts';
-import { jsonArguments } from './call.ts';
+import { promptLine } from '../ask.ts';
+import { jsonOption, parseIntegerUpTo } from '../options.ts';
+import { print, printJson, printMessage } from '../print.ts';
+import { parseJsonArguments } from './call.ts';
 
 type Options = {
   token?: string;
@@ -33,9 +33,9 @@ export function addDoctor(program: Command): void {
     .option('--no-browser', 'with --login: do not open a browser; paste the URL that the login redirects to')
     .option('--no-register', 'do not register a client; the login is then not checked')
     .option('--call <tool>', 'call this tool once; asks first unless the tool is marked as read-only')
-    .option('--args <json>', 'arguments of the call as a JSON object', jsonArguments)
+    .option('--args <json>', 'arguments of the call as a JSON object', parseJsonArguments)
     .option('--yes', 'with --call: do not ask, even if the tool may change something')
-    .option('--timeout <seconds>', 'timeout of each request', wholeUpTo(300), 10)
+    .option('--timeout <seconds>', 'timeout of each request', parseIntegerUpTo(300), 10)
     .addOption(jsonOption())
     .addHelpText(
       'after',
@@ -48,13 +48,13 @@ Examples:
   toolhost doctor https://mcp.example.com/mcp --login
   TOOLHOST_TOKEN=… toolhost doctor https://tools.example.com/mcp/weather --call get_forecast --args '{"city": "Oslo"}'`,
     )
-    .action(doctor);
+    .action(runDoctor);
 }
 
-async function doctor(url: string, options: Options): Promise<void> {
+async function runDoctor(url: string, options: Options): Promise<void> {
   if (options.args && options.call === undefined)
     throw new AppError('invalid', '--args are the arguments of a call. Name the tool with --call');
-  const [{ examine }, { clientVerdicts }, { createWebClient }] = await Promise.all([
+  const [{ examine }, { getClientVerdicts }, { createWebClient }] = await Promise.all([
     import('../../doctor/examine.ts'),
     import('../../doctor/checks.ts'),
     import('../../doctor/web.ts'),
@@ -64,25 +64,25 @@ async function doctor(url: string, options: Options): Promise<void> {
   const checks = await examine(url, {
     web,
     token: token === '' ? undefined : token,
-    registers: options.register,
+    canRegister: options.register,
     logIn: options.login && (() => logIn(web, url, options.browser)),
-    call: callOf(options),
+    call: toCallToTry(options),
   });
   const problems = checks.filter(({ status }) => status === 'problem');
-  const clients = clientVerdicts(checks);
+  const clients = getClientVerdicts(checks);
   if (options.json) printJson({ healthy: problems.length === 0, checks, clients });
-  else report(checks, clients);
+  else printReport(checks, clients);
   if (problems.length > 0) process.exitCode = 1;
 }
 
-async function logIn(web: WebClient, url: string, opensBrowser: boolean): Promise<FinishedLogin> {
+async function logIn(web: WebClient, url: string, shouldOpenBrowser: boolean): Promise<FinishedLogin> {
   const [{ logInAtServer }, { revokeToken }] = await Promise.all([
     import('../login/log-in.ts'),
     import('../login/authorization-server.ts'),
   ]);
   const { clientId, tokens, target } = await logInAtServer(web, url, {
     clientName: `Toolhost doctor on ${hostname()}`,
-    opensBrowser,
+    shouldOpenBrowser,
   });
   const { tokenEndpoint, revocationEndpoint } = target;
   return {
@@ -90,35 +90,36 @@ async function logIn(web: WebClient, url: string, opensBrowser: boolean): Promis
     tokenEndpoint,
     accessToken: tokens.accessToken,
     refreshToken: tokens.refreshToken,
-    end:
+    revoke:
       revocationEndpoint === undefined
         ? undefined
         : (token) => revokeToken(web, revocationEndpoint, { clientId, token }),
   };
 }
 
-function callOf({ call: tool, args = {}, yes }: Options): CallToTry | undefined {
+function toCallToTry({ call: tool, args = {}, yes }: Options): ExaminedCall | undefined {
   if (tool === undefined) return undefined;
   const terminal = { input: process.stdin, output: process.stderr };
   const question = `${tool} is not marked as read-only, so it may change something. Call it? [y/N] `;
-  const mayChange = async () => yes === true || (canAsk() && /^y(es)?$/i.test((await ask(question, terminal)).trim()));
-  return { tool, arguments: args, mayChange };
+  const confirmChange = async () =>
+    yes === true || (canPrompt() && /^y(es)?$/i.test((await promptLine(question, terminal)).trim()));
+  return { tool, arguments: args, confirmChange };
 }
 
 /** Returns true if a prompt is possible. A login that accepts a pasted URL has closed standard input. */
-const canAsk = () => process.stdin.isTTY && !process.stdin.destroyed;
+const canPrompt = () => process.stdin.isTTY && !process.stdin.destroyed;
 
-const marks: Record<Check['status'], string> = { ok: 'ok     ', warning: 'warning', problem: 'PROBLEM' };
+const statusLabels: Record<Check['status'], string> = { ok: 'ok     ', warning: 'warning', problem: 'PROBLEM' };
 
-function report(checks: readonly Check[], clients: readonly ClientVerdict[]): void {
-  print(checks.map(({ title, status, detail }) => `${marks[status]}  ${title}: ${detail}`).join('\n'));
+function printReport(checks: readonly Check[], clients: readonly ClientVerdict[]): void {
+  print(checks.map(({ title, status, detail }) => `${statusLabels[status]}  ${title}: ${detail}`).join('\n'));
   const width = Math.max(...clients.map(({ client }) => client.length));
   print('\nWorks with:');
   for (const { client, works, because } of clients) {
-    const why = because.length === 0 ? '' : `: ${because.join(' ')}`;
-    print(`  ${client.padEnd(width)}  ${works}${why}`);
+    const reason = because.length === 0 ? '' : `: ${because.join(' ')}`;
+    print(`  ${client.padEnd(width)}  ${works}${reason}`);
   }
-  const ids = new Set(checks.map(({ id }) => id));
-  if (!ids.has('challenge') || ids.has('handshake') || ids.has('token') || ids.has('login')) return;
-  note('\nOnly the steps before the login were checked. Use --login or --token to check the others, too.');
+  const checkIds = new Set(checks.map(({ id }) => id));
+  if (!checkIds.has('challenge') || checkIds.has('handshake') || checkIds.has('token') || checkIds.has('login')) return;
+  printMessage('\nOnly the steps before the login were checked. Use --login or --token to check the others, too.');
 }

@@ -1,13 +1,13 @@
 import { AppError } from '../../errors.ts';
-import { type ListPage, pagesOf, type ReadPage } from '../connection/lists.ts';
+import { type ListPage, type ReadPage, readPages } from '../connection/lists.ts';
 
-export type Following<Item> = {
+export type FollowRecordsOptions<Item> = {
   read: ReadRecords<Item>;
   /** Shows records, oldest first. */
-  show: (records: readonly Item[]) => void;
+  showRecords: (records: readonly Item[]) => void;
   /** Start time in epoch ms, by the service's clock. If undefined, the last `first` records are shown first. */
   since: number | undefined;
-  first: number;
+  initialCount: number;
   /** Current time of the service in epoch ms. */
   now: number;
   wait: (ms: number) => Promise<void>;
@@ -19,92 +19,96 @@ export type Following<Item> = {
  * the call began, so new records appear among older ones. The window is longer than any call, including queueing and
  * writing.
  */
-const windowMs = 180_000;
-const pauseMs = 1000;
-const longestPauseMs = 30_000;
+const lookbackMs = 180_000;
+const pollIntervalMs = 1000;
+const maxPauseMs = 30_000;
 /** Number of polls after which the whole window is read. Other polls end at the first page without a new record. */
-const wholeEvery = 10;
+const fullPollEvery = 10;
 
 /**
  * Shows the existing records, then each new one once, until the process ends.
  * @throws AppError if the service refuses
  */
-export async function followRecords<Item extends Dated>(following: Following<Item>): Promise<never> {
-  const { read, show, since, first, now, wait } = following;
-  const seen = new Map<string, number>();
-  let newest = now;
-  const start = Math.min(since ?? Number.POSITIVE_INFINITY, now - windowMs);
-  const { entries: records } = await newestRecords(read, Number.POSITIVE_INFINITY, start);
-  const older = since === undefined && records.length < first ? (await newestRecords(read, first)).entries : records;
-  keep(older);
-  keep(records);
-  const wanted = since === undefined ? older.slice(0, first) : records.filter(({ at }) => Date.parse(at) >= since);
-  show(wanted.toReversed());
+export async function followRecords<Item extends DatedRecord>(options: FollowRecordsOptions<Item>): Promise<never> {
+  const { read, showRecords, since, initialCount, now, wait } = options;
+  const seenAt = new Map<string, number>();
+  let newestAt = now;
+  const start = Math.min(since ?? Number.POSITIVE_INFINITY, now - lookbackMs);
+  const { entries: records } = await readNewestRecords(read, Number.POSITIVE_INFINITY, start);
+  const initialRecords =
+    since === undefined && records.length < initialCount
+      ? (await readNewestRecords(read, initialCount)).entries
+      : records;
+  addUnseen(initialRecords);
+  addUnseen(records);
+  const recordsToShow =
+    since === undefined ? initialRecords.slice(0, initialCount) : records.filter(({ at }) => Date.parse(at) >= since);
+  showRecords(recordsToShow.toReversed());
 
-  function keep(some: readonly Item[]): Item[] {
-    const fresh = some.filter(({ id }) => !seen.has(id));
-    for (const { id, at } of fresh) {
-      seen.set(id, Date.parse(at));
-      newest = Math.max(newest, Date.parse(at));
+  function addUnseen(candidates: readonly Item[]): Item[] {
+    const unseen = candidates.filter(({ id }) => !seenAt.has(id));
+    for (const { id, at } of unseen) {
+      seenAt.set(id, Date.parse(at));
+      newestAt = Math.max(newestAt, Date.parse(at));
     }
-    return fresh;
+    return unseen;
   }
 
-  async function poll(isWhole: boolean): Promise<Item[]> {
-    const from = Math.max(newest - windowMs, since ?? 0);
-    for (const [id, at] of seen) if (at < from) seen.delete(id);
-    const found: Item[] = [];
-    for await (const { entries } of pagesOf((wanted) => read({ since: from, ...wanted }))) {
-      const fresh = keep(entries);
-      found.push(...fresh);
-      if (entries.length > 0 && fresh.length === 0 && !isWhole) break;
+  async function poll(isFullPoll: boolean): Promise<Item[]> {
+    const sinceMs = Math.max(newestAt - lookbackMs, since ?? 0);
+    for (const [id, at] of seenAt) if (at < sinceMs) seenAt.delete(id);
+    const newRecords: Item[] = [];
+    for await (const { entries } of readPages((request) => read({ since: sinceMs, ...request }))) {
+      const unseen = addUnseen(entries);
+      newRecords.push(...unseen);
+      if (entries.length > 0 && unseen.length === 0 && !isFullPoll) break;
     }
-    return found;
+    return newRecords;
   }
 
   for (let polls = 1; ; polls++) {
-    await wait(pauseMs);
-    const found = await patiently(() => poll(polls % wholeEvery === 0), following);
-    show(found.toSorted((a, b) => (a.at === b.at ? (a.id < b.id ? -1 : 1) : a.at < b.at ? -1 : 1)));
+    await wait(pollIntervalMs);
+    const newRecords = await retryPoll(() => poll(polls % fullPollEvery === 0), options);
+    showRecords(newRecords.toSorted((a, b) => (a.at === b.at ? (a.id < b.id ? -1 : 1) : a.at < b.at ? -1 : 1)));
   }
 }
 
 /** Retries a poll while the service is unavailable or rate-limits it. @throws AppError for any other failure */
-async function patiently<Result>(
+async function retryPoll<Result>(
   poll: () => Promise<Result>,
-  { wait, note }: Pick<Following<never>, 'wait' | 'note'>,
+  { wait, note }: Pick<FollowRecordsOptions<never>, 'wait' | 'note'>,
 ): Promise<Result> {
-  for (let pause = pauseMs; ; pause = Math.min(2 * pause, longestPauseMs)) {
+  for (let pause = pollIntervalMs; ; pause = Math.min(2 * pause, maxPauseMs)) {
     try {
       return await poll();
     } catch (error) {
-      const isPassing = error instanceof AppError && (error.kind === 'unavailable' || error.kind === 'tooMany');
-      if (!isPassing) throw error;
-      if (pause === pauseMs) note(`${error.message}; retrying until it responds`);
+      const isTemporary = error instanceof AppError && (error.kind === 'unavailable' || error.kind === 'tooMany');
+      if (!isTemporary) throw error;
+      if (pause === pollIntervalMs) note(`${error.message}; retrying until it responds`);
       await wait(pause);
     }
   }
 }
 
 /** Record of a list that is sorted newest first. */
-export type Dated = { id: string; at: string };
+export type DatedRecord = { id: string; at: string };
 
 /** Reads one page. `since` is in epoch ms. */
 export type ReadRecords<Item> = (
-  wanted: { since?: number | undefined } & Parameters<ReadPage<Item>>[0],
+  request: { since?: number | undefined } & Parameters<ReadPage<Item>>[0],
 ) => Promise<ListPage<Item>>;
 
-/** Reads the newest records, newest first, and the cursor to older ones. @throws AppError as `pagesOf` does */
-export async function newestRecords<Item extends Dated>(
+/** Reads the newest records, newest first, and the cursor to older ones. @throws AppError as `readPages` does */
+export async function readNewestRecords<Item extends DatedRecord>(
   read: ReadRecords<Item>,
-  most: number,
+  maxRecords: number,
   since?: number,
 ): Promise<ListPage<Item>> {
   const entries: Item[] = [];
-  let next: string | undefined;
-  for await (const page of pagesOf((wanted) => read({ since, ...wanted }), { most })) {
+  let nextCursor: string | undefined;
+  for await (const page of readPages((request) => read({ since, ...request }), { maxEntries: maxRecords })) {
     entries.push(...page.entries);
-    next = page.next;
+    nextCursor = page.nextCursor;
   }
-  return { entries, next };
+  return { entries, nextCursor };
 }

@@ -1,13 +1,13 @@
 import { lstatSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { parseJson } from '../../domain/json/json.ts';
-import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
-import { slugProblem } from '../../domain/slug.ts';
+import { yamlNumberOptions } from '../../domain/json/yaml-numbers.ts';
+import { getSlugProblem } from '../../domain/slug.ts';
 import { AppError } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
-import type { ImportLine } from '../../import/plan-outline.ts';
-import { mostDocumentCharacters } from '../../import/plan-outline.ts';
+import type { ImportReportLine } from '../../import/plan-outline.ts';
+import { maxDocumentCharacters } from '../../import/plan-outline.ts';
 import { type Input, operations } from '../../operations/index.ts';
 import { programName } from '../../version.ts';
 import { connect } from '../connection/connect.ts';
@@ -15,17 +15,17 @@ import type { RestClient } from '../connection/rest-client.ts';
 import {
   addConnectionOptions,
   type ConnectionOptions,
-  collectAnswer,
-  collectText,
+  collectPlanAnswer,
+  collectValue,
   type JsonOption,
 } from '../options.ts';
-import { note, print, printJson, tableOf } from '../print.ts';
-import { writeWholeFile } from '../whole-file.ts';
-import { collectHeader, type ImportSource, readImportSource } from './import-source.ts';
+import { formatTable, print, printJson, printMessage } from '../print.ts';
+import { writeFileAtomically } from '../whole-file.ts';
+import { type ImportSource, parseHeader, readImportSource } from './import-source.ts';
 
 type Options = ConnectionOptions &
   JsonOption &
-  Omit<ImportChoices, 'answers' | 'documentUrl' | 'present' | 'isAlone'> & {
+  Omit<ImportChoices, 'answers' | 'documentUrl' | 'existingKeys' | 'isOnlyCredential'> & {
     header?: Record<string, string>;
     set?: Record<string, string>;
     plan?: true;
@@ -43,9 +43,9 @@ export function addImport(program: Command): void {
     .option(
       '--include <what>',
       'tags, operation IDs, "METHOD /path", or /path, with * as wildcard; \'*\' is all; repeatable',
-      collectText,
+      collectValue,
     )
-    .option('--exclude <what>', 'operations to exclude, in the same form; repeatable', collectText)
+    .option('--exclude <what>', 'operations to exclude, in the same form; repeatable', collectValue)
     .option(
       '--for <sentence>',
       'what agents should do with the API; without --include, imports the operations that fit',
@@ -55,12 +55,12 @@ export function addImport(program: Command): void {
     .option('--fields', 'keep only the fields of large responses that --list suggests')
     .option('--server <url>', 'URL of the API, instead of the one in the description')
     .addOption(
-      new Option('--set <name=value>', 'answer to a question of the plan; repeatable').argParser(collectAnswer),
+      new Option('--set <name=value>', 'answer to a question of the plan; repeatable').argParser(collectPlanAnswer),
     )
     .option(
       '--header <header>',
       "request header for a description behind a login, as 'Name: value'; repeatable",
-      collectHeader,
+      parseHeader,
     )
     .option('--name <name>', 'name of the server')
     .option('--slug <slug>', 'slug of the server')
@@ -91,23 +91,23 @@ Examples:
 async function runImport(from: string, options: Options): Promise<void> {
   const { slug } = options;
   // Checked first, because reading and planning may take a minute.
-  const problem = slug === undefined ? undefined : slugProblem(slug);
+  const problem = slug === undefined ? undefined : getSlugProblem(slug);
   if (problem !== undefined) throw new AppError('invalid', `--slug ${slug}: ${problem}`);
   const source = await readImportSource(from, options.header);
-  note(`Reading ${from} (${megabytes(source.text.length)})`);
+  printMessage(`Reading ${from} (${formatSize(source.text.length)})`);
   if (!options.plan && options.out === undefined) return create(source, options);
   const { importDocument } = await import('../../import/import-document.ts');
-  const plan = importDocument(source.text, choicesOf(source, options), options.list ?? 'none');
-  note(`Planned ${plan.operations.operations} operations`);
+  const plan = importDocument(source.text, toChoices(source, options), options.list ?? 'none');
+  printMessage(`Planned ${plan.operations.operations} operations`);
   if (options.plan) await printPlan(plan, options);
-  else await write(plan, from, options);
+  else await writeConfig(plan, from, options);
 }
 
-function megabytes(characters: number): string {
+function formatSize(characters: number): string {
   return characters < 100_000 ? `${Math.ceil(characters / 1000)} kB` : `${(characters / 1_000_000).toFixed(1)} MB`;
 }
 
-function choicesOf({ url }: ImportSource, options: Options): ImportChoices {
+function toChoices({ url }: ImportSource, options: Options): ImportChoices {
   const { include, exclude, for: purpose, readOnly, deprecated, fields, server, set, name, slug } = options;
   return {
     include,
@@ -125,20 +125,20 @@ function choicesOf({ url }: ImportSource, options: Options): ImportChoices {
 }
 
 async function printPlan(planned: PlannedImport, options: Options): Promise<void> {
-  const { config: _, tooLarge: _size, generated: _generated, documentHash: _hash, ...plan } = planned;
+  const { config: _, sizeError: _size, generated: _generated, documentHash: _hash, ...plan } = planned;
   if (options.json) return printJson(plan);
-  print(planText(planned));
+  print(formatPlan(planned));
 }
 
 /** Writes the configuration to a file. @throws AppError if a required question is unanswered or the file exists */
-async function write(plan: PlannedImport, from: string, options: Options): Promise<void> {
+async function writeConfig(plan: PlannedImport, from: string, options: Options): Promise<void> {
   if (plan.config === undefined || plan.chosen.tools === 0) {
-    const open = plan.tooLarge ?? 'a required question is not answered';
-    const why = plan.config === undefined ? open : 'no operation was selected';
+    const unansweredReason = plan.sizeError ?? 'a required question is not answered';
+    const reason = plan.config === undefined ? unansweredReason : 'no operation was selected';
     const required = { ...plan, questions: plan.questions.filter(({ required }) => required) };
     throw new AppError(
       'invalid',
-      [`nothing was written: ${why}`, ...questionLines(required), ...importReportLines(plan)].join('\n  '),
+      [`nothing was written: ${reason}`, ...formatQuestions(required), ...formatImportReport(plan)].join('\n  '),
     );
   }
   const config = parseJson(plan.config);
@@ -147,13 +147,13 @@ async function write(plan: PlannedImport, from: string, options: Options): Promi
     throw new AppError('conflict', `${out} already exists. Name another file, or overwrite it with --force`);
   }
   const { stringify } = await import('yaml');
-  const head = importHead(plan, from).map((line) => `# ${line.replaceAll(/[\p{Cc}\s]+/gu, ' ')}`);
+  const headerLines = formatImportHeader(plan, from).map((line) => `# ${line.replaceAll(/[\p{Cc}\s]+/gu, ' ')}`);
   const text = out.endsWith('.json')
     ? `${JSON.stringify(config, undefined, 2)}\n`
-    : `${head.join('\n')}\n${stringify(config, { lineWidth: 0, ...yamlNumbers })}`;
+    : `${headerLines.join('\n')}\n${stringify(config, { lineWidth: 0, ...yamlNumberOptions })}`;
   if (out === '-') print(text.trimEnd());
-  else writeWholeFile(out, text);
-  for (const line of [...questionLines(plan), ...importReportLines(plan)]) note(line);
+  else writeFileAtomically(out, text);
+  for (const line of [...formatQuestions(plan), ...formatImportReport(plan)]) printMessage(line);
   const { tools, tokens } = plan.chosen;
   if (out === '-') return;
   if (options.json) printJson({ file: out, tools, tokens });
@@ -161,15 +161,15 @@ async function write(plan: PlannedImport, from: string, options: Options): Promi
 }
 
 async function create(source: ImportSource, options: Options): Promise<void> {
-  if (source.text.length > mostDocumentCharacters) {
-    const most = megabytes(mostDocumentCharacters);
+  if (source.text.length > maxDocumentCharacters) {
+    const maxSize = formatSize(maxDocumentCharacters);
     throw new AppError(
       'tooLarge',
-      `the document has ${megabytes(source.text.length)}; the service accepts at most ${most}. Plan the import on this machine instead: add --out server.yaml (and --include to select operations), then run: ${programName} apply server.yaml`,
+      `the document has ${formatSize(source.text.length)}; the service accepts at most ${maxSize}. Plan the import on this machine instead: add --out server.yaml (and --include to select operations), then run: ${programName} apply server.yaml`,
     );
   }
   const client = await connect(options);
-  const { documentUrl, readOnly, ...choices } = choicesOf(source, options);
+  const { documentUrl, readOnly, ...choices } = toChoices(source, options);
   const input = {
     ...choices,
     mode: 'create' as const,
@@ -179,12 +179,12 @@ async function create(source: ImportSource, options: Options): Promise<void> {
     read_only: readOnly,
     report: options.list,
   };
-  const made = await client.run('importApi', input as Input<'importApi'>);
-  if (options.json) return printJson(made);
-  print(operations.importApi.say?.(made) ?? '');
+  const result = await client.run('importApi', input as Input<'importApi'>);
+  if (options.json) return printJson(result);
+  print(operations.importApi.toAgentText?.(result) ?? '');
 }
 
-type AgainOptions = ConnectionOptions & {
+type ReimportOptions = ConnectionOptions & {
   add?: string[];
   take?: string[];
   server?: string;
@@ -196,24 +196,24 @@ type AgainOptions = ConnectionOptions & {
   json?: true;
 };
 
-export function addImportAgain(program: Command): void {
+export function addReimport(program: Command): void {
   addConnectionOptions(program.command('import-again'))
     .description('re-import the API description of a server: your edits stay, other fields follow the description')
     .argument('<slug>', 'slug of the server')
     .argument('[file|url]', 'API description (default: that of the last import); - reads standard input')
     .option('--apply', 'store the result as a new version; without it, only the changes are printed')
-    .option('--add <what>', 'operations to add, in the form of import --include; repeatable', collectText)
-    .option('--take <key>', "resolve a conflict with the description's value; '*' is all; repeatable", collectText)
+    .option('--add <what>', 'operations to add, in the form of import --include; repeatable', collectValue)
+    .option('--take <key>', "resolve a conflict with the description's value; '*' is all; repeatable", collectValue)
     .option('--server <url>', 'URL of the API, instead of the one in the description')
     .option(
       '--header <header>',
       "request header for a description behind a login, as 'Name: value' (default: that of the last import)",
-      collectHeader,
+      parseHeader,
     )
     .option(
       '--set <name=value>',
       'answer to a question, in addition to those of the last import; repeatable',
-      collectAnswer,
+      collectPlanAnswer,
     )
     .addOption(
       new Option('--check', 'only check whether the description has changed, and show it in server lists').conflicts([
@@ -235,12 +235,12 @@ Examples:
   toolhost import-again shop --watch daily
   toolhost import-again shop openapi.json --take get_pet.description --add 'GET /owners' --apply`,
     )
-    .action(runImportAgain);
+    .action(runReimport);
 }
 
-async function runImportAgain(slug: string, from: string | undefined, options: AgainOptions): Promise<void> {
+async function runReimport(slug: string, from: string | undefined, options: ReimportOptions): Promise<void> {
   const client = await connect(options);
-  if (options.check || options.watch !== undefined) return checkOrWatch(client, slug, from, options);
+  if (options.check || options.watch !== undefined) return runCheckOrWatch(client, slug, from, options);
   const source = from === undefined ? undefined : await readImportSource(from, options.header);
   const input = {
     slug,
@@ -257,15 +257,15 @@ async function runImportAgain(slug: string, from: string | undefined, options: A
   const { changed, added } = result.counts;
   if (!options.apply && changed + added + result.server.length > 0) process.exitCode = 2;
   if (options.json) return printJson(result);
-  print(operations.importAgain.say?.(result) ?? '');
+  print(operations.importAgain.toAgentText?.(result) ?? '');
 }
 
 /** Compares the description at its URL with the last import, or sets whether the service does so every day. */
-async function checkOrWatch(
+async function runCheckOrWatch(
   client: RestClient,
   slug: string,
   from: string | undefined,
-  options: AgainOptions,
+  options: ReimportOptions,
 ): Promise<void> {
   if (from !== undefined) {
     throw new AppError('invalid', `${from}: --check and --watch use the URL of the last import. Omit this argument`);
@@ -276,30 +276,30 @@ async function checkOrWatch(
   const { imported } = checked ?? watched ?? {};
   if (checked) process.exitCode = imported?.error === undefined ? (imported?.changed ? 2 : 0) : 1;
   if (options.json) return printJson({ slug, imported });
-  if (watched) print(operations.watchImport.say?.(watched) ?? '');
-  if (checked) print(operations.compareImport.say?.(checked) ?? '');
+  if (watched) print(operations.watchImport.toAgentText?.(watched) ?? '');
+  if (checked) print(operations.compareImport.toAgentText?.(checked) ?? '');
 }
 
 /** Formats an import plan for the terminal. */
-function planText(plan: PlannedImport): string {
+function formatPlan(plan: PlannedImport): string {
   const { title, format, operations: counts, groups, chosen, proposal } = plan;
   return [
     `${title || 'An API'} (${format})`,
     `${counts.operations} operations: ${counts.whole} whole, ${counts.loosened} with a loosened schema, ${counts.partial} without an optional input, ${counts.skipped} skipped`,
     '',
-    tableOf(groups, { operations: 'operations', read: 'reads', skipped: 'skipped', tokens: 'tokens', tag: 'name' }),
+    formatTable(groups, { operations: 'operations', read: 'reads', skipped: 'skipped', tokens: 'tokens', tag: 'name' }),
     '',
     `Selected: ${chosen.tools} tools, about ${chosen.tokens} tokens in every conversation`,
     `Suggestion: ${proposal.reason} (${proposal.tools} tools, ${proposal.tokens} tokens)`,
-    ...proposal.include.map((text) => `    --include ${quoted(text)}`),
-    ...questionLines(plan),
+    ...proposal.include.map((text) => `    --include ${quoteForShell(text)}`),
+    ...formatQuestions(plan),
     ...plan.secrets.map(({ name, description }) => `Secret to set afterwards: ${name} (${description})`),
     ...plan.notes,
-    ...importReportLines(plan),
+    ...formatImportReport(plan),
   ].join('\n');
 }
 
-function questionLines({ questions }: PlannedImport): string[] {
+function formatQuestions({ questions }: PlannedImport): string[] {
   return questions.flatMap(({ name, question, required, options, assumed }) => [
     `${required ? 'Required' : 'Optional'}: --set ${name}=…: ${question}`,
     ...(options ?? []).map(({ value, meaning }) => `    ${[value, meaning].filter((text) => text !== '').join(': ')}`),
@@ -308,24 +308,24 @@ function questionLines({ questions }: PlannedImport): string[] {
 }
 
 /** Formats patterns without a match, findings, and the listed operations. */
-function importReportLines({ unmatched, findings, report }: PlannedImport): string[] {
+function formatImportReport({ unmatched, findings, report }: PlannedImport): string[] {
   return [
-    ...unmatched.map((text) => `No operation matches --include ${quoted(text)}`),
+    ...unmatched.map((text) => `No operation matches --include ${quoteForShell(text)}`),
     ...findings.map(({ at, message }) => (at === '' ? message : `Not read: ${at}: ${message}`)),
     ...report.map(({ operation, tool, outcome, notes, answer }) =>
-      [`${operation} → ${tool}: ${outcome}`, ...notes, ...answerTexts(answer)].join('; '),
+      [`${operation} → ${tool}: ${outcome}`, ...notes, ...formatResponseSize(answer)].join('; '),
     ),
   ];
 }
 
-function answerTexts(answer: ImportLine['answer']): string[] {
+function formatResponseSize(answer: ImportReportLine['answer']): string[] {
   if (!answer) return [];
   const { paths, tokens, kept } = answer;
   return [`response of about ${tokens} tokens, or ${kept} with --fields, which keeps ${paths.join(', ')}`];
 }
 
 /** Returns the header lines of a configuration file. */
-function importHead({ title, format, secrets, notes }: PlannedImport, from: string): string[] {
+function formatImportHeader({ title, format, secrets, notes }: PlannedImport, from: string): string[] {
   return [
     `Imported from ${from}: ${title} (${format}).`,
     ...secrets.map(({ name, description }) => `Secret to set: ${name} (${description})`),
@@ -333,6 +333,6 @@ function importHead({ title, format, secrets, notes }: PlannedImport, from: stri
   ];
 }
 
-function quoted(text: string): string {
+function quoteForShell(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

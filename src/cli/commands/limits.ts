@@ -2,18 +2,18 @@ import type { Command } from 'commander';
 import { quotaKinds, quotaNames } from '../../domain/quotas.ts';
 import { type Input, type Output, operations, operatorOperations } from '../../operations/index.ts';
 import { limitFieldNames, limitFields } from '../../operations/limits.ts';
-import { atPlace, type PlaceOptions } from '../connection/connect.ts';
-import { addPlaceOptions, type JsonOption } from '../options.ts';
-import { print, printJson, tableOf } from '../print.ts';
-import { onDatabaseOrService, refuseNothing } from './keys.ts';
-import { addFieldOptions, givenFields } from './operation-command.ts';
+import { type TargetOptions, withTarget } from '../connection/connect.ts';
+import { addTargetOptions, type JsonOption } from '../options.ts';
+import { formatTable, print, printJson } from '../print.ts';
+import { onDatabaseOrServicePhrase, rejectEmptyChange } from './keys.ts';
+import { addFieldOptions, collectFields } from './operation-command.ts';
 
-type Options = PlaceOptions & JsonOption & { server?: string; [attribute: string]: unknown };
+type Options = TargetOptions & JsonOption & { server?: string; [attribute: string]: unknown };
 type Change = { [field: string]: unknown };
 
 /** Command group with `show`, `set`, and `reset`. `run` makes the change and prints the resulting values. */
-type Settings = {
-  about: readonly [show: string, set: string, reset: string];
+type SettingsGroup = {
+  descriptions: readonly [show: string, set: string, reset: string];
   fields: readonly string[];
   operation: Parameters<typeof addFieldOptions>[1];
   examples: string;
@@ -21,29 +21,32 @@ type Settings = {
   run: (options: Options, change: Change) => Promise<void>;
 };
 
-function addSettings(group: Command, { about, fields, operation, examples, addOptions, run }: Settings): void {
+function addSettings(
+  group: Command,
+  { descriptions, fields, operation, examples, addOptions, run }: SettingsGroup,
+): void {
   addOptions(group.command('show'))
-    .description(about[0])
+    .description(descriptions[0])
     .action((options: Options) => run(options, {}));
-  const set = addOptions(group.command('set')).description(about[1]);
+  const set = addOptions(group.command('set')).description(descriptions[1]);
   const flags = Object.fromEntries(fields.map((field) => [field, `--${field.replaceAll('_', '-')} <number>`]));
   const attributes = addFieldOptions(set, operation, flags);
   set.addHelpText('after', `\nExamples:\n${examples}`).action((options: Options) => {
-    const change = givenFields(options, attributes);
-    refuseNothing(set, change, attributes);
+    const change = collectFields(options, attributes);
+    rejectEmptyChange(set, change, attributes);
     return run(options, change);
   });
   addOptions(group.command('reset'))
-    .description(about[2])
+    .description(descriptions[2])
     .action((options: Options) => run(options, Object.fromEntries(fields.map((field) => [field, null]))));
 }
 
 export function addLimits(program: Command): void {
   const limits = program
     .command('limits')
-    .description(`show and set call limits of a workspace or a server, ${onDatabaseOrService}`);
+    .description(`show and set call limits of a workspace or a server, ${onDatabaseOrServicePhrase}`);
   addSettings(limits, {
-    about: [
+    descriptions: [
       'show the limits of a workspace (all of its servers together) or of one server',
       'set limits; they take effect in every process within a second',
       'reset limits to their defaults, without call quotas',
@@ -54,31 +57,31 @@ export function addLimits(program: Command): void {
   toolhost limits set --server projects --concurrent-calls 10
   toolhost limits set --workspace wsp_… --calls-per-day 100000`,
     addOptions: (command) =>
-      addPlaceOptions(command).option('--server <slug>', 'only this server, within the limits of its workspace'),
+      addTargetOptions(command).option('--server <slug>', 'only this server, within the limits of its workspace'),
     run: runLimits,
   });
 }
 
 function runLimits(options: Options, change: Change): Promise<void> {
-  return atPlace(options, async (place) => {
+  return withTarget(options, async (target) => {
     const { server: slug } = options;
     const isChange = Object.keys(change).length > 0;
     const limits = await (slug === undefined
-      ? place.run(isChange ? 'setWorkspaceLimits' : 'getWorkspaceLimits', change)
-      : place.run(isChange ? 'setServerLimits' : 'getServerLimits', { slug, ...change }));
+      ? target.run(isChange ? 'setWorkspaceLimits' : 'getWorkspaceLimits', change)
+      : target.run(isChange ? 'setServerLimits' : 'getServerLimits', { slug, ...change }));
     if (options.json) printJson(limits);
-    else print(limitTable(limits));
+    else print(formatLimits(limits));
   });
 }
 
-function limitTable(limits: Output<'getWorkspaceLimits'>): string {
+function formatLimits(limits: Output<'getWorkspaceLimits'>): string {
   const sources = { default: 'environment default', set: 'set', workspace: 'workspace limit' };
-  const found = limitFieldNames.flatMap((field) => {
+  const rows = limitFieldNames.flatMap((field) => {
     const limit = limits[field];
-    return limit ? [{ what: limitFields[field].meaning, ...limit }] : [];
+    return limit ? [{ label: limitFields[field].label, ...limit }] : [];
   });
-  return tableOf(found, {
-    limit: ({ what }) => what.toLowerCase().replace(' (utc)', ''),
+  return formatTable(rows, {
+    limit: ({ label }) => label.toLowerCase().replace(' (utc)', ''),
     value: ({ limit = 'none' }) => limit,
     from: ({ from }) => sources[from],
   });
@@ -87,9 +90,9 @@ function limitTable(limits: Output<'getWorkspaceLimits'>): string {
 export function addQuotas(program: Command): void {
   const quotas = program
     .command('quotas')
-    .description(`show and set how much a workspace may store and change, ${onDatabaseOrService}`);
+    .description(`show and set how much a workspace may store and change, ${onDatabaseOrServicePhrase}`);
   addSettings(quotas, {
-    about: [
+    descriptions: [
       'show the quotas of a workspace and their usage',
       'set quotas of a workspace; 0 means no limit',
       'reset quotas to the defaults, which QUOTAS sets',
@@ -98,26 +101,26 @@ export function addQuotas(program: Command): void {
     operation: operatorOperations.setWorkspaceQuotas,
     examples: `  toolhost quotas set --workspace wsp_… --servers 5000 --megabytes 1000
   toolhost quotas set --writes 0`,
-    addOptions: addPlaceOptions,
+    addOptions: addTargetOptions,
     run: runQuotas,
   });
 }
 
 function runQuotas(options: Options, change: Input<'setWorkspaceQuotas'>): Promise<void> {
-  return atPlace(options, async (place) => {
+  return withTarget(options, async (target) => {
     const isChange = Object.keys(change).length > 0;
-    const quotas = await (isChange ? place.run('setWorkspaceQuotas', change) : place.run('getWorkspaceQuotas', {}));
+    const quotas = await (isChange ? target.run('setWorkspaceQuotas', change) : target.run('getWorkspaceQuotas', {}));
     if (options.json) printJson(quotas);
-    else print(quotaTable(quotas));
+    else print(formatQuotas(quotas));
   });
 }
 
-function quotaTable(quotas: Output<'getWorkspaceQuotas'>): string {
-  return tableOf(quotaNames, {
+function formatQuotas(quotas: Output<'getWorkspaceQuotas'>): string {
+  return formatTable(quotaNames, {
     quota: (name) => name,
     limit: (name) => quotas[name].limit ?? 'none',
     used: (name) => quotas[name].used ?? '',
     from: (name) => (quotas[name].from === 'set' ? 'set' : 'environment default'),
-    of: (name) => quotaKinds[name].what,
+    of: (name) => quotaKinds[name].description,
   });
 }

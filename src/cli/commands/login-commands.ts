@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { jsonOption, profileOption, serviceUrl } from '../options.ts';
+import { jsonOption, parseServiceUrlOption, profileOption } from '../options.ts';
 import type { LoginOptions, LogoutOptions, ProfilesOptions } from './login.ts';
 
 export function addLogin(program: Command): void {
@@ -9,7 +9,7 @@ export function addLogin(program: Command): void {
     .argument(
       '[url]',
       'service URL (default: that of the profile, TOOLHOST_URL, BASE_URL, or this machine)',
-      serviceUrl,
+      parseServiceUrlOption,
     )
     .addOption(profileOption('name of the profile (default: the one with that URL, or a new one)'))
     .option('--no-browser', 'do not open a browser; paste the URL that the login redirects to')

@@ -2,29 +2,29 @@ import { hostname } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { isSafeUrl } from '../../doctor/checks.ts';
 import { createWebClient, type WebClient } from '../../doctor/web.ts';
-import { AppError, messageOf } from '../../errors.ts';
+import { AppError, getErrorMessage } from '../../errors.ts';
 import { apiPath } from '../../routes.ts';
 import { programName } from '../../version.ts';
-import { environmentUrl, namedUrl } from '../connection/connect.ts';
+import { getServiceUrl, getUrlFromEnvironment } from '../connection/connect.ts';
 import { createRestClient } from '../connection/rest-client.ts';
-import { askOrFail, discoverLogin } from '../login/authorization-server.ts';
+import { discoverLogin, fetchOrFail } from '../login/authorization-server.ts';
 import { logIn } from '../login/log-in.ts';
 import type { JsonOption } from '../options.ts';
-import { note, print, printJson, tableOf } from '../print.ts';
+import { formatTable, print, printJson, printMessage } from '../print.ts';
 import {
   changeCredential,
-  endStoredLogin,
-  lockFileIn,
+  getLockPath,
   readCredentials,
+  revokeStoredLogin,
   type StoredCredential,
 } from '../profiles/credentials.ts';
-import { whileLocked } from '../profiles/own-files.ts';
+import { withLock } from '../profiles/own-files.ts';
 import {
-  configFolder,
+  getConfigFolder,
+  getProfileUrl,
   type Profiles,
-  profileInUse,
   readProfiles,
-  urlOfProfile,
+  resolveProfile,
   writeProfiles,
 } from '../profiles/profiles.ts';
 
@@ -32,14 +32,14 @@ export type LoginOptions = JsonOption & { profile?: string; browser: boolean; re
 export type LogoutOptions = JsonOption & { profile?: string; local?: true };
 export type ProfilesOptions = JsonOption;
 
-const answerMs = 30_000;
+const requestTimeoutMs = 30_000;
 
 export async function login(url: string | undefined, options: LoginOptions): Promise<void> {
-  const folder = configFolder();
-  const target = chosen(url, options, readProfiles(folder));
-  const credential = options.withKey ? await givenKey(target.url) : await loggedIn(target, options);
-  const before = await store(folder, target, credential);
-  if (before) await endLogin(before);
+  const folder = getConfigFolder();
+  const target = chooseTarget(url, options, readProfiles(folder));
+  const credential = options.withKey ? await readKeyFromInput(target.url) : await logInToService(target, options);
+  const previous = await storeCredential(folder, target, credential);
+  if (previous) await revokePreviousLogin(previous);
   const scopes = 'scope' in credential ? (credential.scope?.split(' ') ?? []) : undefined;
   if (options.json) printJson({ profile: target.profile, url: target.url, ...(scopes && { scopes }) });
   else
@@ -49,20 +49,20 @@ export async function login(url: string | undefined, options: LoginOptions): Pro
 type Target = { profile: string; url: string };
 
 /** Chooses the service and the profile. @throws AppError if the URL would expose tokens on the network */
-function chosen(url: string | undefined, { profile }: LoginOptions, profiles: Profiles): Target {
-  const inUse = profileInUse(profile, profiles);
-  const own = inUse === undefined ? undefined : profiles.urls.get(inUse);
-  const named = profile === undefined ? (namedUrl() ?? own) : own;
-  const address = url ?? named ?? environmentUrl();
+function chooseTarget(url: string | undefined, { profile }: LoginOptions, profiles: Profiles): Target {
+  const inUse = resolveProfile(profile, profiles);
+  const profileUrl = inUse === undefined ? undefined : profiles.urls.get(inUse);
+  const defaultUrl = profile === undefined ? (getUrlFromEnvironment() ?? profileUrl) : profileUrl;
+  const address = url ?? defaultUrl ?? getServiceUrl();
   if (!isSafeUrl(address)) throw new AppError('invalid', `${address}: tokens could be intercepted. Use https://`);
-  return { profile: profile ?? nameFor(address, profiles, inUse), url: address };
+  return { profile: profile ?? getProfileName(address, profiles, inUse), url: address };
 }
 
 /** Returns the profile for a URL: the one in use, another one with that URL, or a new one. */
-function nameFor(url: string, { urls }: Profiles, inUse: string | undefined): string {
+function getProfileName(url: string, { urls }: Profiles, inUse: string | undefined): string {
   if (inUse !== undefined && (urls.get(inUse) ?? url) === url) return inUse;
-  const known = [...urls].find(([, address]) => address === url);
-  if (known) return known[0];
+  const existing = [...urls].find(([, address]) => address === url);
+  if (existing) return existing[0];
   return urls.has('default')
     ? url
         .replace(/^https?:\/\//, '')
@@ -72,7 +72,7 @@ function nameFor(url: string, { urls }: Profiles, inUse: string | undefined): st
     : 'default';
 }
 
-async function givenKey(url: string): Promise<StoredCredential> {
+async function readKeyFromInput(url: string): Promise<StoredCredential> {
   const key = (await text(process.stdin)).trim();
   if (!/^[\x21-\x7e]{1,200}$/.test(key))
     throw new AppError('invalid', 'standard input has no API key; expected one line of visible ASCII characters');
@@ -85,13 +85,13 @@ async function givenKey(url: string): Promise<StoredCredential> {
   return { url, api_key: key };
 }
 
-async function loggedIn({ url }: Target, { browser, readOnly }: LoginOptions): Promise<StoredCredential> {
-  const web = createWebClient(fetch, answerMs);
-  const target = await discovered(web, url);
+async function logInToService({ url }: Target, { browser, readOnly }: LoginOptions): Promise<StoredCredential> {
+  const web = createWebClient(fetch, requestTimeoutMs);
+  const target = await discoverServiceLogin(web, url);
   const { clientId, tokens } = await logIn(web, target, {
     clientName: `Toolhost command line on ${hostname()}`,
     scopes: readOnly ? ['manage:read'] : target.scopes,
-    opensBrowser: browser,
+    shouldOpenBrowser: browser,
   });
   const { accessToken, refreshToken, scope } = tokens;
   return {
@@ -107,21 +107,23 @@ async function loggedIn({ url }: Target, { browser, readOnly }: LoginOptions): P
 }
 
 /** Discovers the login of a service. Rejects endpoints outside the service. @throws AppError */
-async function discovered(web: WebClient, url: string) {
-  const refusal = await askOrFail(web, `${url}${apiPath}/servers`, { headers: { accept: 'application/json' } });
-  if (refusal.status === 421)
+async function discoverServiceLogin(web: WebClient, url: string) {
+  const unauthorizedResponse = await fetchOrFail(web, `${url}${apiPath}/servers`, {
+    headers: { accept: 'application/json' },
+  });
+  if (unauthorizedResponse.status === 421)
     throw new AppError('invalid', `${url} is not the URL of that service. Its operator sets the URL with BASE_URL`);
-  if (refusal.status !== 401)
+  if (unauthorizedResponse.status !== 401)
     throw new AppError(
       'invalid',
-      `${url} responded with ${refusal.status}, but not like toolhost. Check the URL: it must be the URL of the service, not of a server`,
+      `${url} responded with ${unauthorizedResponse.status}, but not like toolhost. Check the URL: it must be the URL of the service, not of a server`,
     );
-  const target = await discoverLogin(web, url + apiPath, refusal);
+  const target = await discoverLogin(web, url + apiPath, unauthorizedResponse);
   const { issuer, authorizationEndpoint, tokenEndpoint, registrationEndpoint, revocationEndpoint = issuer } = target;
-  const all = [issuer, authorizationEndpoint, tokenEndpoint, registrationEndpoint, revocationEndpoint];
-  const foreign = all.find((address) => !new URL(address).href.startsWith(`${url}/`));
-  if (foreign !== undefined) {
-    const { origin, pathname } = new URL(foreign);
+  const endpoints = [issuer, authorizationEndpoint, tokenEndpoint, registrationEndpoint, revocationEndpoint];
+  const externalUrl = endpoints.find((address) => !new URL(address).href.startsWith(`${url}/`));
+  if (externalUrl !== undefined) {
+    const { origin, pathname } = new URL(externalUrl);
     throw new AppError(
       'invalid',
       `${url} requests a login at ${origin}${pathname}. A service must be its own issuer, so nothing was sent there`,
@@ -131,7 +133,7 @@ async function discovered(web: WebClient, url: string) {
 }
 
 /** Stores the credential and makes its profile the current one. Returns the previous credential. */
-function store(folder: string, { profile, url }: Target, credential: StoredCredential) {
+function storeCredential(folder: string, { profile, url }: Target, credential: StoredCredential) {
   return changeCredential(folder, profile, async (before, save) => {
     save(credential);
     const { urls } = readProfiles(folder);
@@ -141,27 +143,29 @@ function store(folder: string, { profile, url }: Target, credential: StoredCrede
 }
 
 /** Revokes the login that a new one replaces. */
-async function endLogin(before: StoredCredential): Promise<void> {
+async function revokePreviousLogin(previous: StoredCredential): Promise<void> {
   try {
-    await endStoredLogin(before);
+    await revokeStoredLogin(previous);
   } catch (error) {
-    note(`The previous login could not be ended (${messageOf(error)}). End it with: ${programName} logins end`);
+    printMessage(
+      `The previous login could not be ended (${getErrorMessage(error)}). End it with: ${programName} logins end`,
+    );
   }
 }
 
 export async function logout({ profile: option, local, json }: LogoutOptions): Promise<void> {
-  const folder = configFolder();
+  const folder = getConfigFolder();
   const profiles = readProfiles(folder);
-  const profile = profileInUse(option, profiles);
+  const profile = resolveProfile(option, profiles);
   if (profile === undefined) throw new AppError('notFound', 'there is no profile, so there is no login to end');
-  const url = urlOfProfile(profiles, profile);
+  const url = getProfileUrl(profiles, profile);
   await changeCredential(folder, profile, async (before, save) => {
     if (!before) throw new AppError('notFound', `the profile "${profile}" has no login`);
     if (!local)
-      await endStoredLogin(before).catch((error: unknown) => {
+      await revokeStoredLogin(before).catch((error: unknown) => {
         throw new AppError(
           'unavailable',
-          `${messageOf(error)}. Nothing was removed. Retry, or only remove the local tokens: ${programName} logout --profile ${profile} --local`,
+          `${getErrorMessage(error)}. Nothing was removed. Retry, or only remove the local tokens: ${programName} logout --profile ${profile} --local`,
         );
       });
     save(undefined);
@@ -170,56 +174,56 @@ export async function logout({ profile: option, local, json }: LogoutOptions): P
   else print(`Logged out of ${url}; profile: ${profile}.`);
 }
 
-function kindOf(credential: StoredCredential | undefined, url: string): 'login' | 'api_key' | 'none' {
+function getCredentialKind(credential: StoredCredential | undefined, url: string): 'login' | 'api_key' | 'none' {
   if (credential?.url !== url) return 'none';
   return 'api_key' in credential ? 'api_key' : 'login';
 }
 
 export async function listProfiles({ json }: ProfilesOptions): Promise<void> {
-  const folder = configFolder();
+  const folder = getConfigFolder();
   const profiles = readProfiles(folder);
   const credentials = readCredentials(folder);
-  const inUse = profileInUse(undefined, profiles);
-  const shown = [...profiles.urls].map(([name, url]) => ({
+  const inUse = resolveProfile(undefined, profiles);
+  const profileRows = [...profiles.urls].map(([name, url]) => ({
     name,
     url,
-    credential: kindOf(credentials.get(name), url),
+    credential: getCredentialKind(credentials.get(name), url),
     in_use: name === inUse,
   }));
-  if (json) return printJson({ profiles: shown });
-  if (shown.length === 0) return print(`There are no profiles yet. Log in with: ${programName} login URL`);
-  const texts = { login: 'logged in', api_key: 'API key', none: 'logged out' };
+  if (json) return printJson({ profiles: profileRows });
+  if (profileRows.length === 0) return print(`There are no profiles yet. Log in with: ${programName} login URL`);
+  const loginLabels = { login: 'logged in', api_key: 'API key', none: 'logged out' };
   print(
-    tableOf(shown, {
+    formatTable(profileRows, {
       '': ({ in_use }) => (in_use ? '*' : ''),
       profile: 'name',
       url: 'url',
-      login: ({ credential }) => texts[credential],
+      login: ({ credential }) => loginLabels[credential],
     }),
   );
 }
 
 /** Changes the profiles under a lock, so that no other command changes them. */
-function change(folder: string, next: (now: Profiles) => Profiles): Promise<void> {
-  return whileLocked(lockFileIn(folder), async () => writeProfiles(folder, next(readProfiles(folder))));
+function changeProfiles(folder: string, update: (now: Profiles) => Profiles): Promise<void> {
+  return withLock(getLockPath(folder), async () => writeProfiles(folder, update(readProfiles(folder))));
 }
 
 export async function useProfile(name: string, { json }: ProfilesOptions): Promise<void> {
-  const folder = configFolder();
-  const url = urlOfProfile(readProfiles(folder), name);
-  await change(folder, ({ urls }) => ({ current: name, urls }));
+  const folder = getConfigFolder();
+  const url = getProfileUrl(readProfiles(folder), name);
+  await changeProfiles(folder, ({ urls }) => ({ current: name, urls }));
   if (json) printJson({ profile: name, url });
   else print(`Now using the profile ${name}: ${url}`);
 }
 
 export async function removeProfile(name: string, { json }: ProfilesOptions): Promise<void> {
-  const folder = configFolder();
-  const url = urlOfProfile(readProfiles(folder), name);
-  if (kindOf(readCredentials(folder).get(name), url) !== 'none')
+  const folder = getConfigFolder();
+  const url = getProfileUrl(readProfiles(folder), name);
+  if (getCredentialKind(readCredentials(folder).get(name), url) !== 'none')
     throw new AppError('conflict', `log out first: ${programName} logout --profile ${name}`);
-  await change(folder, ({ current, urls }) => ({
+  await changeProfiles(folder, ({ current, urls }) => ({
     current: current === name ? undefined : current,
-    urls: new Map([...urls].filter(([other]) => other !== name)),
+    urls: new Map([...urls].filter(([profileName]) => profileName !== name)),
   }));
   if (json) printJson({ profile: name, url });
   else print(`Removed the profile ${name}.`);

@@ -1,11 +1,11 @@
 import { createRequire, flushCompileCache } from 'node:module';
 import type { Command } from 'commander';
-import { addAcceptLoss } from '../accept-loss.ts';
+import { addAcceptLossOption } from '../accept-loss.ts';
 
 export function addServe(program: Command): void {
-  addAcceptLoss(program.command('serve'))
+  addAcceptLossOption(program.command('serve'))
     .description('run the service until a signal stops it')
-    .addHelpText('after', settingsText)
+    .addHelpText('after', formatSettings)
     .action(runServe);
 }
 
@@ -18,11 +18,11 @@ export async function runServe(): Promise<void> {
 }
 
 /** Formats the settings for the help. Uses `require`, because Commander builds help synchronously. */
-function settingsText(): string {
-  const { describedVariables } = createRequire(import.meta.url)(
+function formatSettings(): string {
+  const { variableDescriptions } = createRequire(import.meta.url)(
     '../../variables.ts',
   ) as typeof import('../../variables.ts');
-  const lines = describedVariables.map(({ name, fallback, meaning }) => {
+  const lines = variableDescriptions.map(({ name, fallback, meaning }) => {
     return `  ${name.padEnd(24)} ${meaning}${fallback === '' ? '' : ` (default: ${fallback})`}`;
   });
   return `

@@ -1,23 +1,23 @@
 import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { parseJson } from '../../domain/json/json.ts';
-import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
-import { foreignDocument } from '../../domain/mistakes.ts';
+import { yamlNumberOptions } from '../../domain/json/yaml-numbers.ts';
+import { describeForeignDocument } from '../../domain/mistakes.ts';
 import { AppError } from '../../errors.ts';
 import { type Input, type Output, operations } from '../../operations/index.ts';
 import { programName } from '../../version.ts';
-import { askHidden } from '../ask.ts';
+import { promptHidden } from '../ask.ts';
 import { connect } from '../connection/connect.ts';
-import { oneServer } from '../connection/lists.ts';
+import { findListedServer } from '../connection/lists.ts';
 import { readConfigFile, readTextFile } from '../files/server-files.ts';
 import {
   addConnectionOptions,
   type ConnectionOptions,
-  collectNamed,
+  collectNamedValues,
   type JsonOption,
-  type NamedText,
+  type NamedValue,
 } from '../options.ts';
-import { oneLine, print, printJson, tableOf } from '../print.ts';
+import { formatTable, print, printJson, toOneLine } from '../print.ts';
 import { operationCommand } from './operation-command.ts';
 
 type Options = ConnectionOptions & JsonOption;
@@ -27,13 +27,13 @@ export function addServers(program: Command): void {
   const servers = program.command('servers').description('manage the hosted servers of a running service');
   operationCommand(servers, ['list', 'listMcpServers'], {
     list: 'servers',
-    text: ({ servers: all }) => serverTable(all),
+    formatOutput: ({ servers: all }) => formatServerTable(all),
   });
   addConnectionOptions(servers.command('get'))
     .description('print a server as a configuration file; secrets are masked')
     .argument('<slug>', 'slug of the server')
     .addHelpText('after', '\nExample:\n  toolhost servers get projects > projects.yaml')
-    .action(get);
+    .action(showServer);
   addConnectionOptions(servers.command('create'))
     .description('create a server from its configuration')
     .argument('<file>', 'JSON or YAML file; - reads standard input')
@@ -41,7 +41,7 @@ export function addServers(program: Command): void {
       'after',
       '\nExamples:\n  toolhost servers create server.yaml\n  sed s/staging/live/ server.yaml | toolhost servers create -',
     )
-    .action((file: string, options: Options) => store('createMcpServer', file, options));
+    .action((file: string, options: Options) => storeServer('createMcpServer', file, options));
   addConnectionOptions(servers.command('update'))
     .description('replace the whole configuration of the server whose slug is in the file')
     .argument('<file>', 'JSON or YAML file; - reads standard input')
@@ -49,18 +49,21 @@ export function addServers(program: Command): void {
       'after',
       '\nA secret that is ******** in the file keeps its stored value.\n\nExample:\n  toolhost servers update server.yaml',
     )
-    .action((file: string, options: Options) => store('replaceMcpServer', file, options));
+    .action((file: string, options: Options) => storeServer('replaceMcpServer', file, options));
   operationCommand(servers, ['delete', 'deleteMcpServer'], {
-    args: { slug: undefined },
+    positionals: { slug: undefined },
     help: 'At a terminal, type the slug to confirm. Otherwise, --yes is required.\n\nExample:\n  toolhost servers delete projects --yes',
-    asks: ({ slug }) => ({ what: `delete the server ${slug}, which can be restored for 30 days`, word: slug }),
+    getConfirmation: ({ slug }) => ({
+      effect: `delete the server ${slug}, which can be restored for 30 days`,
+      confirmationWord: slug,
+    }),
   });
   operationCommand(servers, ['deleted', 'listDeletedServers'], {
     list: 'servers',
-    text: ({ servers: all }) =>
+    formatOutput: ({ servers: all }) =>
       all.length === 0
         ? 'No deleted servers can be restored.'
-        : tableOf(all, {
+        : formatTable(all, {
             slug: 'slug',
             name: 'name',
             secrets: 'secret_count',
@@ -69,62 +72,69 @@ export function addServers(program: Command): void {
           }),
   });
   operationCommand(servers, ['delete-secrets', 'deleteSecretsOfDeletedServer'], {
-    args: { slug: 'slug of the deleted server' },
-    asks: ({ slug }) => ({ what: `permanently delete all secrets of the deleted server ${slug}`, word: slug }),
-    text: ({ deleted }, { slug }) => `Deleted ${deleted} ${deleted === 1 ? 'secret' : 'secrets'} of ${slug}.`,
+    positionals: { slug: 'slug of the deleted server' },
+    getConfirmation: ({ slug }) => ({
+      effect: `permanently delete all secrets of the deleted server ${slug}`,
+      confirmationWord: slug,
+    }),
+    formatOutput: ({ deleted }, { slug }) => `Deleted ${deleted} ${deleted === 1 ? 'secret' : 'secrets'} of ${slug}.`,
   });
   operationCommand(servers, ['restore', 'restoreMcpServer'], {
-    args: { slug: 'slug of the deleted server' },
+    positionals: { slug: 'slug of the deleted server' },
     help: 'Restores its configuration, versions, secrets, limits, and logins.\n\nExample:\n  toolhost servers restore projects',
   });
 }
 
-function serverTable(servers: Output<'listMcpServers'>['servers']): string {
+function formatServerTable(servers: Output<'listMcpServers'>['servers']): string {
   if (servers.length === 0)
     return `There are no servers yet. Create one with: ${programName} servers create server.yaml`;
-  const isAnyImported = servers.some(({ imported }) => imported);
-  return tableOf(servers, {
+  const hasImported = servers.some(({ imported }) => imported);
+  return formatTable(servers, {
     slug: 'slug',
     name: 'name',
     access: 'access',
     tools: 'tool_count',
     version: 'version',
-    ...(isAnyImported && { import: importText }),
+    ...(hasImported && { import: formatImportState }),
     url: 'url',
   });
 }
 
 /** Summarizes the state of a server's imported API description in one or a few words. */
-function importText({ imported }: Output<'getMcpServer'>['server']): string {
+function formatImportState({ imported }: Output<'getMcpServer'>['server']): string {
   if (!imported) return '';
   if (imported.error !== undefined) return 'unreadable';
   if (imported.changed === undefined) return imported.watch === 'daily' ? 'watched' : 'imported';
   return imported.changed ? 'changed' : 'up to date';
 }
 
-async function get(slug: string, options: Options): Promise<void> {
-  const shown = await oneServer(await connect(options), slug);
-  if (options.json) return printJson(shown);
-  const { server, secrets, callback_url, warnings } = shown;
+async function showServer(slug: string, options: Options): Promise<void> {
+  const result = await findListedServer(await connect(options), slug);
+  if (options.json) return printJson(result);
+  const { server, secrets, callback_url, warnings } = result;
   // Printed as comments, so that the whole output is a valid configuration file.
-  const head = [
+  const headerLines = [
     `${server.url} (${server.access}), version ${server.version} of ${server.updated_at}`,
     ...(secrets.length > 0 ? [`Secrets with a value: ${secrets.join(', ')}`] : []),
     ...(callback_url === undefined ? [] : [`Callback URL to register with the provider: ${callback_url}`]),
     ...warnings.map(({ path, message }) => `Warning: ${path}: ${message}`),
   ];
-  await printConfig(head, shown.config);
+  await printConfig(headerLines, result.config);
 }
 
 /** Prints a configuration as a YAML file with a comment header. */
-export async function printConfig(head: readonly string[], config: unknown): Promise<void> {
+export async function printConfig(headerLines: readonly string[], config: unknown): Promise<void> {
   const { stringify } = await import('yaml');
-  const yaml = stringify(config, { lineWidth: 0, ...yamlNumbers }).trimEnd();
-  print([...head.map((line) => `# ${oneLine(line)}`), yaml].join('\n'));
+  const yaml = stringify(config, { lineWidth: 0, ...yamlNumberOptions }).trimEnd();
+  print([...headerLines.map((line) => `# ${toOneLine(line)}`), yaml].join('\n'));
 }
 
-async function store(name: 'createMcpServer' | 'replaceMcpServer', file: string, options: Options): Promise<void> {
-  const config = await fieldsFrom(file, 'a configuration; allowed: an object with name, slug, and tools');
+async function storeServer(
+  name: 'createMcpServer' | 'replaceMcpServer',
+  file: string,
+  options: Options,
+): Promise<void> {
+  const config = await readFields(file, 'a configuration; allowed: an object with name, slug, and tools');
   const section = ['secrets', 'limits'].find((field) => field in config);
   if (section !== undefined)
     throw new AppError(
@@ -135,19 +145,19 @@ async function store(name: 'createMcpServer' | 'replaceMcpServer', file: string,
     throw new AppError('invalid', `${file}: slug: names the server to update; allowed: the slug of a hosted server`);
   const client = await connect(options);
   // The service validates the content of the file.
-  const stored = await client.run(name, config as Input<typeof name>);
-  if (options.json) return printJson(stored);
+  const result = await client.run(name, config as Input<typeof name>);
+  if (options.json) return printJson(result);
   // Replacing is not a management tool, so it has no agent text. The text of an update fits.
-  print(operations[name === 'createMcpServer' ? name : 'updateMcpServer'].say?.(stored) ?? '');
+  print(operations[name === 'createMcpServer' ? name : 'updateMcpServer'].toAgentText?.(result) ?? '');
 }
 
 /** Reads an object from a file. @throws AppError that names the file and the allowed form */
-async function fieldsFrom(file: string, wanted: string): Promise<Fields> {
+async function readFields(file: string, expectation: string): Promise<Fields> {
   const value = await readConfigFile(file);
-  const foreign = foreignDocument(value);
-  if (foreign !== undefined) throw new AppError('invalid', `${file}: ${foreign}`);
+  const foreignProblem = describeForeignDocument(value);
+  if (foreignProblem !== undefined) throw new AppError('invalid', `${file}: ${foreignProblem}`);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields;
-  throw new AppError('invalid', `${file}: is not ${wanted}`);
+  throw new AppError('invalid', `${file}: is not ${expectation}`);
 }
 
 export function addTools(program: Command): void {
@@ -162,7 +172,7 @@ export function addTools(program: Command): void {
     .argument('<file>', 'tool as JSON or YAML file; - reads standard input')
     .addHelpText('after', '\nExample:\n  toolhost tools add projects tool.yaml')
     .action(async (slug: string, file: string, options: Options) =>
-      changeTool('addTool', { ...(await toolFields(file)), slug }, options),
+      changeTool('addTool', { ...(await readToolFields(file)), slug }, options),
     );
   addConnectionOptions(tools.command('update'))
     .description('change fields of a tool; other fields stay unchanged')
@@ -172,7 +182,7 @@ export function addTools(program: Command): void {
     .option(
       '--set <field=value>',
       'field to change; the value is JSON or plain text; null removes the field',
-      collectNamed('allowed: field=value'),
+      collectNamedValues('allowed: field=value'),
       [],
     )
     .addHelpText(
@@ -186,18 +196,21 @@ Examples:
     )
     .action(updateTool);
   operationCommand(tools, ['remove', 'removeTool'], {
-    about: 'remove a tool from a server; its definition stays in the server versions',
-    args: { slug: undefined, tool: undefined },
-    asks: ({ slug, tool }) => ({ what: `remove the tool ${tool} of the server ${slug}`, word: tool }),
+    description: 'remove a tool from a server; its definition stays in the server versions',
+    positionals: { slug: undefined, tool: undefined },
+    getConfirmation: ({ slug, tool }) => ({
+      effect: `remove the tool ${tool} of the server ${slug}`,
+      confirmationWord: tool,
+    }),
   });
 }
 
 async function listTools(slug: string, options: Options): Promise<void> {
-  const { tools } = (await oneServer(await connect(options), slug)).config;
+  const { tools } = (await findListedServer(await connect(options), slug)).config;
   if (options.json) return printJson({ tools });
   if (tools.length === 0) return print(`The server has no tools yet. Add one with: ${programName} tools add SLUG FILE`);
   print(
-    tableOf(tools, {
+    formatTable(tools, {
       tool: 'name',
       method: 'method',
       url: 'url',
@@ -206,28 +219,28 @@ async function listTools(slug: string, options: Options): Promise<void> {
   );
 }
 
-const toolFields = (file: string) =>
-  fieldsFrom(file, 'a tool; allowed: an object with tool fields such as name and url');
+const readToolFields = (file: string) =>
+  readFields(file, 'a tool; allowed: an object with tool fields such as name and url');
 
 async function updateTool(
   slug: string,
   tool: string,
   file: string | undefined,
-  options: Options & { set: readonly NamedText[] },
+  options: Options & { set: readonly NamedValue[] },
 ): Promise<void> {
-  const set = Object.fromEntries(options.set.map(([field, value]) => [field, fieldValue(value)]));
-  const fields = { ...(file !== undefined && (await toolFields(file))), ...set };
+  const set = Object.fromEntries(options.set.map(([field, value]) => [field, parseFieldValue(value)]));
+  const fields = { ...(file !== undefined && (await readToolFields(file))), ...set };
   if (Object.keys(fields).length === 0)
     throw new AppError('invalid', 'nothing to change. Name a file with fields, or pass --set field=value');
   await changeTool('updateTool', { ...fields, slug, tool }, options);
 }
 
 /** Parses a field value as JSON. Text that is not JSON is the value itself. */
-function fieldValue(given: string): unknown {
+function parseFieldValue(value: string): unknown {
   try {
-    return parseJson(given);
+    return parseJson(value);
   } catch {
-    return given;
+    return value;
   }
 }
 
@@ -235,7 +248,7 @@ function fieldValue(given: string): unknown {
 async function changeTool(name: 'addTool' | 'updateTool', input: Fields, options: Options): Promise<void> {
   const changed = await (await connect(options)).run(name, input as Input<typeof name>);
   if (options.json) printJson(changed);
-  else print(operations[name].say?.(changed) ?? '');
+  else print(operations[name].toAgentText?.(changed) ?? '');
 }
 
 export function addSecrets(program: Command): void {
@@ -260,11 +273,11 @@ Examples:
     )
     .action(setSecret);
   operationCommand(secrets, ['list', 'listSecrets'], {
-    args: { slug: undefined },
-    text: ({ secrets: all }, { slug }) =>
+    positionals: { slug: undefined },
+    formatOutput: ({ secrets: all }, { slug }) =>
       all.length === 0
         ? `The server ${slug} has no secrets.`
-        : tableOf(all, {
+        : formatTable(all, {
             name: 'name',
             'set at': 'updated_at',
             'sent to': ({ origins }) => origins.join(','),
@@ -272,9 +285,12 @@ Examples:
           }),
   });
   operationCommand(secrets, ['delete', 'deleteSecret'], {
-    args: { slug: undefined, name: undefined },
-    asks: ({ slug, name }) => ({ what: `permanently delete the secret ${name} of the server ${slug}`, word: name }),
-    text: (_deleted, { slug, name }) => `Deleted the secret ${name} of ${slug}.`,
+    positionals: { slug: undefined, name: undefined },
+    getConfirmation: ({ slug, name }) => ({
+      effect: `permanently delete the secret ${name} of the server ${slug}`,
+      confirmationWord: name,
+    }),
+    formatOutput: (_deleted, { slug, name }) => `Deleted the secret ${name} of ${slug}.`,
   });
 }
 
@@ -286,18 +302,18 @@ async function setSecret(slug: string, name: string, options: SetOptions, comman
   }
   const client = await connect(options);
   const { stdin, stderr } = process;
-  const raw =
+  const input =
     options.valueFile !== undefined
       ? await readTextFile(options.valueFile)
-      : await (stdin.isTTY ? askHidden(`Value of ${name}: `, { input: stdin, output: stderr }) : text(stdin));
+      : await (stdin.isTTY ? promptHidden(`Value of ${name}: `, { input: stdin, output: stderr }) : text(stdin));
   // Editors and `echo` end a file with a line break that is not part of the secret.
-  const value = raw.replace(/\r?\n$/, '');
+  const value = input.replace(/\r?\n$/, '');
   if (value === '') throw new AppError('invalid', `the value of ${name} is empty; nothing was stored`);
   const stored = await client.run('setSecret', { slug, name, value });
   if (options.json) return printJson(stored);
   const origins = stored.origins.join(', ') || 'no host yet, because the server has no tools';
-  const uses = stored.used_by.length > 0 ? `Used by ${stored.used_by.join(', ')}.` : `Nothing uses {{${name}}} yet.`;
-  print(`Stored the secret ${name} of ${slug}. It is only sent to ${origins}. ${uses}`);
+  const usage = stored.used_by.length > 0 ? `Used by ${stored.used_by.join(', ')}.` : `Nothing uses {{${name}}} yet.`;
+  print(`Stored the secret ${name} of ${slug}. It is only sent to ${origins}. ${usage}`);
 }
 
 export function addLogins(program: Command): void {
@@ -308,10 +324,10 @@ export function addLogins(program: Command): void {
     options: { slug: ['--server <slug>', 'only logins at this server'] },
     help: 'Examples:\n  toolhost logins list\n  toolhost logins list --server projects',
     list: 'grants',
-    text: ({ grants }) =>
+    formatOutput: ({ grants }) =>
       grants.length === 0
         ? 'There are no logins.'
-        : tableOf(grants, {
+        : formatTable(grants, {
             id: 'id',
             server: 'server',
             program: 'client',
@@ -322,10 +338,10 @@ export function addLogins(program: Command): void {
           }),
   });
   operationCommand(logins, ['end', 'revokeGrant'], {
-    about: 'end a login immediately; its client has to ask the person to log in again',
-    args: { id: 'login ID, grt_…' },
+    description: 'end a login immediately; its client has to ask the person to log in again',
+    positionals: { id: 'login ID, grt_…' },
     help: 'Example:\n  toolhost logins end grt_… --yes',
-    asks: ({ id }) => ({ what: `permanently end the login ${id}`, word: 'yes' }),
-    text: (_ended, { id }) => `Ended the login ${id}.`,
+    getConfirmation: ({ id }) => ({ effect: `permanently end the login ${id}`, confirmationWord: 'yes' }),
+    formatOutput: (_result, { id }) => `Ended the login ${id}.`,
   });
 }

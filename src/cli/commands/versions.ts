@@ -1,13 +1,13 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { changesBetween } from '../../domain/config-changes.ts';
+import { diffConfigs } from '../../domain/config-changes.ts';
 import { AppError } from '../../errors.ts';
 import type { Output } from '../../operations/index.ts';
 import { connect } from '../connection/connect.ts';
-import { pageReader, pagesOf } from '../connection/lists.ts';
+import { createPageReader, readPages } from '../connection/lists.ts';
 import type { RestClient } from '../connection/rest-client.ts';
-import { changeLines } from '../files/apply.ts';
-import { addConnectionOptions, type ConnectionOptions, type JsonOption, refusesUsage } from '../options.ts';
-import { print, printJson, tableOf } from '../print.ts';
+import { formatPlannedChange } from '../files/apply.ts';
+import { addConnectionOptions, type ConnectionOptions, exitWithOneOnUsageError, type JsonOption } from '../options.ts';
+import { formatTable, print, printJson } from '../print.ts';
 import { operationCommand } from './operation-command.ts';
 import { printConfig } from './servers.ts';
 
@@ -20,12 +20,12 @@ export function addVersions(program: Command): void {
     .description('show, compare, and restore the versions of a hosted server');
   operationCommand(versions, ['list', 'listVersions'], {
     isDefault: true,
-    args: { slug: undefined },
+    positionals: { slug: undefined },
     help: 'Examples:\n  toolhost versions projects\n  toolhost versions list projects --json',
     list: 'versions',
-    ofPage: versionsOfPage,
-    text: ({ versions: all }) =>
-      tableOf(all, {
+    pageSize: versionsPerPage,
+    formatOutput: ({ versions: all }) =>
+      formatTable(all, {
         version: 'version',
         'stored at': 'created_at',
         by: ({ created_by, created_by_name }) => created_by_name ?? created_by,
@@ -36,67 +36,80 @@ export function addVersions(program: Command): void {
   addConnectionOptions(versions.command('show'))
     .description('print one version as a configuration file; secrets are masked')
     .argument('<slug>', 'slug of the server')
-    .argument('<version>', 'version number', versionOf)
+    .argument('<version>', 'version number', parseVersion)
     .addHelpText('after', '\nExample:\n  toolhost versions show projects 3 > projects-3.yaml')
-    .action(show);
-  refusesUsage(addConnectionOptions(versions.command('diff')))
+    .action(showVersion);
+  exitWithOneOnUsageError(addConnectionOptions(versions.command('diff')))
     .description('compare two versions, field by field')
     .argument('<slug>', 'slug of the server')
-    .argument('<version>', 'number of the older version', versionOf)
-    .argument('[other]', 'number of the newer version (default: the current one)', versionOf)
+    .argument('<version>', 'number of the older version', parseVersion)
+    .argument('[other]', 'number of the newer version (default: the current one)', parseVersion)
     .addHelpText(
       'after',
       '\nExit codes: 0 no differences, 1 a problem, 2 differences.\n\nExamples:\n  toolhost versions diff projects 3\n  toolhost versions diff projects 3 5',
     )
-    .action(diff);
+    .action(diffVersions);
   operationCommand(versions, ['restore', 'restoreVersion'], {
-    about: 'restore an older version as a new version; secrets stay unchanged',
-    args: { slug: undefined, version: ['version number', versionOf] },
+    description: 'restore an older version as a new version; secrets stay unchanged',
+    positionals: { slug: undefined, version: ['version number', parseVersion] },
     help: 'Example:\n  toolhost versions restore projects 3',
   });
 }
 
-function versionOf(text: string): number {
+function parseVersion(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('allowed: a version number, such as 3');
   return Number(text);
 }
 
 /** Page size of versions; small, because each version holds a whole configuration. */
-const versionsOfPage = 20;
+const versionsPerPage = 20;
 
 /** Finds the versions with these numbers; undefined stands for the newest. @throws AppError notFound */
-async function find(client: RestClient, slug: string, wanted: readonly (number | undefined)[]): Promise<Version[]> {
-  const found = new Map<number | undefined, Version>();
-  const read = pageReader(client, ['listVersions', 'versions'], { slug });
-  for await (const { entries } of pagesOf(read, { ofPage: versionsOfPage })) {
-    if (!found.has(undefined) && entries[0]) found.set(undefined, entries[0]);
-    for (const version of entries) if (wanted.includes(version.version)) found.set(version.version, version);
-    if (wanted.every((number) => found.has(number))) break;
+async function findVersions(
+  client: RestClient,
+  slug: string,
+  numbers: readonly (number | undefined)[],
+): Promise<Version[]> {
+  const versionByNumber = new Map<number | undefined, Version>();
+  const read = createPageReader(client, ['listVersions', 'versions'], { slug });
+  for await (const { entries } of readPages(read, { pageSize: versionsPerPage })) {
+    if (!versionByNumber.has(undefined) && entries[0]) versionByNumber.set(undefined, entries[0]);
+    for (const version of entries) if (numbers.includes(version.version)) versionByNumber.set(version.version, version);
+    if (numbers.every((number) => versionByNumber.has(number))) break;
   }
-  return wanted.map((number) => {
-    const version = found.get(number);
+  return numbers.map((number) => {
+    const version = versionByNumber.get(number);
     if (version) return version;
     throw new AppError(
       'notFound',
-      `the server ${slug} has no version ${number}. The current version is ${found.get(undefined)?.version}; the oldest versions are deleted when there are too many`,
+      `the server ${slug} has no version ${number}. The current version is ${versionByNumber.get(undefined)?.version}; the oldest versions are deleted when there are too many`,
     );
   });
 }
 
-async function show(slug: string, number: number, options: Options): Promise<void> {
-  const [version] = await find(await connect(options), slug, [number]);
+async function showVersion(slug: string, number: number, options: Options): Promise<void> {
+  const [version] = await findVersions(await connect(options), slug, [number]);
   if (options.json) return printJson(version);
   const by = version?.created_by_name ?? version?.created_by;
   await printConfig([`Version ${version?.version} of ${version?.created_at}, by ${by}`], version?.config);
 }
 
-async function diff(slug: string, number: number, other: number | undefined, options: Options): Promise<void> {
+async function diffVersions(
+  slug: string,
+  number: number,
+  otherNumber: number | undefined,
+  options: Options,
+): Promise<void> {
   const client = await connect(options);
-  const [before, after] = await find(client, slug, [number, other]);
-  const changes = await changesBetween(before?.config, after?.config);
+  const [older, newer] = await findVersions(client, slug, [number, otherNumber]);
+  const changes = await diffConfigs(older?.config, newer?.config);
   if (changes.length > 0) process.exitCode = 2;
-  if (options.json) return printJson({ from: before?.version, to: after?.version, changes });
-  const what = `version ${before?.version} and version ${after?.version} of ${slug}`;
-  if (changes.length === 0) return print(`No differences between ${what}.`);
-  print([`Differences between ${what}:`, ...changes.flatMap((change) => changeLines(change, false))].join('\n'));
+  if (options.json) return printJson({ from: older?.version, to: newer?.version, changes });
+  const comparison = `version ${older?.version} and version ${newer?.version} of ${slug}`;
+  if (changes.length === 0) return print(`No differences between ${comparison}.`);
+  print(
+    [`Differences between ${comparison}:`, ...changes.flatMap((change) => formatPlannedChange(change, false))].join(
+      '\n',
+    ),
+  );
 }

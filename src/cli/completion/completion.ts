@@ -24,19 +24,20 @@ Examples:
     .command('complete', { hidden: true })
     .description('print completion candidates, for the completion scripts')
     .argument('[words...]', 'words up to the cursor')
-    .action((words: string[]) => complete(program, words));
+    .action((words: string[]) => printCompletion(program, words));
 }
 
 /** Time limit of a completion, so that the prompt always comes back. */
-const longestMs = 2500;
-const mostWords = 1000;
+const completionTimeoutMs = 2500;
+const maxCandidates = 1000;
 
-async function complete(program: Command, words: readonly string[]): Promise<void> {
-  setTimeout(() => process.exit(0), longestMs).unref();
-  const { completionOf } = await import('./candidates.ts');
+async function printCompletion(program: Command, words: readonly string[]): Promise<void> {
+  setTimeout(() => process.exit(0), completionTimeoutMs).unref();
+  const { getCompletion } = await import('./candidates.ts');
   try {
-    const found = await completionOf(program, words);
-    const lines = found === 'files' ? ['files'] : ['words', ...found.slice(0, mostWords).map(lineOf)];
+    const completion = await getCompletion(program, words);
+    const lines =
+      completion === 'files' ? ['files'] : ['words', ...completion.slice(0, maxCandidates).map(formatCandidate)];
     process.stdout.write(`${lines.join('\n')}\n`);
   } catch {
     // A message would appear in the line that the user is typing.
@@ -44,11 +45,11 @@ async function complete(program: Command, words: readonly string[]): Promise<voi
   }
 }
 
-const mostOfMeaning = 80;
+const maxDescriptionLength = 80;
 
-function lineOf({ word, meaning }: { word: string; meaning: string }): string {
-  const plain = meaning.replaceAll(/[\p{Cc}\s]+/gu, ' ');
-  return `${word}\t${plain.length > mostOfMeaning ? `${plain.slice(0, mostOfMeaning - 1)}…` : plain}`;
+function formatCandidate({ word, description }: { word: string; description: string }): string {
+  const singleLine = description.replaceAll(/[\p{Cc}\s]+/gu, ' ');
+  return `${word}\t${singleLine.length > maxDescriptionLength ? `${singleLine.slice(0, maxDescriptionLength - 1)}…` : singleLine}`;
 }
 
 /**

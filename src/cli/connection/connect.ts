@@ -1,55 +1,55 @@
 import type { Operator } from '../../app/operator.ts';
 import { AppError } from '../../errors.ts';
 import type { Input, OperationName, Output } from '../../operations/index.ts';
-import { serviceAddress } from '../../setting-addresses.ts';
+import { parseServiceUrl } from '../../setting-addresses.ts';
 import { programName } from '../../version.ts';
-import { type ConnectionOptions, urlAdvice } from '../options.ts';
-import { note } from '../print.ts';
-import { type ConnectedClient, createRestClient, type ServiceConnection, serviceTime } from './rest-client.ts';
+import { type ConnectionOptions, serviceUrlRule } from '../options.ts';
+import { printMessage } from '../print.ts';
+import { type ConnectedClient, createRestClient, getServiceTime, type ServiceConnection } from './rest-client.ts';
 
 /** Connects a command to its service. @throws AppError without a credential or with an unusable setting */
 export async function connect(options: ConnectionOptions): Promise<ConnectedClient> {
-  return createRestClient(await connectionOf(options));
+  return createRestClient(await resolveConnection(options));
 }
 
 /**
  * Finds the service URL and the credential. Options take precedence over the environment, and the environment over the
  * profile. An explicit key is sent to the explicit URL. The credential of a profile is only sent to the profile's URL.
  */
-export async function connectionOf(options: ConnectionOptions): Promise<ServiceConnection> {
-  if (options.profile !== undefined) return connectionOfProfile(options.profile, options);
+export async function resolveConnection(options: ConnectionOptions): Promise<ServiceConnection> {
+  if (options.profile !== undefined) return resolveProfileConnection(options.profile, options);
   const key = (options.key ?? process.env.TOOLHOST_API_KEY ?? '').trim();
-  if (key !== '') return { url: options.url ?? environmentUrl(), credential: keyCredential(key) };
-  const { configFolder, profileInUse, readProfiles } = await import('../profiles/profiles.ts');
-  const name = profileInUse(undefined, readProfiles(configFolder()));
+  if (key !== '') return { url: options.url ?? getServiceUrl(), credential: toKeyCredential(key) };
+  const { getConfigFolder, resolveProfile, readProfiles } = await import('../profiles/profiles.ts');
+  const name = resolveProfile(undefined, readProfiles(getConfigFolder()));
   if (name === undefined)
     throw new AppError(
       'unauthenticated',
       `no API key. Set TOOLHOST_API_KEY or pass --key (create a key with: ${programName} keys create --name me --scopes manage,call), or log in with: ${programName} login URL`,
     );
-  const url = options.url ?? namedUrl();
-  return connectionOfProfile(name, url === undefined ? {} : { url });
+  const url = options.url ?? getUrlFromEnvironment();
+  return resolveProfileConnection(name, url === undefined ? {} : { url });
 }
 
-function keyCredential(key: string): ServiceConnection['credential'] {
+function toKeyCredential(key: string): ServiceConnection['credential'] {
   // Checked here, because the runtime's message about such a header would repeat the key.
   if (!/^[\x21-\x7e]+$/.test(key))
     throw new AppError('unauthenticated', 'the API key has characters that a key cannot have');
   return { token: key };
 }
 
-async function connectionOfProfile(
+async function resolveProfileConnection(
   name: string,
-  { url: given, key }: { url?: string; key?: string },
+  { url: urlOption, key }: { url?: string; key?: string },
 ): Promise<ServiceConnection> {
-  const { configFolder, readProfiles, urlOfProfile } = await import('../profiles/profiles.ts');
-  const folder = configFolder();
-  const url = urlOfProfile(readProfiles(folder), name);
-  if (key !== undefined) return { url: given ?? url, credential: keyCredential(key.trim()) };
-  if (given !== undefined && given !== url)
+  const { getConfigFolder, readProfiles, getProfileUrl } = await import('../profiles/profiles.ts');
+  const folder = getConfigFolder();
+  const url = getProfileUrl(readProfiles(folder), name);
+  if (key !== undefined) return { url: urlOption ?? url, credential: toKeyCredential(key.trim()) };
+  if (urlOption !== undefined && urlOption !== url)
     throw new AppError(
       'unauthenticated',
-      `no API key for ${given}. The profile "${name}" is for ${url}, and its credential is not sent elsewhere. Log in with: ${programName} login ${given}`,
+      `no API key for ${urlOption}. The profile "${name}" is for ${url}, and its credential is not sent elsewhere. Log in with: ${programName} login ${urlOption}`,
     );
   const { readCredentials, renewLogin } = await import('../profiles/credentials.ts');
   const stored = readCredentials(folder).get(name);
@@ -59,34 +59,37 @@ async function connectionOfProfile(
       `the profile "${name}" has no login at ${url}. Log in with: ${programName} login --profile ${name}`,
     );
   if ('api_key' in stored) return { url, credential: { token: stored.api_key } };
-  return { url, credential: { token: stored.access_token, renew: (refused) => renewLogin(folder, name, refused) } };
+  return {
+    url,
+    credential: { token: stored.access_token, renewToken: (rejectedToken) => renewLogin(folder, name, rejectedToken) },
+  };
 }
 
 /** Returns the service URL from the environment, or undefined if none is set. @throws AppError invalid */
-export function namedUrl(): string | undefined {
+export function getUrlFromEnvironment(): string | undefined {
   for (const name of ['TOOLHOST_URL', 'BASE_URL']) {
     const text = process.env[name]?.trim();
     if (!text) continue;
-    const address = serviceAddress(text);
-    if (address === undefined)
-      throw new AppError('invalid', `${name}: found ${text.replace(/\/\/.*@/, '//…@')}; ${urlAdvice}`);
-    return address;
+    const url = parseServiceUrl(text);
+    if (url === undefined)
+      throw new AppError('invalid', `${name}: found ${text.replace(/\/\/.*@/, '//…@')}; ${serviceUrlRule}`);
+    return url;
   }
   return undefined;
 }
 
 /** Returns the URL of the service that this environment would start. @throws AppError invalid */
-export function environmentUrl(): string {
-  return namedUrl() ?? `http://127.0.0.1:${process.env.PORT?.trim() || '8080'}`;
+export function getServiceUrl(): string {
+  return getUrlFromEnvironment() ?? `http://127.0.0.1:${process.env.PORT?.trim() || '8080'}`;
 }
 
 /** Options of commands that use a service if one is named, and otherwise the database directly. */
-export type PlaceOptions = ConnectionOptions & { workspace?: string };
-type PlaceOperation = Parameters<Operator['run']>[0];
+export type TargetOptions = ConnectionOptions & { workspace?: string };
+type TargetOperation = Parameters<Operator['run']>[0];
 
 /** Target of operator commands: a service, or the database directly. */
-export type OperatorPlace = {
-  run<Name extends PlaceOperation>(name: Name, input: Input<Name>): Promise<Output<Name>>;
+export type OperatorTarget = {
+  run<Name extends TargetOperation>(name: Name, input: Input<Name>): Promise<Output<Name>>;
   /** Time of the service or the database in epoch ms. */
   now(): Promise<number>;
   /** Location of the database, for messages; undefined for a service. */
@@ -96,29 +99,30 @@ export type OperatorPlace = {
 };
 
 /**
- * Opens the target, runs `work` with it, and closes it. `makesDatabase` creates a missing database, for a command that
+ * Opens the target, runs `work` with it, and closes it. `createsDatabase` creates a missing database, for a command that
  * may run before the first start of the service.
  */
-export async function atPlace(
-  options: PlaceOptions,
-  work: (place: OperatorPlace) => Promise<void>,
-  makesDatabase = false,
+export async function withTarget(
+  options: TargetOptions,
+  work: (target: OperatorTarget) => Promise<void>,
+  createsDatabase = false,
 ): Promise<void> {
   const { url, key, profile, workspace } = options;
-  if ((url ?? key ?? profile) !== undefined) return work(await serviceAsPlace(options));
+  if ((url ?? key ?? profile) !== undefined) return work(await createServiceTarget(options));
   // Read before anything changes, so that an invalid setting cannot prevent a new key from being shown.
-  const address = environmentUrl();
+  const serviceUrl = getServiceUrl();
   const { openOperator } = await import('../../app/operator.ts');
-  const operator = await openOperator(process.env, { ...(workspace !== undefined && { workspace }), makesDatabase });
-  if (operator.isNew) note(`created a new database ${operator.database}; start the service with the same DATA_DIR`);
+  const operator = await openOperator(process.env, { ...(workspace !== undefined && { workspace }), createsDatabase });
+  if (operator.isNew)
+    printMessage(`created a new database ${operator.database}; start the service with the same DATA_DIR`);
   try {
-    await work({ ...operator, url: address, now: async () => operator.now() });
+    await work({ ...operator, url: serviceUrl, now: async () => operator.now() });
   } finally {
     await operator.close();
   }
 }
 
-async function serviceAsPlace(options: PlaceOptions): Promise<OperatorPlace> {
+async function createServiceTarget(options: TargetOptions): Promise<OperatorTarget> {
   if (options.workspace !== undefined)
     throw new AppError(
       'invalid',
@@ -134,7 +138,7 @@ async function serviceAsPlace(options: PlaceOptions): Promise<OperatorPlace> {
         );
       return client.run(name as OperationName, input as never) as Promise<Output<typeof name>>;
     },
-    now: () => serviceTime(client.url),
+    now: () => getServiceTime(client.url),
     database: undefined,
     url: client.url,
   };

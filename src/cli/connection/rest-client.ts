@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { connectionReason } from '../../doctor/web.ts';
+import { getConnectionReason } from '../../doctor/web.ts';
 import { parseJson } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
-import { AppError, type ErrorKind, errorKinds, messageOf } from '../../errors.ts';
+import { AppError, type ErrorKind, errorKinds, getErrorMessage } from '../../errors.ts';
 import { type Input, type OperationName, type Output, operations } from '../../operations/index.ts';
-import { restRequest } from '../../operations/routes.ts';
+import { buildRestRequest } from '../../operations/routes.ts';
 import { problemShape } from '../../operations/shapes.ts';
 import { apiPath } from '../../routes.ts';
 import { programName, version } from '../../version.ts';
@@ -15,7 +15,7 @@ export type ServiceConnection = { url: string; credential: ServiceCredential };
 type ServiceCredential = {
   token: string;
   /** Returns a newer token than the rejected one. @throws AppError if there is none */
-  renew?: (refused: string) => Promise<string>;
+  renewToken?: (rejectedToken: string) => Promise<string>;
 };
 
 /** Runs operations of a service over its REST API. */
@@ -28,21 +28,21 @@ export type RestClient = {
 export type ConnectedClient = RestClient & { url: string };
 
 /** Default timeout; longer than the slowest tool call. */
-const patienceMs = 60_000;
+const defaultTimeoutMs = 60_000;
 
 /** Creates a client. `waitMs` is the timeout for a complete response. */
-export function createRestClient(connection: ServiceConnection, waitMs = patienceMs): ConnectedClient {
-  const send = sender(connection, waitMs);
+export function createRestClient(connection: ServiceConnection, timeoutMs = defaultTimeoutMs): ConnectedClient {
+  const send = createSender(connection, timeoutMs);
   return {
     url: connection.url,
     async run<Name extends OperationName>(name: Name, input: Input<Name>) {
       const { route, output } = operations[name];
-      const { method, path, body } = restRequest(route, input);
+      const { method, path, body } = buildRestRequest(route, input);
       const response = await send({ method, path, body: body && JSON.stringify(body) });
-      const answer = await jsonOfAnswer(response, connection.url);
-      if (!response.ok) throw refusalOf(response, answer, connection.url);
-      if (!output.safeParse(answer).success) throw notToolhost(connection.url, response);
-      return answer as Output<Name>;
+      const responseBody = await parseJsonResponse(response, connection.url);
+      if (!response.ok) throw toServiceError(response, responseBody, connection.url);
+      if (!output.safeParse(responseBody).success) throw notToolhostError(connection.url, response);
+      return responseBody as Output<Name>;
     },
   };
 }
@@ -51,20 +51,23 @@ type Request = { method: string; path: string; body: string | undefined };
 type Send = (request: Request) => Promise<Response>;
 
 /** Returns a function that sends requests with the connection's credential and renews the token after a 401. */
-function sender({ url, credential: { token: first, renew } }: ServiceConnection, waitMs: number): Send {
-  let token = first;
+function createSender(
+  { url, credential: { token: initialToken, renewToken } }: ServiceConnection,
+  timeoutMs: number,
+): Send {
+  let token = initialToken;
   return async (request) => {
-    const response = await sendOnce(request, { url, token, waitMs });
-    if (response.status !== 401 || !renew) return response;
+    const response = await sendOnce(request, { url, token, timeoutMs });
+    if (response.status !== 401 || !renewToken) return response;
     await response.body?.cancel();
-    token = await renew(token);
-    return sendOnce(request, { url, token, waitMs });
+    token = await renewToken(token);
+    return sendOnce(request, { url, token, timeoutMs });
   };
 }
 
 async function sendOnce(
   { method, path, body }: Request,
-  { url, token, waitMs }: { url: string; token: string; waitMs: number },
+  { url, token, timeoutMs }: { url: string; token: string; timeoutMs: number },
 ): Promise<Response> {
   try {
     return await fetch(url + apiPath + path, {
@@ -78,14 +81,14 @@ async function sendOnce(
       ...(body !== undefined && { body }),
       // A redirect could send the API key to another host.
       redirect: 'manual',
-      signal: AbortSignal.timeout(waitMs),
+      signal: AbortSignal.timeout(timeoutMs),
     });
   } catch (error) {
-    throw unreachable(url, error);
+    throw toUnreachableError(url, error);
   }
 }
 
-function unreachable(url: string, error: unknown): AppError {
+function toUnreachableError(url: string, error: unknown): AppError {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const code = String((cause as NodeJS.ErrnoException).code ?? '');
   if (code === 'ECONNREFUSED') {
@@ -96,19 +99,19 @@ function unreachable(url: string, error: unknown): AppError {
   }
   return code.startsWith('ERR_SSL_')
     ? new AppError('unavailable', `${url} cannot be reached: the server does not speak TLS. Try http://`)
-    : brokenOff(url, error);
+    : connectionError(url, error);
 }
 
-const refusal = z.object({ detail: z.string(), problems: z.array(problemShape).optional() });
+const problemSchema = z.object({ detail: z.string(), problems: z.array(problemShape).optional() });
 /** Maximum length of a message and number of problems that are shown. Real services stay below both. */
-const mostOfRefusal = { characters: 4000, problems: 100 };
+const problemLimits = { characters: 4000, problems: 100 };
 
 /** Converts an `application/problem+json` response to an error. */
-function refusalOf(response: Response, answer: unknown, url: string): AppError {
-  const read = refusal.safeParse(answer);
-  if (!read.success) return notToolhost(url, response);
-  const detail = read.data.detail.slice(0, mostOfRefusal.characters);
-  const problems = read.data.problems?.slice(0, mostOfRefusal.problems) ?? [];
+function toServiceError(response: Response, responseBody: unknown, url: string): AppError {
+  const parsed = problemSchema.safeParse(responseBody);
+  if (!parsed.success) return notToolhostError(url, response);
+  const detail = parsed.data.detail.slice(0, problemLimits.characters);
+  const problems = parsed.data.problems?.slice(0, problemLimits.problems) ?? [];
   const kinds = Object.keys(errorKinds) as ErrorKind[];
   const kind = kinds.find((candidate) => errorKinds[candidate].status === response.status) ?? 'internal';
   const advice =
@@ -118,7 +121,7 @@ function refusalOf(response: Response, answer: unknown, url: string): AppError {
   return new AppError(kind, detail + advice, { problems });
 }
 
-function notToolhost(url: string, { status, headers }: Response): AppError {
+function notToolhostError(url: string, { status, headers }: Response): AppError {
   const target = status >= 300 && status < 400 ? URL.parse(headers.get('location') ?? '', url)?.origin : undefined;
   const redirect =
     target === undefined || target === new URL(url).origin || target === 'null'
@@ -134,70 +137,73 @@ function notToolhost(url: string, { status, headers }: Response): AppError {
  * Limits of one response. Bytes are counted after decompression. Real responses use at most a tenth of that: a large
  * configuration, a call result, or a page of versions.
  */
-const answerLimits = { bytes: 64 * 1024 * 1024, depth: 128, values: 1_000_000 };
+const responseLimits = { bytes: 64 * 1024 * 1024, depth: 128, values: 1_000_000 };
 
 /**
  * Parses the JSON of a response; returns undefined if it is not JSON. Counts the values before creating any.
  * @throws AppError tooLarge; unavailable if the response is interrupted or times out
  */
-async function jsonOfAnswer(response: Response, url: string): Promise<unknown> {
-  const bytes = await bytesOf(response, url);
-  const scan = scanJson(bytes, answerLimits.depth);
+async function parseJsonResponse(response: Response, url: string): Promise<unknown> {
+  const bytes = await readBytes(response, url);
+  const scan = scanJson(bytes, responseLimits.depth);
   if (!scan) return undefined;
-  if (scan.depth > answerLimits.depth)
-    throw new AppError('tooLarge', `the JSON from ${url} is nested deeper than ${answerLimits.depth} levels`);
-  if (scan.elements > answerLimits.values || scan.names > answerLimits.values)
-    throw new AppError('tooLarge', `the JSON from ${url} has more than ${answerLimits.values} values`);
+  if (scan.depth > responseLimits.depth)
+    throw new AppError('tooLarge', `the JSON from ${url} is nested deeper than ${responseLimits.depth} levels`);
+  if (scan.elements > responseLimits.values || scan.names > responseLimits.values)
+    throw new AppError('tooLarge', `the JSON from ${url} has more than ${responseLimits.values} values`);
   return parseJson(bytes.toString('utf8'));
 }
 
-async function bytesOf(response: Response, url: string): Promise<Buffer> {
+async function readBytes(response: Response, url: string): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
-  let left = answerLimits.bytes;
+  let remainingBytes = responseLimits.bytes;
   // An error that leaves the loop also cancels the response.
-  for await (const chunk of chunksOf(response, url)) {
-    left -= chunk.length;
-    if (left < 0)
-      throw new AppError('tooLarge', `the response from ${url} is larger than ${answerLimits.bytes / 1024 / 1024} MB`);
+  for await (const chunk of readChunks(response, url)) {
+    remainingBytes -= chunk.length;
+    if (remainingBytes < 0)
+      throw new AppError(
+        'tooLarge',
+        `the response from ${url} is larger than ${responseLimits.bytes / 1024 / 1024} MB`,
+      );
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
 }
 
-async function* chunksOf(response: Response, url: string): AsyncGenerator<Uint8Array> {
+async function* readChunks(response: Response, url: string): AsyncGenerator<Uint8Array> {
   try {
     yield* response.body ?? [];
   } catch (error) {
-    throw brokenOff(url, error);
+    throw connectionError(url, error);
   }
 }
 
 /** Creates the error for a missing or interrupted response. */
-export function brokenOff(url: string, error: unknown): AppError {
-  return new AppError('unavailable', `${url} cannot be reached: ${whyNoAnswer(error)}`);
+export function connectionError(url: string, error: unknown): AppError {
+  return new AppError('unavailable', `${url} cannot be reached: ${explainNoResponse(error)}`);
 }
 
 /** Explains why a response is missing or was interrupted. */
-export function whyNoAnswer(error: unknown): string {
+export function explainNoResponse(error: unknown): string {
   if (error instanceof Error && error.name === 'TimeoutError') return 'the response was not complete in time';
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return connectionReason(error) ?? (messageOf(cause) || 'no connection');
+  return getConnectionReason(error) ?? (getErrorMessage(cause) || 'no connection');
 }
 
-const clockPatienceMs = 10_000;
+const clockTimeoutMs = 10_000;
 
 /** Returns the service's time in epoch ms, so that the clock of this machine does not matter. @throws AppError */
-export async function serviceTime(url: string): Promise<number> {
+export async function getServiceTime(url: string): Promise<number> {
   try {
     const { headers, body } = await fetch(`${url}/livez`, {
       redirect: 'manual',
-      signal: AbortSignal.timeout(clockPatienceMs),
+      signal: AbortSignal.timeout(clockTimeoutMs),
     });
     await body?.cancel();
-    const at = Date.parse(headers.get('date') ?? '');
-    if (!Number.isNaN(at)) return at;
+    const serviceTimeMs = Date.parse(headers.get('date') ?? '');
+    if (!Number.isNaN(serviceTimeMs)) return serviceTimeMs;
   } catch (error) {
-    throw brokenOff(url, error);
+    throw connectionError(url, error);
   }
   throw new AppError(
     'unavailable',

@@ -1,15 +1,15 @@
 import type { Command } from 'commander';
 import { serverFileJsonSchema } from '../../operations/applying/server-file.ts';
-import { schemaForFiles } from '../../operations/describe.ts';
+import { allowSchemaField } from '../../operations/describe.ts';
 import { routes } from '../../routes.ts';
-import { environmentUrl } from '../connection/connect.ts';
+import { getServiceUrl } from '../connection/connect.ts';
 import {
   addConnectionOptions,
+  envOption,
+  exitWithOneOnUsageError,
   type JsonOption,
   jsonOption,
-  refusesUsage,
-  variableOption,
-  wholeUpTo,
+  parseIntegerUpTo,
 } from '../options.ts';
 import { print } from '../print.ts';
 import type { ApplyOptions, DiffOptions } from './apply.ts';
@@ -37,18 +37,18 @@ Examples:
   toolhost check servers/*.yaml
   EGRESS_ALLOW=127.0.0.1:9000 toolhost check server.json`,
     )
-    .action(async (paths: string[], options: JsonOption) => (await import('./check.ts')).check(paths, options));
+    .action(async (paths: string[], options: JsonOption) => (await import('./check.ts')).checkFiles(paths, options));
 }
 
 export function addApply(program: Command): void {
-  refusesUsage(addConnectionOptions(program.command('apply')))
+  exitWithOneOnUsageError(addConnectionOptions(program.command('apply')))
     .description('make the hosted servers match files: creates and changes only what differs')
     .argument('<file...>', 'JSON or YAML file with one or more servers, or a folder of such files')
     .option('--dry-run', 'print what would be done, and change nothing')
     .option('--label <name>', 'label of the set of files that the servers belong to; stored with them')
     .option('--prune', 'delete servers with the label that no file describes any more')
     .option('--yes', 'delete without confirmation')
-    .option(...variableOption)
+    .option(...envOption)
     .option('--secrets <file>', 'JSON or YAML file with sources of secrets by slug, in addition to those in the files')
     .option('--overwrite', 'undo changes made elsewhere, and take over servers from another label')
     .addHelpText(
@@ -65,15 +65,15 @@ Examples:
   toolhost apply servers --dry-run --env WEATHER_KEY
   toolhost apply servers --label team-a --prune --yes`,
     )
-    .action(async (paths: string[], options: ApplyOptions) => (await import('./apply.ts')).apply(paths, options));
+    .action(async (paths: string[], options: ApplyOptions) => (await import('./apply.ts')).applyFiles(paths, options));
 }
 
 export function addDiff(program: Command): void {
-  refusesUsage(addConnectionOptions(program.command('diff')))
+  exitWithOneOnUsageError(addConnectionOptions(program.command('diff')))
     .description('compare files with the hosted servers, field by field; secret values are not shown')
     .argument('<file...>', 'JSON or YAML file with one or more servers, or a folder of such files')
     .option('--label <name>', 'also list the servers with this label that no file describes')
-    .option(...variableOption)
+    .option(...envOption)
     .option('--secrets <file>', 'JSON or YAML file with sources of secrets by slug, in addition to those in the files')
     .addHelpText(
       'after',
@@ -86,7 +86,7 @@ Examples:
   toolhost diff servers
   toolhost diff servers/weather.yaml`,
     )
-    .action(async (paths: string[], options: DiffOptions) => (await import('./apply.ts')).diff(paths, options));
+    .action(async (paths: string[], options: DiffOptions) => (await import('./apply.ts')).diffFiles(paths, options));
 }
 
 export function addExport(program: Command): void {
@@ -127,7 +127,7 @@ Example:
   toolhost schema > server.schema.json`,
     )
     .action(() => {
-      const schema = schemaForFiles(serverFileJsonSchema(environmentUrl() + routes.serverFileSchema));
+      const schema = allowSchemaField(serverFileJsonSchema(getServiceUrl() + routes.serverFileSchema));
       print(JSON.stringify(schema, undefined, 2));
     });
 }
@@ -137,8 +137,8 @@ export function addDev(program: Command): void {
     .command('dev')
     .description('serve files on this machine and follow their changes; stored data is discarded at the end')
     .argument('<file...>', 'JSON or YAML file with one or more servers, or a folder of such files')
-    .option('--port <number>', 'port on 127.0.0.1 (default: PORT or 8080)', wholeUpTo(65_535))
-    .option(...variableOption)
+    .option('--port <number>', 'port on 127.0.0.1 (default: PORT or 8080)', parseIntegerUpTo(65_535))
+    .option(...envOption)
     .addHelpText(
       'after',
       `
@@ -150,5 +150,5 @@ Examples:
   toolhost dev servers
   EGRESS_ALLOW=127.0.0.1:9000 toolhost dev server.yaml`,
     )
-    .action(async (paths: string[], options: DevOptions) => (await import('./dev.ts')).dev(paths, options));
+    .action(async (paths: string[], options: DevOptions) => (await import('./dev.ts')).runDev(paths, options));
 }

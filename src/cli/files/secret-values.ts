@@ -1,19 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { configSecrets, forgivingConfig, serverConfigSchema } from '../../domain/config/server-config.ts';
-import { originsOfSecrets } from '../../domain/config/server-wide.ts';
+import { configSecrets, normalizeConfig, serverConfigSchema } from '../../domain/config/server-config.ts';
+import { createSecretOriginResolver } from '../../domain/config/server-wide.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import { parseJson } from '../../domain/json/json.ts';
 import { AppError } from '../../errors.ts';
 import type { SecretReference } from '../../operations/applying/server-file.ts';
 import {
   type ConfigFields,
+  checkReferences,
   type FileProblem,
+  findLiteralSecrets,
+  formatLiteralMessage,
   isInside,
-  literalMessage,
-  literalSecrets,
   readConfigFile,
-  referenceProblems,
   type SecretReferences,
   type ServerFile,
 } from './server-files.ts';
@@ -26,11 +26,11 @@ export type ReadyServer = ServerFile & { values: { [name: string]: string }; sou
 
 /** Allowed sources of secrets. `named` lists the environment variables that the files may read. */
 export type Sources = {
-  named: readonly string[];
-  more?: ReadonlyMap<string, MoreReferences> | undefined;
+  allowedVariables: readonly string[];
+  secretsFile?: ReadonlyMap<string, SecretsFileReferences> | undefined;
 };
 /** References of a secrets file, and the folder that its paths are relative to. */
-export type MoreReferences = { references: SecretReferences; folder: string };
+export type SecretsFileReferences = { references: SecretReferences; folder: string };
 
 /**
  * Reads the secret values that a server refers to. The author of a configuration also chooses the hosts that receive
@@ -40,60 +40,61 @@ export type MoreReferences = { references: SecretReferences; folder: string };
  */
 export function readSecrets(
   server: ServerFile,
-  { named, more }: Sources,
+  { allowedVariables, secretsFile }: Sources,
 ): { ready: ReadyServer; problems: FileProblem[] } {
-  const problems = literalSecrets(server.config).map((path) => ({
+  const problems = findLiteralSecrets(server.config).map((path) => ({
     at: server.at,
     path,
-    message: literalMessage(path),
+    message: formatLiteralMessage(path),
   }));
   const config = parseJson(JSON.stringify(server.config)) as ConfigFields;
   const values: { [name: string]: string } = {};
   const sources: SecretSource[] = [];
-  const hostsOf = hostsOfSecrets(config);
-  const extra = more?.get(server.slug);
-  const own = { folder: dirname(server.file), isBound: true };
-  const all: [SecretReferences, Place][] = [[server.secrets, own]];
-  if (extra) all.push([extra.references, { folder: extra.folder, isBound: false }]);
-  for (const [references, place] of all) {
+  const getHosts = createHostLookup(config);
+  const fileReferences = secretsFile?.get(server.slug);
+  const configBase = { folder: dirname(server.file), isConfined: true };
+  const referenceGroups: [SecretReferences, ReferenceBase][] = [[server.secrets, configBase]];
+  if (fileReferences)
+    referenceGroups.push([fileReferences.references, { folder: fileReferences.folder, isConfined: false }]);
+  for (const [references, base] of referenceGroups) {
     for (const [name, reference] of Object.entries(references)) {
       if (reference === 'stored') continue;
-      const problem = (message: string) => problems.push({ at: server.at, path: `secrets.${name}`, message });
-      const hosts = hostsOf(name);
+      const addProblem = (message: string) => problems.push({ at: server.at, path: `secrets.${name}`, message });
+      const hosts = getHosts(name);
       const source = 'env' in reference ? `the variable ${reference.env}` : `the file ${reference.file}`;
       sources.push({ name, source, hosts });
-      if (place.isBound && 'env' in reference && !named.includes(reference.env)) {
-        problem(
+      if (base.isConfined && 'env' in reference && !allowedVariables.includes(reference.env)) {
+        addProblem(
           `the command does not name the variable ${reference.env}, whose value may reach ${hosts.join(', ') || 'no host'}. To allow this, add --env ${reference.env}`,
         );
         continue;
       }
-      const found = secretOf(reference, place);
-      if ('problem' in found) problem(found.problem);
-      else if (secretNamePattern.test(name)) values[name] = found.value;
-      else if (!setField(config, name, found.value)) problem('the configuration has no such field');
+      const result = readSecret(reference, base);
+      if ('problem' in result) addProblem(result.problem);
+      else if (secretNamePattern.test(name)) values[name] = result.value;
+      else if (!setField(config, name, result.value)) addProblem('the configuration has no such field');
     }
   }
   return { ready: { ...server, config, values, sources }, problems };
 }
 
 /** Returns a function that lists the hosts a secret may be sent to. Empty for a configuration that cannot be read. */
-function hostsOfSecrets(config: ConfigFields): (name: string) => string[] {
-  const parsed = serverConfigSchema.safeParse(forgivingConfig(config));
+function createHostLookup(config: ConfigFields): (name: string) => string[] {
+  const parsed = serverConfigSchema.safeParse(normalizeConfig(config));
   if (!parsed.success) return () => [];
   const { oauth } = parsed.data;
-  const originsOf = originsOfSecrets(parsed.data);
+  const getOrigins = createSecretOriginResolver(parsed.data);
   return (name) => {
-    const origins = name === configSecrets.clientSecret && oauth ? [oauth.token_url] : originsOf(name);
+    const origins = name === configSecrets.clientSecret && oauth ? [oauth.token_url] : getOrigins(name);
     return [...new Set(origins.map((origin) => new URL(origin).host))];
   };
 }
 
-type Found = { value: string } | { problem: string };
+type SecretValue = { value: string } | { problem: string };
 /** Base folder of references. `isBound` allows only files below the folder. */
-type Place = { folder: string; isBound: boolean };
+type ReferenceBase = { folder: string; isConfined: boolean };
 
-function secretOf(reference: Exclude<SecretReference, 'stored'>, { folder, isBound }: Place): Found {
+function readSecret(reference: Exclude<SecretReference, 'stored'>, { folder, isConfined }: ReferenceBase): SecretValue {
   if ('env' in reference) {
     const value = process.env[reference.env];
     return value === undefined || value === ''
@@ -102,7 +103,7 @@ function secretOf(reference: Exclude<SecretReference, 'stored'>, { folder, isBou
   }
   try {
     const path = resolve(folder, reference.file);
-    if (isBound && !isInside(folder, path))
+    if (isConfined && !isInside(folder, path))
       return {
         problem: `the file ${reference.file} is outside the folder of the configuration, which may only read files below it. Move it there, or name it in the --secrets file`,
       };
@@ -118,11 +119,11 @@ function secretOf(reference: Exclude<SecretReference, 'stored'>, { folder, isBou
 /** Sets a field by its path. Returns false if its parent object does not exist. */
 function setField(config: ConfigFields, path: string, value: string): boolean {
   const keys = path.split(/[.[\]]+/);
-  const last = keys.pop() as string;
-  let found: unknown = config;
-  for (const key of keys) found = isDocument(found) && Object.hasOwn(found, key) ? found[key] : undefined;
-  if (!isDocument(found)) return false;
-  found[last] = value;
+  const lastKey = keys.pop() as string;
+  let target: unknown = config;
+  for (const key of keys) target = isDocument(target) && Object.hasOwn(target, key) ? target[key] : undefined;
+  if (!isDocument(target)) return false;
+  target[lastKey] = value;
   return true;
 }
 
@@ -131,12 +132,12 @@ function isDocument(value: unknown): value is ConfigFields {
 }
 
 /** Reads a secrets file: sources of secrets by slug. @throws AppError invalid */
-export async function readSecretFile(file: string): Promise<Map<string, MoreReferences>> {
+export async function readSecretFile(file: string): Promise<Map<string, SecretsFileReferences>> {
   const content = await readConfigFile(file);
   if (typeof content !== 'object' || content === null || Array.isArray(content))
     throw new AppError('invalid', `${file}: allowed: slugs, each with the sources of its secrets`);
   const entries = Object.entries(content);
-  const problems = entries.flatMap(([slug, section]) => referenceProblems(section, slug));
+  const problems = entries.flatMap(([slug, section]) => checkReferences(section, slug));
   if (problems.length > 0) throw new AppError('invalid', `${file}: has sources that cannot be used`, { problems });
   const folder = dirname(file);
   return new Map(entries.map(([slug, references]) => [slug, { references: references as SecretReferences, folder }]));

@@ -3,13 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { sealedFields } from '../../domain/config/authentication.ts';
-import { configSecrets, forgivingConfig, mask, serverConfigSchema } from '../../domain/config/server-config.ts';
-import { documentText } from '../../domain/document-text.ts';
+import { configSecrets, mask, normalizeConfig, serverConfigSchema } from '../../domain/config/server-config.ts';
+import { decodeDocument } from '../../domain/document-text.ts';
 import { parseJson } from '../../domain/json/json.ts';
-import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
-import { foreignDocument, foreignText } from '../../domain/mistakes.ts';
-import { problemsOf } from '../../domain/problems.ts';
-import { AppError, messageOf, type Problem } from '../../errors.ts';
+import { yamlNumberOptions } from '../../domain/json/yaml-numbers.ts';
+import { describeForeignDocument, describeForeignText } from '../../domain/mistakes.ts';
+import { toProblems } from '../../domain/problems.ts';
+import { AppError, getErrorMessage, type Problem } from '../../errors.ts';
 import { fileSections, type SecretReference } from '../../operations/applying/server-file.ts';
 import type { LimitInputs } from '../../operations/limits.ts';
 
@@ -18,14 +18,14 @@ export type FileDocument = { file: string; at: string; index: number; value: unk
 export type FileProblem = { at: string; path: string; message: string };
 
 /** Lists the configuration files of a folder, sorted by name. A file or an empty folder is returned unchanged. */
-export function filesOf(path: string): string[] {
+export function listFiles(path: string): string[] {
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
-  const found = filesInFolder(path);
-  return found.length > 0 ? found : [path];
+  const files = listFilesInFolder(path);
+  return files.length > 0 ? files : [path];
 }
 
 /** Lists the configuration files directly in a folder, sorted by name. */
-export function filesInFolder(folder: string): string[] {
+export function listFilesInFolder(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => !entry.isDirectory() && /^[^.].*\.(json|ya?ml)$/.test(entry.name))
     .map(({ name }) => join(folder, name))
@@ -34,10 +34,10 @@ export function filesInFolder(folder: string): string[] {
 
 /** Reads all documents of a file: YAML documents separated by `---`, or a JSON object or array of objects. */
 export async function readDocuments(file: string): Promise<{ documents: FileDocument[]; problems: FileProblem[] }> {
-  if (file !== '-' && leadsOut(file))
-    return { documents: [], problems: [{ at: file, path: '', message: outsideLink }] };
+  if (file !== '-' && linksOutside(file))
+    return { documents: [], problems: [{ at: file, path: '', message: outsideLinkMessage }] };
   try {
-    const values = await valuesOf(file, await readConfigText(file));
+    const values = await parseValues(file, await readConfigText(file));
     const at = (index: number) => (values.length > 1 ? `${file} (document ${index + 1})` : file);
     return {
       documents: values.map((value, index) => ({ file, at: at(index), index, value: withoutSchema(value) })),
@@ -57,10 +57,10 @@ function withoutSchema(value: unknown): unknown {
 }
 
 /** Links out of the folder are rejected, because messages quote the file and a pull request could choose the target. */
-const outsideLink =
+const outsideLinkMessage =
   'is a link to a file outside its folder, which is not read. Put the file itself there, or name it instead of the link';
 
-function leadsOut(file: string): boolean {
+function linksOutside(file: string): boolean {
   // A linked folder may put all of its files outside.
   const folder = dirname(file);
   if (lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() && !isInside(dirname(folder), folder)) return true;
@@ -71,21 +71,21 @@ function leadsOut(file: string): boolean {
 
 /** Returns true if a path, with all links resolved, is inside a folder. */
 export function isInside(folder: string, path: string): boolean {
-  const below = relative(realpathSync(folder), realpathSync(path));
-  return below !== '..' && !below.startsWith(`..${sep}`) && !isAbsolute(below);
+  const relativePath = relative(realpathSync(folder), realpathSync(path));
+  return relativePath !== '..' && !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath);
 }
 
-async function valuesOf(file: string, text: string): Promise<unknown[]> {
+async function parseValues(file: string, text: string): Promise<unknown[]> {
   // Checked first, because a command line may also be valid YAML.
-  if (foreignText(text) !== undefined) return [text];
+  if (describeForeignText(text) !== undefined) return [text];
   // JSON is also valid YAML, but the JSON parser gives better messages.
-  if (isJsonText(file, text)) {
-    const value = parsed(file, 'JSON', () => parseJson(text));
+  if (isJsonFile(file, text)) {
+    const value = parseOrFail(file, 'JSON', () => parseJson(text));
     return Array.isArray(value) ? value : [value];
   }
   const { parseAllDocuments } = await import('yaml');
-  const documents = parseAllDocuments(text, yamlNumbers);
-  return parsed(file, 'YAML', () =>
+  const documents = parseAllDocuments(text, yamlNumberOptions);
+  return parseOrFail(file, 'YAML', () =>
     [...documents].map((document) => {
       if (document.errors[0]) throw document.errors[0];
       const value = document.toJS() as unknown;
@@ -97,15 +97,15 @@ async function valuesOf(file: string, text: string): Promise<unknown[]> {
 }
 
 /** Returns true if a file contains JSON rather than YAML. */
-export function isJsonText(file: string, text: string): boolean {
+export function isJsonFile(file: string, text: string): boolean {
   return file.endsWith('.json') || /^\s*[{[]/.test(text);
 }
 
-function parsed<T>(file: string, format: string, parse: () => T): T {
+function parseOrFail<T>(file: string, format: string, parse: () => T): T {
   try {
     return parse();
   } catch (error) {
-    throw new AppError('invalid', `${file}: is not ${format}: ${messageOf(error).split('\n', 1)[0]}`);
+    throw new AppError('invalid', `${file}: is not ${format}: ${getErrorMessage(error).split('\n', 1)[0]}`);
   }
 }
 
@@ -128,35 +128,35 @@ export async function readServerFiles(
 ): Promise<{ servers: ServerFile[]; problems: FileProblem[] }> {
   const servers: ServerFile[] = [];
   const problems: FileProblem[] = [];
-  for (const file of new Set(paths.flatMap(filesOf))) {
-    const read = await readDocuments(file);
-    problems.push(...read.problems);
-    for (const document of read.documents) {
-      const found = serverOf(document);
-      problems.push(...found.problems);
-      if (found.server) servers.push(found.server);
+  for (const file of new Set(paths.flatMap(listFiles))) {
+    const result = await readDocuments(file);
+    problems.push(...result.problems);
+    for (const document of result.documents) {
+      const parsed = toServer(document);
+      problems.push(...parsed.problems);
+      if (parsed.server) servers.push(parsed.server);
     }
   }
-  return { servers, problems: [...problems, ...takenSlugs(servers)] };
+  return { servers, problems: [...problems, ...findTakenSlugs(servers)] };
 }
 
 /** Converts a document to a server, or returns its problems. */
-export function serverOf({ file, at, value }: FileDocument): { server?: ServerFile; problems: FileProblem[] } {
-  const foreign = foreignDocument(value);
-  if (foreign !== undefined) return { problems: [{ at, path: '', message: foreign }] };
+export function toServer({ file, at, value }: FileDocument): { server?: ServerFile; problems: FileProblem[] } {
+  const foreignProblem = describeForeignDocument(value);
+  if (foreignProblem !== undefined) return { problems: [{ at, path: '', message: foreignProblem }] };
   if (!isDocument(value)) {
     const message = 'is not a configuration; allowed: an object with name, slug and tools';
     return { problems: [{ at, path: '', message }] };
   }
   const { secrets = {}, limits } = value as ConfigFields;
-  const { config, problems } = splitDocument(value) as { config: ConfigFields; problems: Problem[] };
-  const sections = problems.map((problem) => ({ at, ...problem }));
+  const { config, problems } = splitSections(value) as { config: ConfigFields; problems: Problem[] };
+  const sectionProblems = problems.map((problem) => ({ at, ...problem }));
   const { slug } = config;
   if (typeof slug !== 'string' || slug === '') {
     const message = 'names the server; allowed: the slug of a hosted server';
-    return { problems: [...sections, { at, path: 'slug', message }] };
+    return { problems: [...sectionProblems, { at, path: 'slug', message }] };
   }
-  if (sections.length > 0) return { problems: sections };
+  if (sectionProblems.length > 0) return { problems: sectionProblems };
   const server = {
     file,
     at,
@@ -169,10 +169,10 @@ export function serverOf({ file, at, value }: FileDocument): { server?: ServerFi
 }
 
 /** Splits a document into the configuration and the other sections, and checks those. */
-export function splitDocument(value: unknown): { config: unknown; problems: Problem[] } {
+export function splitSections(value: unknown): { config: unknown; problems: Problem[] } {
   if (!isDocument(value)) return { config: value, problems: [] };
   const { secrets: _, limits: _limits, ...config } = value;
-  return { config, problems: sectionProblems(value) };
+  return { config, problems: checkSections(value) };
 }
 
 export function isDocument(value: unknown): value is ConfigFields {
@@ -180,28 +180,28 @@ export function isDocument(value: unknown): value is ConfigFields {
 }
 
 /** Checks the other sections. Messages never repeat a value, because it may be a secret in the wrong place. */
-function sectionProblems({ secrets, limits }: ConfigFields): Problem[] {
-  const found = secrets === undefined ? [] : referenceProblems(secrets, 'secrets');
-  const checked = fileSections.limits.safeParse(limits);
-  if (checked.success) return found;
+function checkSections({ secrets, limits }: ConfigFields): Problem[] {
+  const secretProblems = secrets === undefined ? [] : checkReferences(secrets, 'secrets');
+  const parsed = fileSections.limits.safeParse(limits);
+  if (parsed.success) return secretProblems;
   const names = Object.keys(fileSections.limits.unwrap().shape);
-  const issues = checked.error.issues.map((issue) => ({ ...issue, path: ['limits', ...issue.path] }));
-  return [...found, ...problemsOf(issues, { limits }, () => names)];
+  const issues = parsed.error.issues.map((issue) => ({ ...issue, path: ['limits', ...issue.path] }));
+  return [...secretProblems, ...toProblems(issues, { limits }, () => names)];
 }
 
 const allowedReference = 'allowed: { env: NAME }, { file: PATH }, or stored; a file must not contain the value itself';
 
 /** Returns the problems of secret references. `path` is the path of the section. */
-export function referenceProblems(section: unknown, path: string): Problem[] {
-  const checked = fileSections.secrets.safeParse(section);
-  if (checked.success) return [];
+export function checkReferences(section: unknown, path: string): Problem[] {
+  const parsed = fileSections.secrets.safeParse(section);
+  if (parsed.success) return [];
   if (typeof section !== 'object' || section === null || Array.isArray(section))
     return [{ path, message: `allowed: secret names, each with its source; ${allowedReference}` }];
   return Object.entries(section).flatMap(([name, reference]) => {
-    const one = fileSections.secrets.safeParse({ [name]: reference });
-    if (one.success) return [];
-    const isName = fileSections.secrets.safeParse({ [name]: 'stored' }).success;
-    const message = isName
+    const single = fileSections.secrets.safeParse({ [name]: reference });
+    if (single.success) return [];
+    const isValidName = fileSections.secrets.safeParse({ [name]: 'stored' }).success;
+    const message = isValidName
       ? allowedReference
       : 'is not a secret name; allowed: NAME of {{NAME}}, or the path of a sealed field such as oauth.client_secret';
     return [{ path: `${path}.${name}`, message }];
@@ -209,37 +209,37 @@ export function referenceProblems(section: unknown, path: string): Problem[] {
 }
 
 /** Returns the problems of servers whose slug is already taken. `owners` maps each taken slug to its file. */
-export function takenSlugs(servers: readonly ServerFile[], owners = new Map<string, string>()): FileProblem[] {
+export function findTakenSlugs(servers: readonly ServerFile[], owners = new Map<string, string>()): FileProblem[] {
   return servers.flatMap(({ at, slug }) => {
     const owner = owners.get(slug);
-    if (owner !== undefined) return [{ at, ...duplicateSlug(slug, owner) }];
+    if (owner !== undefined) return [{ at, ...duplicateSlugProblem(slug, owner) }];
     owners.set(slug, at);
     return [];
   });
 }
 
 /** Returns the problem of a document whose slug another document has. */
-export function duplicateSlug(slug: string, before: string): Problem {
-  return { path: 'slug', message: `"${slug}" is already the slug in ${before}` };
+export function duplicateSlugProblem(slug: string, firstFile: string): Problem {
+  return { path: 'slug', message: `"${slug}" is already the slug in ${firstFile}` };
 }
 
 /** Returns the paths of fields that contain a literal credential, where a file may only refer to one. */
-export function literalSecrets(config: ConfigFields): string[] {
-  const parsed = serverConfigSchema.safeParse(forgivingConfig(config));
+export function findLiteralSecrets(config: ConfigFields): string[] {
+  const parsed = serverConfigSchema.safeParse(normalizeConfig(config));
   if (!parsed.success) return [];
-  const sealed = sealedFields(parsed.data).filter(({ value }) => value !== mask);
+  const sealedWithValue = sealedFields(parsed.data).filter(({ value }) => value !== mask);
   const secret = parsed.data.oauth?.client_secret;
   const isLiteral = secret !== undefined && secret !== mask;
-  return [...(isLiteral ? [configSecrets.clientSecret] : []), ...sealed.map(({ path }) => path)];
+  return [...(isLiteral ? [configSecrets.clientSecret] : []), ...sealedWithValue.map(({ path }) => path)];
 }
 
 /** Returns the message for a field that contains a literal credential. */
-export function literalMessage(path: string): string {
-  return `contains a credential, which apply rejects; write "${mask}" there and ${sourceAdvice(path)}`;
+export function formatLiteralMessage(path: string): string {
+  return `contains a credential, which apply rejects; write "${mask}" there and ${formatSourceAdvice(path)}`;
 }
 
 /** Returns the advice for a masked field that has no stored value. */
-export function sourceAdvice(path: string): string {
+export function formatSourceAdvice(path: string): string {
   return `name the source of the value in the file: secrets: {"${path}": {"env": "NAME"}}`;
 }
 
@@ -250,13 +250,16 @@ export function sourceAdvice(path: string): string {
 export async function readConfigFile(path: string): Promise<unknown> {
   const content = await readConfigText(path);
   // Checked first, because a command line may also be valid YAML.
-  if (foreignText(content) !== undefined) return content;
+  if (describeForeignText(content) !== undefined) return content;
   // JSON is also valid YAML, but the JSON parser gives better messages.
   const isJson = path.endsWith('.json') || /^\s*\{/.test(content);
   try {
-    return isJson ? parseJson(content) : (await import('yaml')).parse(content, yamlNumbers);
+    return isJson ? parseJson(content) : (await import('yaml')).parse(content, yamlNumberOptions);
   } catch (error) {
-    throw new AppError('invalid', `${path}: is not ${isJson ? 'JSON' : 'YAML'}: ${messageOf(error).split('\n', 1)[0]}`);
+    throw new AppError(
+      'invalid',
+      `${path}: is not ${isJson ? 'JSON' : 'YAML'}: ${getErrorMessage(error).split('\n', 1)[0]}`,
+    );
   }
 }
 
@@ -270,7 +273,7 @@ export async function readConfigText(path: string): Promise<string> {
 /** Reads the text of a file. @throws AppError that names the file */
 export async function readTextFile(path: string): Promise<string> {
   try {
-    return documentText(await readFile(path));
+    return decodeDocument(await readFile(path));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') throw new AppError('notFound', `${path}: there is no such file`);
@@ -279,6 +282,6 @@ export async function readTextFile(path: string): Promise<string> {
         'invalid',
         `${path}: is a folder; name a file, or for check, apply, diff, and dev a folder with .json, .yaml, or .yml files`,
       );
-    throw new AppError('invalid', `${path}: cannot be read: ${messageOf(error)}`);
+    throw new AppError('invalid', `${path}: cannot be read: ${getErrorMessage(error)}`);
   }
 }

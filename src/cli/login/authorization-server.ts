@@ -1,31 +1,31 @@
 import { isSafeUrl } from '../../doctor/checks.ts';
-import { errorOf, findIssuer, findResource } from '../../doctor/login.ts';
-import { type Answered, Unreachable, type WebClient } from '../../doctor/web.ts';
+import { findIssuer, findResource, formatLoginError } from '../../doctor/login.ts';
+import { Unreachable, type WebClient, type WebResponse } from '../../doctor/web.ts';
 import { AppError } from '../../errors.ts';
 
 /** Tokens that a login returned. */
 export type LoginTokens = { accessToken: string; refreshToken: string | undefined; scope: string | undefined };
 
 /** Thrown if the code or refresh token is no longer valid, so that the user has to log in again. */
-export class LoginEnded extends AppError {
-  constructor(why: string) {
-    super('unauthenticated', why);
+export class LoginExpiredError extends AppError {
+  constructor(reason: string) {
+    super('unauthenticated', reason);
   }
 }
 
 /** Posts a form to the token endpoint (RFC 6749, 4.1.3 and 6). @throws LoginEnded, AppError */
-export async function askTokens(
+export async function requestTokens(
   web: WebClient,
   endpoint: string,
   form: { [field: string]: string },
 ): Promise<LoginTokens> {
-  const page = await postForm(web, endpoint, form);
-  const { status, json } = page;
-  if (status === 400 && json?.error === 'invalid_grant') throw new LoginEnded('the login is no longer valid');
+  const response = await postForm(web, endpoint, form);
+  const { status, json } = response;
+  if (status === 400 && json?.error === 'invalid_grant') throw new LoginExpiredError('the login is no longer valid');
   if (status !== 200)
     throw new AppError(
       status >= 500 || status === 429 ? 'unavailable' : 'invalid',
-      `${new URL(endpoint).origin} returned no tokens: ${status}${errorOf(json)}`,
+      `${new URL(endpoint).origin} returned no tokens: ${status}${formatLoginError(json)}`,
     );
   const isToken = (value: unknown) => typeof value === 'string' && /^[\x21-\x7e]{1,16384}$/.test(value);
   if (!isToken(json?.access_token) || !/^bearer$/i.test(String(json?.token_type)))
@@ -45,11 +45,14 @@ export async function revokeToken(
 ): Promise<void> {
   const { status, json } = await postForm(web, endpoint, { client_id: clientId, token });
   if (status !== 200)
-    throw new AppError('unavailable', `${new URL(endpoint).origin} did not end the login: ${status}${errorOf(json)}`);
+    throw new AppError(
+      'unavailable',
+      `${new URL(endpoint).origin} did not end the login: ${status}${formatLoginError(json)}`,
+    );
 }
 
-function postForm(web: WebClient, endpoint: string, form: { [field: string]: string }): Promise<Answered> {
-  return askOrFail(web, endpoint, {
+function postForm(web: WebClient, endpoint: string, form: { [field: string]: string }): Promise<WebResponse> {
+  return fetchOrFail(web, endpoint, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
     body: new URLSearchParams(form).toString(),
@@ -68,23 +71,31 @@ export type LoginTarget = {
   /** Scopes that the resource advertises. */
   scopes: readonly string[];
   /** True if the authorization response must name the issuer (RFC 9207). */
-  namesIssuer: boolean;
+  hasIssuerParameter: boolean;
 };
 
 /**
  * Reads the metadata of a resource that rejected a request without a credential (RFC 9728, RFC 8414).
  * @throws AppError if the metadata is missing, names another resource or issuer, or does not let clients register
  */
-export async function discoverLogin(web: WebClient, resource: string, refusal: Answered): Promise<LoginTarget> {
-  const found = await findResource(web, resource, refusal);
-  if (found.verdict.status === 'problem' || !found.resource) throw unusable(resource, found.verdict.detail);
-  const { verdict, issuer, metadata } = await findIssuer(web, found.resource);
-  if (verdict.status === 'problem' || issuer === undefined || !metadata) throw unusable(resource, verdict.detail);
-  const registrationEndpoint = urlIn(metadata.registration_endpoint);
+export async function discoverLogin(
+  web: WebClient,
+  resource: string,
+  unauthorizedResponse: WebResponse,
+): Promise<LoginTarget> {
+  const resourceResult = await findResource(web, resource, unauthorizedResponse);
+  if (resourceResult.verdict.status === 'problem' || !resourceResult.resource)
+    throw loginUnavailableError(resource, resourceResult.verdict.detail);
+  const { verdict, issuer, metadata } = await findIssuer(web, resourceResult.resource);
+  if (verdict.status === 'problem' || issuer === undefined || !metadata)
+    throw loginUnavailableError(resource, verdict.detail);
+  const registrationEndpoint = toSafeUrl(metadata.registration_endpoint);
   if (registrationEndpoint === undefined)
-    throw unusable(resource, 'it does not let clients register (no registration_endpoint)');
-  const revocationEndpoint = urlIn(metadata.revocation_endpoint);
-  const scopes = Array.isArray(found.resource.scopes_supported) ? found.resource.scopes_supported : [];
+    throw loginUnavailableError(resource, 'it does not let clients register (no registration_endpoint)');
+  const revocationEndpoint = toSafeUrl(metadata.revocation_endpoint);
+  const scopes = Array.isArray(resourceResult.resource.scopes_supported)
+    ? resourceResult.resource.scopes_supported
+    : [];
   return {
     resource,
     issuer,
@@ -94,24 +105,24 @@ export async function discoverLogin(web: WebClient, resource: string, refusal: A
     registrationEndpoint,
     revocationEndpoint,
     scopes: scopes.filter((scope) => typeof scope === 'string'),
-    namesIssuer: metadata.authorization_response_iss_parameter_supported === true,
+    hasIssuerParameter: metadata.authorization_response_iss_parameter_supported === true,
   };
 }
 
-function urlIn(value: unknown): string | undefined {
+function toSafeUrl(value: unknown): string | undefined {
   return typeof value === 'string' && isSafeUrl(value) ? value : undefined;
 }
 
-function unusable(resource: string, why: string): AppError {
-  return new AppError('invalid', `a login at ${resource} is not possible: ${why}`);
+function loginUnavailableError(resource: string, reason: string): AppError {
+  return new AppError('invalid', `a login at ${resource} is not possible: ${reason}`);
 }
 
 /** Sends a request, and converts a connection failure to an error for users. @throws AppError unavailable */
-export async function askOrFail(web: WebClient, ...ask: Parameters<WebClient['ask']>): Promise<Answered> {
+export async function fetchOrFail(web: WebClient, ...request: Parameters<WebClient['request']>): Promise<WebResponse> {
   try {
-    return await web.ask(...ask);
+    return await web.request(...request);
   } catch (error) {
     if (!(error instanceof Unreachable)) throw error;
-    throw new AppError('unavailable', `${new URL(ask[0]).origin} cannot be reached: ${error.message}`);
+    throw new AppError('unavailable', `${new URL(request[0]).origin} cannot be reached: ${error.message}`);
   }
 }

@@ -4,9 +4,9 @@ import { createWebClient } from '../../doctor/web.ts';
 import { AppError } from '../../errors.ts';
 import { apiPath } from '../../routes.ts';
 import { programName } from '../../version.ts';
-import { askTokens, LoginEnded, revokeToken } from '../login/authorization-server.ts';
-import { writeWholeFile } from '../whole-file.ts';
-import { othersMayNothing, readOwnFile, whileLocked } from './own-files.ts';
+import { LoginExpiredError, requestTokens, revokeToken } from '../login/authorization-server.ts';
+import { writeFileAtomically } from '../whole-file.ts';
+import { accessibleByOthers, readPrivateFile, withLock } from './own-files.ts';
 
 const token = z.string().regex(/^[\x21-\x7e]{1,16384}$/);
 
@@ -27,17 +27,17 @@ const file = z.object({ profiles: z.record(z.string(), z.union([login, apiKey]))
 /** Stored tokens of a login, or a stored API key. */
 export type StoredCredential = z.output<typeof file>['profiles'][string];
 
-const fileIn = (folder: string) => join(folder, 'credentials.json');
+const getCredentialsPath = (folder: string) => join(folder, 'credentials.json');
 
 /** Path of the lock file, which protects all files of the folder. */
-export const lockFileIn = (folder: string) => join(folder, 'credentials.lock');
+export const getLockPath = (folder: string) => join(folder, 'credentials.lock');
 
 /** Reads the stored credentials by profile name. @throws AppError that names the file, but none of its contents */
 export function readCredentials(folder: string): ReadonlyMap<string, StoredCredential> {
-  const path = fileIn(folder);
-  const text = readOwnFile(path, othersMayNothing);
+  const path = getCredentialsPath(folder);
+  const text = readPrivateFile(path, accessibleByOthers);
   if (text === undefined) return new Map();
-  const parsed = file.safeParse(jsonIn(text));
+  const parsed = file.safeParse(tryParseJson(text));
   if (!parsed.success) throw new AppError('invalid', `${path}: is damaged. Remove the file and log in again`);
   return new Map(Object.entries(parsed.data.profiles));
 }
@@ -46,7 +46,7 @@ export function readCredentials(folder: string): ReadonlyMap<string, StoredCrede
  * Validates a credential before it is stored, because an invalid one would make the file unreadable for all profiles.
  * @throws AppError
  */
-function storable(credential: StoredCredential): StoredCredential {
+function validateForStorage(credential: StoredCredential): StoredCredential {
   const parsed = ('api_key' in credential ? apiKey : login).safeParse(credential);
   if (parsed.success) return parsed.data;
   const field = parsed.error.issues.flatMap(({ path }) => path).join('.') || 'a field';
@@ -56,7 +56,7 @@ function storable(credential: StoredCredential): StoredCredential {
   );
 }
 
-function jsonIn(text: string): unknown {
+function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -65,8 +65,8 @@ function jsonIn(text: string): unknown {
 }
 
 /** Changes a credential: `save` replaces the profile's credential, or removes it if called with undefined. */
-type Change<Result> = (
-  before: StoredCredential | undefined,
+type CredentialChange<Result> = (
+  current: StoredCredential | undefined,
   save: (credential: StoredCredential | undefined) => void,
 ) => Promise<Result>;
 
@@ -75,45 +75,49 @@ type Change<Result> = (
  * is stored, because a refresh token works only once.
  * @throws AppError
  */
-export function changeCredential<Result>(folder: string, profile: string, change: Change<Result>): Promise<Result> {
-  return whileLocked(lockFileIn(folder), () => {
-    const all = new Map(readCredentials(folder));
-    return change(all.get(profile), (credential) => {
-      if (credential) all.set(profile, storable(credential));
-      else all.delete(profile);
-      const text = JSON.stringify({ profiles: Object.fromEntries(all) }, undefined, 2);
-      writeWholeFile(fileIn(folder), `${text}\n`, 0o600);
+export function changeCredential<Result>(
+  folder: string,
+  profile: string,
+  change: CredentialChange<Result>,
+): Promise<Result> {
+  return withLock(getLockPath(folder), () => {
+    const credentials = new Map(readCredentials(folder));
+    return change(credentials.get(profile), (credential) => {
+      if (credential) credentials.set(profile, validateForStorage(credential));
+      else credentials.delete(profile);
+      const json = JSON.stringify({ profiles: Object.fromEntries(credentials) }, undefined, 2);
+      writeFileAtomically(getCredentialsPath(folder), `${json}\n`, 0o600);
     });
   });
 }
 
-const answerMs = 30_000;
+const requestTimeoutMs = 30_000;
 
 /**
  * Returns a newer access token than the rejected one: one that another process has already stored, or a new one from
  * the service.
  * @throws AppError unauthenticated if the user has to log in again, unavailable if the service does not respond
  */
-export function renewLogin(folder: string, profile: string, refused: string): Promise<string> {
-  return changeCredential(folder, profile, async (before, save) => {
-    if (!before || 'api_key' in before) throw ended(profile);
-    if (before.access_token !== refused) return before.access_token;
-    if (before.refresh_token === undefined) throw ended(profile);
-    const tokens = await askTokens(createWebClient(fetch, answerMs), before.token_endpoint, {
+export function renewLogin(folder: string, profile: string, rejectedToken: string): Promise<string> {
+  return changeCredential(folder, profile, async (current, save) => {
+    if (!current || 'api_key' in current) throw loginEndedError(profile);
+    if (current.access_token !== rejectedToken) return current.access_token;
+    if (current.refresh_token === undefined) throw loginEndedError(profile);
+    const tokens = await requestTokens(createWebClient(fetch, requestTimeoutMs), current.token_endpoint, {
       grant_type: 'refresh_token',
-      refresh_token: before.refresh_token,
-      client_id: before.client_id,
-      resource: before.url + apiPath,
+      refresh_token: current.refresh_token,
+      client_id: current.client_id,
+      resource: current.url + apiPath,
     }).catch((error: unknown) => {
-      throw error instanceof LoginEnded ? ended(profile) : error;
+      throw error instanceof LoginExpiredError ? loginEndedError(profile) : error;
     });
-    const { accessToken, refreshToken = before.refresh_token, scope = before.scope } = tokens;
-    save({ ...before, access_token: accessToken, refresh_token: refreshToken, scope });
+    const { accessToken, refreshToken = current.refresh_token, scope = current.scope } = tokens;
+    save({ ...current, access_token: accessToken, refresh_token: refreshToken, scope });
     return accessToken;
   });
 }
 
-function ended(profile: string): AppError {
+function loginEndedError(profile: string): AppError {
   return new AppError(
     'unauthenticated',
     `the login of the profile "${profile}" has ended; log in again with: ${programName} login --profile ${profile}`,
@@ -121,9 +125,9 @@ function ended(profile: string): AppError {
 }
 
 /** Revokes a login at its service. Does nothing for an API key. @throws AppError if the service did not revoke it */
-export async function endStoredLogin(stored: StoredCredential): Promise<void> {
+export async function revokeStoredLogin(stored: StoredCredential): Promise<void> {
   if ('api_key' in stored || stored.revocation_endpoint === undefined) return;
-  await revokeToken(createWebClient(fetch, answerMs), stored.revocation_endpoint, {
+  await revokeToken(createWebClient(fetch, requestTimeoutMs), stored.revocation_endpoint, {
     clientId: stored.client_id,
     token: stored.refresh_token ?? stored.access_token,
   });

@@ -1,68 +1,68 @@
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { AppError, messageOf } from '../../errors.ts';
+import { AppError, getErrorMessage } from '../../errors.ts';
 
 /** Permission bits that other users must not have: write access, or any access. */
-export const othersMayRead = 0o022;
-export const othersMayNothing = 0o077;
+export const writableByOthers = 0o022;
+export const accessibleByOthers = 0o077;
 
 /**
  * Reads a file of this user; returns undefined if it does not exist. Like ssh, rejects a file that other users may
  * change, and a file with tokens that other users may read.
  * @throws AppError forbidden, invalid
  */
-export function readOwnFile(path: string, forbidden: number): string | undefined {
-  let file: number;
+export function readPrivateFile(path: string, forbidden: number): string | undefined {
+  let descriptor: number;
   try {
-    file = openSync(path, 'r');
+    descriptor = openSync(path, 'r');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new AppError('invalid', `${path}: cannot be read: ${messageOf(error)}`);
+    throw new AppError('invalid', `${path}: cannot be read: ${getErrorMessage(error)}`);
   }
   try {
     // Windows has no such permission bits; the user profile folder is private there.
-    if (process.platform !== 'win32') checkOwner(path, file, forbidden);
-    return readFileSync(file, 'utf8');
+    if (process.platform !== 'win32') checkOwner(path, descriptor, forbidden);
+    return readFileSync(descriptor, 'utf8');
   } finally {
-    closeSync(file);
+    closeSync(descriptor);
   }
 }
 
-function checkOwner(path: string, file: number, forbidden: number): void {
-  const { mode, uid } = fstatSync(file);
+function checkOwner(path: string, descriptor: number, forbidden: number): void {
+  const { mode, uid } = fstatSync(descriptor);
   if (uid !== process.getuid?.() && uid !== 0)
     throw new AppError('forbidden', `${path}: belongs to another user of this machine, so it is not used`);
   if ((mode & forbidden) === 0) return;
-  const wanted = forbidden === othersMayNothing ? '600' : '644';
-  const found = (mode & 0o777).toString(8);
+  const requiredMode = forbidden === accessibleByOthers ? '600' : '644';
+  const currentMode = (mode & 0o777).toString(8);
   throw new AppError(
     'forbidden',
-    `${path}: has mode ${found}, so other users could ${forbidden === othersMayNothing ? 'use its credentials' : 'change it'}; it is not used. Restrict it: chmod ${wanted} ${path}`,
+    `${path}: has mode ${currentMode}, so other users could ${forbidden === accessibleByOthers ? 'use its credentials' : 'change it'}; it is not used. Restrict it: chmod ${requiredMode} ${path}`,
   );
 }
 
-const pauseMs = 50;
+const pollIntervalMs = 50;
 /** Time to wait for the lock; longer than the slowest response of a token endpoint. */
-const patienceMs = 90_000;
+const lockTimeoutMs = 90_000;
 
 /**
  * Runs `work` while holding a lock against this user's other processes. The lock is an SQLite database lock, so it is
  * released however the process ends. Signals that end the process are deferred until the work has ended.
  * @throws AppError unavailable
  */
-export async function whileLocked<Result>(file: string, work: () => Promise<Result>): Promise<Result> {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  closeSync(openSync(file, 'a', 0o600));
+export async function withLock<Result>(lockFile: string, work: () => Promise<Result>): Promise<Result> {
+  mkdirSync(dirname(lockFile), { recursive: true, mode: 0o700 });
+  closeSync(openSync(lockFile, 'a', 0o600));
   const { DatabaseSync } = await import('node:sqlite');
-  const database = new DatabaseSync(file, { timeout: 0 });
+  const database = new DatabaseSync(lockFile, { timeout: 0 });
   try {
-    for (let waitedMs = 0; !took(() => database.exec('BEGIN EXCLUSIVE')); waitedMs += pauseMs) {
-      if (waitedMs >= patienceMs)
-        throw new AppError('unavailable', `${file}: another toolhost command holds this lock. Wait until it ends`);
-      await wait(pauseMs);
+    for (let waitedMs = 0; !tryLock(() => database.exec('BEGIN EXCLUSIVE')); waitedMs += pollIntervalMs) {
+      if (waitedMs >= lockTimeoutMs)
+        throw new AppError('unavailable', `${lockFile}: another toolhost command holds this lock. Wait until it ends`);
+      await wait(pollIntervalMs);
     }
-    return await whileSignalsWait(work);
+    return await withDeferredSignals(work);
   } finally {
     database.close();
   }
@@ -70,13 +70,13 @@ export async function whileLocked<Result>(file: string, work: () => Promise<Resu
 
 const sqliteBusy = 5;
 
-function took(begin: () => void): boolean {
+function tryLock(acquire: () => void): boolean {
   try {
-    begin();
+    acquire();
     return true;
   } catch (error) {
     if ((error as { errcode?: number }).errcode === sqliteBusy) return false;
-    throw new AppError('unavailable', `cannot lock the stored tokens: ${messageOf(error)}`);
+    throw new AppError('unavailable', `cannot lock the stored tokens: ${getErrorMessage(error)}`);
   }
 }
 
@@ -87,27 +87,29 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
  * system may have delivered a signal to a thread that has not run since, and without a listener that signal would be
  * lost.
  */
-export async function whileSignalsWait<Result>(work: () => Promise<Result>): Promise<Result> {
-  let waiting: NodeJS.Signals | undefined;
-  const take = (signal: NodeJS.Signals) => {
-    if (!onSignal.isOver) waiting = signal;
+export async function withDeferredSignals<Result>(work: () => Promise<Result>): Promise<Result> {
+  let pendingSignal: NodeJS.Signals | undefined;
+  const handleSignal = (signal: NodeJS.Signals) => {
+    if (!onSignal.isOver) pendingSignal = signal;
     // Only the last listener decides: earlier ones have run, and one added later decides for itself.
-    else if (process.listeners(signal).at(-1) === onSignal) end(signal);
+    else if (process.listeners(signal).at(-1) === onSignal) raise(signal);
   };
-  const onSignal = Object.assign(take, { isOver: false });
-  const end = (signal: NodeJS.Signals) => {
-    for (const each of signals) process.off(each, onSignal);
+  const onSignal = Object.assign(handleSignal, { isOver: false });
+  const raise = (signal: NodeJS.Signals) => {
+    for (const name of signals) process.off(name, onSignal);
     process.kill(process.pid, signal);
   };
   for (const signal of signals) {
-    const before = process.listeners(signal).filter((other) => 'isOver' in other && other.isOver === true);
+    const finishedListeners = process
+      .listeners(signal)
+      .filter((listener) => 'isOver' in listener && listener.isOver === true);
     process.on(signal, onSignal);
-    for (const other of before) process.off(signal, other);
+    for (const listener of finishedListeners) process.off(signal, listener);
   }
   try {
     return await work();
   } finally {
     onSignal.isOver = true;
-    if (waiting) end(waiting);
+    if (pendingSignal) raise(pendingSignal);
   }
 }

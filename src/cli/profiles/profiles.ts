@@ -1,32 +1,32 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { AppError, messageOf } from '../../errors.ts';
-import { serviceAddress } from '../../setting-addresses.ts';
+import { AppError, getErrorMessage } from '../../errors.ts';
+import { parseServiceUrl } from '../../setting-addresses.ts';
 import { programName } from '../../version.ts';
-import { isProfileName, profileAdvice, urlAdvice } from '../options.ts';
-import { writeWholeFile } from '../whole-file.ts';
-import { othersMayRead, readOwnFile } from './own-files.ts';
+import { isValidProfileName, profileNameRule, serviceUrlRule } from '../options.ts';
+import { writeFileAtomically } from '../whole-file.ts';
+import { readPrivateFile, writableByOthers } from './own-files.ts';
 
 /** Profiles of a user, each with a service URL, and the current profile, which is the default. */
 export type Profiles = { current: string | undefined; urls: ReadonlyMap<string, string> };
 
-const fileOf = (folder: string) => join(folder, 'config.yaml');
+const getProfilesPath = (folder: string) => join(folder, 'config.yaml');
 
 /** Reads the profiles. @throws AppError that names the file */
 export function readProfiles(folder: string): Profiles {
-  const path = fileOf(folder);
-  const text = readOwnFile(path, othersMayRead);
+  const path = getProfilesPath(folder);
+  const text = readPrivateFile(path, writableByOthers);
   if (text === undefined) return { current: undefined, urls: new Map() };
-  const { profile, profiles } = objectIn(path, text);
+  const { profile, profiles } = parseObject(path, text);
   const urls = new Map<string, string>();
   for (const [name, value] of Object.entries(asObject(profiles) ?? {})) {
     const { url } = asObject(value) ?? {};
-    if (!isProfileName(name))
-      throw new AppError('invalid', `${path}: profiles: found ${JSON.stringify(name)}; ${profileAdvice}`);
-    const address = typeof url === 'string' ? serviceAddress(url) : undefined;
-    if (address === undefined) throw new AppError('invalid', `${path}: profiles.${name}.url: ${urlAdvice}`);
-    urls.set(name, address);
+    if (!isValidProfileName(name))
+      throw new AppError('invalid', `${path}: profiles: found ${JSON.stringify(name)}; ${profileNameRule}`);
+    const serviceUrl = typeof url === 'string' ? parseServiceUrl(url) : undefined;
+    if (serviceUrl === undefined) throw new AppError('invalid', `${path}: profiles.${name}.url: ${serviceUrlRule}`);
+    urls.set(name, serviceUrl);
   }
   if (profile !== undefined && typeof profile !== 'string')
     throw new AppError('invalid', `${path}: profile: allowed: the name of a profile`);
@@ -35,24 +35,28 @@ export function readProfiles(folder: string): Profiles {
 
 /** Writes the profiles and preserves everything else in the file. @throws AppError */
 export function writeProfiles(folder: string, { current, urls }: Profiles): void {
-  const path = fileOf(folder);
-  const text = readOwnFile(path, othersMayRead);
-  const { profile: _profile, profiles: before, ...more } = text === undefined ? {} : objectIn(path, text);
+  const path = getProfilesPath(folder);
+  const text = readPrivateFile(path, writableByOthers);
+  const {
+    profile: _profile,
+    profiles: previousProfiles,
+    ...otherFields
+  } = text === undefined ? {} : parseObject(path, text);
   const profiles = Object.fromEntries(
-    [...urls].map(([name, url]) => [name, { ...asObject(asObject(before)?.[name]), url }]),
+    [...urls].map(([name, url]) => [name, { ...asObject(asObject(previousProfiles)?.[name]), url }]),
   );
-  const next = { ...(current !== undefined && { profile: current }), profiles, ...more };
-  writeWholeFile(path, stringify(next), 0o600);
+  const content = { ...(current !== undefined && { profile: current }), profiles, ...otherFields };
+  writeFileAtomically(path, stringify(content), 0o600);
 }
 
 type Fields = { [field: string]: unknown };
 
-function objectIn(path: string, text: string): Fields {
+function parseObject(path: string, text: string): Fields {
   let value: unknown;
   try {
     value = parse(text);
   } catch (error) {
-    throw new AppError('invalid', `${path}: is not YAML: ${messageOf(error).split('\n', 1)[0]}`);
+    throw new AppError('invalid', `${path}: is not YAML: ${getErrorMessage(error).split('\n', 1)[0]}`);
   }
   const object = asObject(value ?? {});
   if (!object) throw new AppError('invalid', `${path}: allowed: an object with profile and profiles`);
@@ -67,7 +71,7 @@ function asObject(value: unknown): Fields | undefined {
  * Returns the settings folder of this program: below `XDG_CONFIG_HOME`, `APPDATA` on Windows, or `~/.config`, also on
  * macOS, where command-line programs keep their settings there.
  */
-export function configFolder(): string {
+export function getConfigFolder(): string {
   const { env, platform } = process;
   if (env.XDG_CONFIG_HOME) return join(env.XDG_CONFIG_HOME, 'toolhost');
   if (platform === 'win32' && env.APPDATA) return join(env.APPDATA, 'toolhost');
@@ -75,20 +79,20 @@ export function configFolder(): string {
 }
 
 /** Returns the name of the profile to use, from the option, the environment, or the file. @throws AppError invalid */
-export function profileInUse(option: string | undefined, { current }: Profiles): string | undefined {
+export function resolveProfile(option: string | undefined, { current }: Profiles): string | undefined {
   const name = option ?? (process.env.TOOLHOST_PROFILE?.trim() || current);
-  if (name === undefined || isProfileName(name)) return name;
+  if (name === undefined || isValidProfileName(name)) return name;
   const source = option !== undefined ? '--profile' : name === current ? 'profile' : 'TOOLHOST_PROFILE';
-  throw new AppError('invalid', `${source}: found ${JSON.stringify(name)}; ${profileAdvice}`);
+  throw new AppError('invalid', `${source}: found ${JSON.stringify(name)}; ${profileNameRule}`);
 }
 
 /** Returns the service URL of an existing profile. @throws AppError notFound */
-export function urlOfProfile({ urls }: Profiles, name: string): string {
+export function getProfileUrl({ urls }: Profiles, name: string): string {
   const url = urls.get(name);
   if (url !== undefined) return url;
-  const known = urls.size === 0 ? 'there are none yet' : `existing profiles: ${[...urls.keys()].join(', ')}`;
+  const existing = urls.size === 0 ? 'there are none yet' : `existing profiles: ${[...urls.keys()].join(', ')}`;
   throw new AppError(
     'notFound',
-    `there is no profile "${name}" (${known}). Create it with: ${programName} login URL --profile ${name}`,
+    `there is no profile "${name}" (${existing}). Create it with: ${programName} login URL --profile ${name}`,
   );
 }

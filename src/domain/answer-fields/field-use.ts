@@ -2,7 +2,7 @@
  * Size statistics of a field in JSON responses, with the fields inside it. List items are merged. This is plain data,
  * as it is stored. `bytes` and `around` are bytes of compact JSON; the other numbers are counts.
  */
-export type FieldUse = {
+export type FieldStats = {
   /** Empty for the response itself. */
   name: string;
   /** Number of occurrences. */
@@ -24,56 +24,56 @@ export type FieldUse = {
   always?: string;
   /** True if it has fields that are not listed here, so it can only be kept whole. */
   isPartial?: true;
-  fields: FieldUse[];
+  fields: FieldStats[];
 };
 
 /** Returns true if a field can be part of a path in `response_fields`, where names are joined by dots. */
-export function isPathName(name: string): boolean {
+export function isPathSegment(name: string): boolean {
   return name !== '' && !name.includes('.') && name.trim() === name;
 }
 
 /** Merges the statistics of the same field from several responses. The result may share objects with them. */
-export function mergeUses(uses: readonly FieldUse[]): FieldUse | undefined {
-  const [first] = uses;
+export function mergeStats(statsList: readonly FieldStats[]): FieldStats | undefined {
+  const [first] = statsList;
   // Responses without common fields have thousands of them, so merging must not copy them repeatedly.
-  if (!first || uses.length === 1) return first;
-  const sum = (of: (use: FieldUse) => number) => uses.reduce((total, use) => total + of(use), 0);
+  if (!first || statsList.length === 1) return first;
+  const sumOf = (getNumber: (use: FieldStats) => number) => statsList.reduce((total, use) => total + getNumber(use), 0);
   const inner = Map.groupBy(
-    uses.flatMap(({ fields }) => fields),
+    statsList.flatMap(({ fields }) => fields),
     ({ name }) => name,
   );
-  const isAlways = first.always !== undefined && uses.every(({ always }) => always === first.always);
+  const isConstant = first.always !== undefined && statsList.every(({ always }) => always === first.always);
   return {
     name: first.name,
-    times: sum(({ times }) => times),
-    bytes: sum(({ bytes }) => bytes),
-    objects: sum(({ objects }) => objects),
-    around: sum(({ around }) => around),
-    empty: sum(({ empty }) => empty),
-    urls: sum(({ urls }) => urls),
-    ...(isAlways && { always: first.always as string }),
-    ...(uses.some(({ isPartial }) => isPartial) && { isPartial: true as const }),
-    fields: [...inner.values()].flatMap((same) => mergeUses(same) ?? []),
+    times: sumOf(({ times }) => times),
+    bytes: sumOf(({ bytes }) => bytes),
+    objects: sumOf(({ objects }) => objects),
+    around: sumOf(({ around }) => around),
+    empty: sumOf(({ empty }) => empty),
+    urls: sumOf(({ urls }) => urls),
+    ...(isConstant && { always: first.always as string }),
+    ...(statsList.some(({ isPartial }) => isPartial) && { isPartial: true as const }),
+    fields: [...inner.values()].flatMap((sameField) => mergeStats(sameField) ?? []),
   };
 }
 
 /**
  * Maximum number of fields of a response, outer objects first, and of one object: an object with more is a map by id.
  */
-const mostFields = { ofAnswer: 250, ofObject: 120 };
+const maxFields = { perResponse: 250, perObject: 120 };
 
 /** Removes fields beyond the limits. An object keeps all of its fields or none. */
-export function boundFields(answer: FieldUse, most = mostFields): FieldUse {
-  const queue = [answer];
-  let kept = 0;
-  for (const use of queue) {
-    const { length } = use.fields;
-    if (length > most.ofObject || kept + length > most.ofAnswer) {
-      use.fields = [];
-      use.isPartial = true;
+export function capFields(response: FieldStats, limits = maxFields): FieldStats {
+  const queue = [response];
+  let keptCount = 0;
+  for (const stats of queue) {
+    const { length } = stats.fields;
+    if (length > limits.perObject || keptCount + length > limits.perResponse) {
+      stats.fields = [];
+      stats.isPartial = true;
     }
-    kept += use.fields.length;
-    queue.push(...use.fields);
+    keptCount += stats.fields.length;
+    queue.push(...stats.fields);
   }
-  return answer;
+  return response;
 }

@@ -11,17 +11,20 @@ export type KnownDocument = {
   name: string;
   redirectUris: readonly string[];
   /** True for a client that uses its document wherever documents are supported, and never registers instead. */
-  insists?: true;
+  requiresDocument?: true;
 };
 
-const ownDevice = ['http://localhost/callback', 'http://127.0.0.1/callback'];
+const loopbackUris = ['http://localhost/callback', 'http://127.0.0.1/callback'];
 
 export const knownDocuments: ReadonlyMap<string, KnownDocument> = new Map([
   [
     'https://claude.ai/oauth/claude-code-client-metadata',
-    { name: 'Claude Code', redirectUris: ownDevice, insists: true },
+    { name: 'Claude Code', redirectUris: loopbackUris, requiresDocument: true },
   ],
-  ['https://chatgpt.com/oauth/codex/client.json', { name: 'Codex', redirectUris: ownDevice, insists: true }],
+  [
+    'https://chatgpt.com/oauth/codex/client.json',
+    { name: 'Codex', redirectUris: loopbackUris, requiresDocument: true },
+  ],
   [
     'https://claude.ai/oauth/mcp-oauth-client-metadata',
     {
@@ -38,5 +41,5 @@ export const knownDocuments: ReadonlyMap<string, KnownDocument> = new Map([
     { name: 'VS Code', redirectUris: ['http://127.0.0.1:33418/', 'https://vscode.dev/redirect'] },
   ],
   ['https://zed.dev/oauth/client-metadata.json', { name: 'Zed', redirectUris: ['http://127.0.0.1/callback'] }],
-  ['https://opencode.ai/oauth/opencode/client.json', { name: 'OpenCode', redirectUris: ownDevice }],
+  ['https://opencode.ai/oauth/opencode/client.json', { name: 'OpenCode', redirectUris: loopbackUris }],
 ]);

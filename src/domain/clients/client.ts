@@ -1,4 +1,4 @@
-import { shellWord } from '../snippets/literals.ts';
+import { quoteShellWord } from '../snippets/literals.ts';
 
 /** A server that a client connects to. */
 export type ClientConnection = {
@@ -33,28 +33,28 @@ export type ClientRules = {
   /** True if it connects from the internet, so the URL must be public and use https. */
   isHosted?: true;
   /** True if it can only log in, and cannot send a token from its user. */
-  onlyLogsIn?: true;
+  canOnlyLogIn?: true;
   /** True if it cannot log in, so its user must enter a token. */
-  neverLogsIn?: true;
+  cannotLogIn?: true;
   /** Only server path that it is known to call. */
-  onlyPath?: string;
+  requiredPath?: string;
   /** Maximum number of tools over all servers. It omits or rejects additional tools. */
   maxTools?: number;
   /** Tool name as the model sees it, and its maximum length. */
-  toolName: { shown: (server: string, tool: string) => string; max: number };
+  toolName: { format: (server: string, tool: string) => string; max: number };
   /** True if it assumes that a tool changes data unless the annotations state otherwise. */
-  wantsHints?: true;
+  requiresHints?: true;
   /**
    * True if its models accept only letters, digits, _ and - in tool names, and it does not replace other characters.
    */
   hasStrictNames?: true;
   /** True if it adds the type to an input schema without one. Other clients reject the tool or the whole list. */
-  addsTypes?: true;
+  addsMissingTypes?: true;
   /**
    * True if it uses the first text as structured content if there is none, and fails if that text is JSON but not an
    * object.
    */
-  wantsObjects?: true;
+  requiresObjects?: true;
 };
 
 /** A client: its connection snippet and its rules. */
@@ -73,69 +73,78 @@ export type DeclaredClient = {
 };
 
 /** Creates a snippet without the fields that are undefined. */
-export function snippetOf(where: string, format: SnippetFormat, code: string, rest: Partial<Snippet> = {}): Snippet {
-  const { install, after } = rest;
+export function createSnippet(
+  where: string,
+  format: SnippetFormat,
+  code: string,
+  extras: Partial<Snippet> = {},
+): Snippet {
+  const { install, after } = extras;
   return { where, format, code, ...(install && { install }), ...(after !== undefined && { after }) };
 }
 
 /** Returns the remaining steps: one text if the client logs in, another if it has a credential. */
-export function left(to: ClientConnection, ofLogin: string | undefined, ofToken?: string): { after?: string } {
-  const after = to.token === undefined ? ofLogin : ofToken;
+export function getNextSteps(
+  to: ClientConnection,
+  loginText: string | undefined,
+  tokenText?: string,
+): { after?: string } {
+  const after = to.token === undefined ? loginText : tokenText;
   return after === undefined ? {} : { after };
 }
 
 /** Creates a snippet of a JSON configuration file. */
-export function inJson(where: string, config: unknown, rest?: Partial<Snippet>): Snippet {
-  return snippetOf(where, 'json', prettyJson(config), rest);
+export function createJsonSnippet(where: string, config: unknown, extras?: Partial<Snippet>): Snippet {
+  return createSnippet(where, 'json', formatJson(config), extras);
 }
 
-export function prettyJson(value: unknown): string {
+export function formatJson(value: unknown): string {
   return JSON.stringify(value, null, 2);
 }
 
 /** Returns the configuration fields that carry the credential. */
-export function headersOf({ token }: Pick<ClientConnection, 'token'>): { headers?: { Authorization: string } } {
+export function getHeaders({ token }: Pick<ClientConnection, 'token'>): { headers?: { Authorization: string } } {
   return token === undefined ? {} : { headers: { Authorization: `Bearer ${token}` } };
 }
 
 /** Returns the credential headers as YAML lines. */
-export function yamlHeaders({ token }: ClientConnection, indent: string): string[] {
+export function formatYamlHeaders({ token }: ClientConnection, indent: string): string[] {
   if (token === undefined) return [];
   return [`${indent}headers:`, `${indent}  Authorization: ${JSON.stringify(`Bearer ${token}`)}`];
 }
 
 /** Returns true if a credential, or a shell variable, needs no quotes in a command. */
-function isPlain(token: string): boolean {
+function needsNoQuotes(token: string): boolean {
   return /^[\w.~+/=…-]+$|^\$\w+$/.test(token);
 }
 
 /** Formats the credential as a command argument. The shell expands a variable. */
-export function bearerWord(token: string): string {
+export function quoteBearerHeader(token: string): string {
   const header = `Authorization: Bearer ${token}`;
-  return isPlain(token) ? `"${header}"` : shellWord(header);
+  return needsNoQuotes(token) ? `"${header}"` : quoteShellWord(header);
 }
 
 /** Returns the command option that carries the credential, with a leading space. */
-export function headerOption({ token }: Pick<ClientConnection, 'token'>): string {
-  return token === undefined ? '' : ` --header ${bearerWord(token)}`;
+export function getHeaderOption({ token }: Pick<ClientConnection, 'token'>): string {
+  return token === undefined ? '' : ` --header ${quoteBearerHeader(token)}`;
 }
 
 /** Returns the name of the environment variable for a server's credential. */
-export function tokenVariable({ name }: ClientConnection): string {
+export function getTokenVariable({ name }: ClientConnection): string {
   return `${name.toUpperCase().replaceAll('-', '_')}_TOKEN`;
 }
 
 /** Returns the command that sets the credential variable. */
-export function exportToken(connection: ClientConnection, token: string): string {
-  return `export ${tokenVariable(connection)}=${isPlain(token) ? token : shellWord(token)}`;
+export function getExportCommand(connection: ClientConnection, token: string): string {
+  return `export ${getTokenVariable(connection)}=${needsNoQuotes(token) ? token : quoteShellWord(token)}`;
 }
 
 /** Returns the command that connects Claude Code. */
-export function claudeCodeCommand({ name, url, token }: ClientConnection): string {
-  return `claude mcp add --transport http ${name} ${url}${headerOption({ token })}`;
+export function getClaudeCodeCommand({ name, url, token }: ClientConnection): string {
+  return `claude mcp add --transport http ${name} ${url}${getHeaderOption({ token })}`;
 }
 
 /** Returns the `mcp-remote` command, for clients that support only stdio. */
-export function mcpRemoteCommand({ url, token }: ClientConnection): string {
-  return `npx mcp-remote ${url}${headerOption({ token })}`;
+export function getMcpRemoteCommand({ url, token }: ClientConnection): string {
+  return `npx mcp-remote ${url}${getHeaderOption({ token })}`;
 }

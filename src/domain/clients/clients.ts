@@ -1,50 +1,55 @@
-import { shellWord } from '../snippets/literals.ts';
+import { quoteShellWord } from '../snippets/literals.ts';
 import {
-  bearerWord,
   type ClientConnection,
   type ClientRules,
-  claudeCodeCommand,
+  createJsonSnippet,
+  createSnippet,
   type DeclaredClient,
-  exportToken,
-  headerOption,
-  headersOf,
-  inJson,
-  left,
-  mcpRemoteCommand,
-  prettyJson,
+  formatJson,
+  formatYamlHeaders,
+  getClaudeCodeCommand,
+  getExportCommand,
+  getHeaderOption,
+  getHeaders,
+  getMcpRemoteCommand,
+  getNextSteps,
+  getTokenVariable,
+  quoteBearerHeader,
   type Snippet,
-  snippetOf,
-  tokenVariable,
-  yamlHeaders,
 } from './client.ts';
 import { forms } from './forms.ts';
 import { libraries } from './libraries.ts';
 
 /** Page that a snippet was compared with, and the date of the comparison. */
-const page = (url: string, checked = '2026-11-22') => ({ url, checked });
+const toDocumentation = (url: string, checked = '2026-11-22') => ({ url, checked });
 
 /** Unchanged tool name. Models accept up to 64 characters. */
-const plainName: ClientRules['toolName'] = { shown: (_server, tool) => tool, max: 64 };
+const plainName: ClientRules['toolName'] = { format: (_server, tool) => tool, max: 64 };
 
-const noCredential = 'It connects from the internet and logs in. A credential cannot be entered.';
+const onlyLoginText = 'It connects from the internet and logs in. A credential cannot be entered.';
 
-const programs: readonly DeclaredClient[] = [
+const programClients: readonly DeclaredClient[] = [
   {
     id: 'claude-code',
     name: 'Claude Code',
-    documentation: page('https://code.claude.com/docs/en/mcp', '2026-11-27'),
+    documentation: toDocumentation('https://code.claude.com/docs/en/mcp', '2026-11-27'),
     snippet: (to) =>
-      snippetOf('In a terminal:', 'sh', claudeCodeCommand(to), left(to, `Then run: claude mcp login ${to.name}`)),
+      createSnippet(
+        'In a terminal:',
+        'sh',
+        getClaudeCodeCommand(to),
+        getNextSteps(to, `Then run: claude mcp login ${to.name}`),
+      ),
     rules: {
       redirectUris: ['http://localhost:38100/callback'],
       // It replaces dots with _.
-      toolName: { shown: (server, tool) => `mcp__${server}__${tool}`, max: 64 },
+      toolName: { format: (server, tool) => `mcp__${server}__${tool}`, max: 64 },
     },
   },
   {
     id: 'claude',
     name: 'Claude',
-    documentation: page(
+    documentation: toDocumentation(
       'https://support.claude.com/en/articles/11175166-getting-started-with-custom-connectors-using-remote-mcp',
     ),
     // Clients in a browser can only log in, so there is no snippet for a server that requires a key.
@@ -54,14 +59,14 @@ const programs: readonly DeclaredClient[] = [
       const query = new URLSearchParams({ modal: 'add-custom-connector', connectorName: to.name, connectorUrl: url });
       const install = { label: 'Add to Claude', href: `https://claude.ai/customize/connectors?${query}` };
       const where = 'On claude.ai under Customize, Connectors, add a custom connector with this URL:';
-      return snippetOf(where, 'address', url, { install, after: noCredential });
+      return createSnippet(where, 'address', url, { install, after: onlyLoginText });
     },
     rules: {
       redirectUris: ['https://claude.ai/api/mcp/auth_callback', 'https://claude.com/api/mcp/auth_callback'],
       isHosted: true,
-      onlyLogsIn: true,
+      canOnlyLogIn: true,
       // https://github.com/anthropics/claude-ai-mcp/issues/878
-      onlyPath: '/mcp',
+      requiredPath: '/mcp',
       toolName: plainName,
       hasStrictNames: true,
     },
@@ -69,18 +74,18 @@ const programs: readonly DeclaredClient[] = [
   {
     id: 'chatgpt',
     name: 'ChatGPT',
-    documentation: page('https://developers.openai.com/apps-sdk/deploy/connect-chatgpt'),
+    documentation: toDocumentation('https://developers.openai.com/apps-sdk/deploy/connect-chatgpt'),
     snippet(to) {
       if (to.token !== undefined) return undefined;
       const where =
         'In the ChatGPT settings under Connectors, turn on developer mode (Advanced), then create a connector with this URL:';
-      return snippetOf(where, 'address', to.hostUrl ?? to.url, { after: noCredential });
+      return createSnippet(where, 'address', to.hostUrl ?? to.url, { after: onlyLoginText });
     },
     rules: {
       redirectUris: ['https://chatgpt.com/connector_platform_oauth_redirect'],
       isHosted: true,
-      onlyLogsIn: true,
-      wantsHints: true,
+      canOnlyLogIn: true,
+      requiresHints: true,
       toolName: plainName,
       hasStrictNames: true,
     },
@@ -88,26 +93,26 @@ const programs: readonly DeclaredClient[] = [
   {
     id: 'claude-desktop',
     name: 'Claude Desktop',
-    documentation: page('https://modelcontextprotocol.io/docs/develop/connect-local-servers'),
+    documentation: toDocumentation('https://modelcontextprotocol.io/docs/develop/connect-local-servers'),
     snippet: (to) =>
-      inJson(
+      createJsonSnippet(
         'In claude_desktop_config.json, for this and other clients that support only stdio:',
-        { mcpServers: { [to.name]: overStdio(to) } },
+        { mcpServers: { [to.name]: toStdioServer(to) } },
         { after: 'Requires Node.js. Restart Claude Desktop afterwards.' },
       ),
   },
   {
     id: 'cursor',
     name: 'Cursor',
-    documentation: page('https://cursor.com/docs/mcp/install-links'),
+    documentation: toDocumentation('https://cursor.com/docs/mcp/install-links'),
     snippet(to) {
       // The link reads the credential from a variable, so that no browser history stores it.
-      const linked = { url: to.url, ...headersOf(withToken(to, `\${env:${tokenVariable(to)}}`)) };
-      const query = new URLSearchParams({ name: to.name, config: base64(JSON.stringify(linked)) });
+      const linkedServer = { url: to.url, ...getHeaders(withToken(to, `\${env:${getTokenVariable(to)}}`)) };
+      const query = new URLSearchParams({ name: to.name, config: base64(JSON.stringify(linkedServer)) });
       const install = { label: 'Install in Cursor', href: `cursor://anysphere.cursor-deeplink/mcp/install?${query}` };
-      const ofToken = `The link reads the credential from a variable: ${exportToken(to, to.token ?? '')}`;
-      const config = { mcpServers: { [to.name]: { url: to.url, ...headersOf(to) } } };
-      return inJson('In .cursor/mcp.json:', config, { install, ...left(to, undefined, ofToken) });
+      const tokenText = `The link reads the credential from a variable: ${getExportCommand(to, to.token ?? '')}`;
+      const config = { mcpServers: { [to.name]: { url: to.url, ...getHeaders(to) } } };
+      return createJsonSnippet('In .cursor/mcp.json:', config, { install, ...getNextSteps(to, undefined, tokenText) });
     },
     rules: {
       redirectUris: [
@@ -115,23 +120,23 @@ const programs: readonly DeclaredClient[] = [
         'https://www.cursor.com/agents/mcp/oauth/callback',
       ],
       maxTools: 40,
-      toolName: { shown: (server, tool) => `${server}:${tool}`, max: 60 },
+      toolName: { format: (server, tool) => `${server}:${tool}`, max: 60 },
     },
   },
   {
     id: 'vscode',
     name: 'VS Code',
-    documentation: page('https://code.visualstudio.com/api/extension-guides/ai/mcp'),
+    documentation: toDocumentation('https://code.visualstudio.com/api/extension-guides/ai/mcp'),
     snippet(to) {
-      const server = (connection: ClientConnection) => ({ type: 'http', url: to.url, ...headersOf(connection) });
+      const server = (connection: ClientConnection) => ({ type: 'http', url: to.url, ...getHeaders(connection) });
       // VS Code asks for the credential once and stores it in the system keychain.
       const input = { type: 'promptString', id: 'token', description: `Credential for ${to.name}`, password: true };
-      const asked = server(withToken(to, `\${input:token}`));
-      const link = { name: to.name, ...asked, ...(to.token !== undefined && { inputs: [input] }) };
+      const promptedServer = server(withToken(to, `\${input:token}`));
+      const link = { name: to.name, ...promptedServer, ...(to.token !== undefined && { inputs: [input] }) };
       const href = `vscode:mcp/install?${encodeURIComponent(JSON.stringify(link))}`;
-      const after = left(to, undefined, 'After you open the link, VS Code asks for the credential.');
+      const after = getNextSteps(to, undefined, 'After you open the link, VS Code asks for the credential.');
       const install = { label: 'Install in VS Code', href };
-      return inJson('In .vscode/mcp.json:', { servers: { [to.name]: server(to) } }, { install, ...after });
+      return createJsonSnippet('In .vscode/mcp.json:', { servers: { [to.name]: server(to) } }, { install, ...after });
     },
     rules: {
       redirectUris: ['http://127.0.0.1:33418/', 'https://vscode.dev/redirect', 'https://insiders.vscode.dev/redirect'],
@@ -142,16 +147,16 @@ const programs: readonly DeclaredClient[] = [
   {
     id: 'codex',
     name: 'Codex',
-    documentation: page('https://developers.openai.com/codex/mcp'),
+    documentation: toDocumentation('https://developers.openai.com/codex/mcp'),
     snippet(to) {
-      const bearer = to.token === undefined ? [] : [`bearer_token_env_var = "${tokenVariable(to)}"`];
+      const bearer = to.token === undefined ? [] : [`bearer_token_env_var = "${getTokenVariable(to)}"`];
       const code = [`[mcp_servers.${to.name}]`, `url = ${JSON.stringify(to.url)}`, ...bearer].join('\n');
-      const ofToken = `And in the shell: ${exportToken(to, to.token ?? '')}`;
-      return snippetOf(
+      const tokenText = `And in the shell: ${getExportCommand(to, to.token ?? '')}`;
+      return createSnippet(
         'In ~/.codex/config.toml:',
         'toml',
         code,
-        left(to, `Then run: codex mcp login ${to.name}`, ofToken),
+        getNextSteps(to, `Then run: codex mcp login ${to.name}`, tokenText),
       );
     },
     rules: {
@@ -160,34 +165,34 @@ const programs: readonly DeclaredClient[] = [
       // _ (openai/codex#8694).
       toolName: plainName,
       // openai/codex#1975
-      addsTypes: true,
+      addsMissingTypes: true,
     },
   },
   {
     id: 'gemini-cli',
     name: 'Gemini CLI',
-    documentation: page('https://geminicli.com/docs/tools/mcp-server'),
+    documentation: toDocumentation('https://geminicli.com/docs/tools/mcp-server'),
     snippet(to) {
-      const code = `gemini mcp add --scope user --transport http${headerOption(to)} ${to.name} ${to.url}`;
-      const ofToken = 'Servers are disabled in folders that Gemini CLI does not trust.';
-      const after = left(to, `Then type /mcp auth ${to.name} in Gemini CLI to log in.`, ofToken);
-      return snippetOf('In a terminal:', 'sh', code, after);
+      const code = `gemini mcp add --scope user --transport http${getHeaderOption(to)} ${to.name} ${to.url}`;
+      const tokenText = 'Servers are disabled in folders that Gemini CLI does not trust.';
+      const after = getNextSteps(to, `Then type /mcp auth ${to.name} in Gemini CLI to log in.`, tokenText);
+      return createSnippet('In a terminal:', 'sh', code, after);
     },
     rules: {
       redirectUris: ['http://localhost:38103/oauth/callback'],
       // It prefixes the name with mcp_ and the server name, and shortens names longer than 63 characters.
       toolName: plainName,
-      wantsObjects: true,
+      requiresObjects: true,
     },
   },
   {
     id: 'windsurf',
     name: 'Windsurf',
-    documentation: page('https://docs.windsurf.com/windsurf/cascade/mcp'),
+    documentation: toDocumentation('https://docs.windsurf.com/windsurf/cascade/mcp'),
     snippet: (to) =>
-      inJson(
+      createJsonSnippet(
         'In ~/.codeium/windsurf/mcp_config.json:',
-        { mcpServers: { [to.name]: { serverUrl: to.url, ...headersOf(to) } } },
+        { mcpServers: { [to.name]: { serverUrl: to.url, ...getHeaders(to) } } },
         { after: 'Then press the button that refreshes MCP servers.' },
       ),
     // Its redirect URI is not documented.
@@ -196,161 +201,163 @@ const programs: readonly DeclaredClient[] = [
   {
     id: 'kiro',
     name: 'Kiro',
-    documentation: page('https://kiro.dev/docs/mcp/configuration', '2026-11-29'),
+    documentation: toDocumentation('https://kiro.dev/docs/mcp/configuration', '2026-11-29'),
     snippet: (to) =>
-      inJson('In .kiro/settings/mcp.json, or in ~/.kiro/settings/mcp.json for all folders:', {
-        mcpServers: { [to.name]: { url: to.url, ...headersOf(to) } },
+      createJsonSnippet('In .kiro/settings/mcp.json, or in ~/.kiro/settings/mcp.json for all folders:', {
+        mcpServers: { [to.name]: { url: to.url, ...getHeaders(to) } },
       }),
   },
   {
     id: 'jetbrains',
     name: 'JetBrains AI Assistant',
-    documentation: page('https://www.jetbrains.com/help/ai-assistant/mcp.html', '2026-11-29'),
+    documentation: toDocumentation('https://www.jetbrains.com/help/ai-assistant/mcp.html', '2026-11-29'),
     snippet(to) {
       // Its documentation describes headers but no login, so mcp-remote logs in.
-      const isLogin = to.token === undefined;
-      const server = isLogin ? overStdio(to) : { url: to.url, ...headersOf(to) };
-      const tab = isLogin ? 'STDIO' : 'HTTP';
-      return inJson(
+      const usesLogin = to.token === undefined;
+      const server = usesLogin ? toStdioServer(to) : { url: to.url, ...getHeaders(to) };
+      const tab = usesLogin ? 'STDIO' : 'HTTP';
+      return createJsonSnippet(
         `In the settings under Tools, AI Assistant, Model Context Protocol (MCP), choose Add and paste on the ${tab} tab:`,
         { mcpServers: { [to.name]: server } },
-        left(to, `On the STDIO tab, ${mcpRemoteCommand(to)} opens the login. Requires Node.js.`),
+        getNextSteps(to, `On the STDIO tab, ${getMcpRemoteCommand(to)} opens the login. Requires Node.js.`),
       );
     },
   },
   {
     id: 'zed',
     name: 'Zed',
-    documentation: page('https://zed.dev/docs/ai/mcp'),
+    documentation: toDocumentation('https://zed.dev/docs/ai/mcp'),
     snippet: (to) =>
-      inJson('In the Zed settings file (zed: open settings file):', {
-        context_servers: { [to.name]: { url: to.url, ...headersOf(to) } },
+      createJsonSnippet('In the Zed settings file (zed: open settings file):', {
+        context_servers: { [to.name]: { url: to.url, ...getHeaders(to) } },
       }),
     rules: { redirectUris: ['http://127.0.0.1:38102/callback'], toolName: plainName },
   },
   {
     id: 'opencode',
     name: 'OpenCode',
-    documentation: page('https://opencode.ai/v1/docs/mcp-servers/', '2026-11-27'),
+    documentation: toDocumentation('https://opencode.ai/v1/docs/mcp-servers/', '2026-11-27'),
     snippet: (to) =>
-      inJson(
+      createJsonSnippet(
         'In opencode.json of the project, or in ~/.config/opencode/opencode.json:',
-        { mcp: { [to.name]: { type: 'remote', url: to.url, ...headersOf(to) } } },
-        left(to, `Then run: opencode mcp auth ${to.name}`, 'OpenCode 2 expects "servers" inside "mcp".'),
+        { mcp: { [to.name]: { type: 'remote', url: to.url, ...getHeaders(to) } } },
+        getNextSteps(to, `Then run: opencode mcp auth ${to.name}`, 'OpenCode 2 expects "servers" inside "mcp".'),
       ),
   },
   {
     id: 'copilot-cli',
     name: 'Copilot CLI',
-    documentation: page(
+    documentation: toDocumentation(
       'https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers',
       '2026-11-27',
     ),
     snippet: (to) =>
-      inJson('In ~/.copilot/mcp-config.json:', {
-        mcpServers: { [to.name]: { type: 'http', url: to.url, ...headersOf(to), tools: ['*'] } },
+      createJsonSnippet('In ~/.copilot/mcp-config.json:', {
+        mcpServers: { [to.name]: { type: 'http', url: to.url, ...getHeaders(to), tools: ['*'] } },
       }),
   },
   {
     id: 'qwen-code',
     name: 'Qwen Code',
-    documentation: page('https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/', '2026-11-27'),
+    documentation: toDocumentation('https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/', '2026-11-27'),
     snippet(to) {
-      const code = `qwen mcp add --scope user --transport http${headerOption(to)} ${to.name} ${to.url}`;
-      const after = left(to, `Then type /mcp auth ${to.name} in Qwen Code to log in.`);
-      return snippetOf('In a terminal:', 'sh', code, after);
+      const code = `qwen mcp add --scope user --transport http${getHeaderOption(to)} ${to.name} ${to.url}`;
+      const after = getNextSteps(to, `Then type /mcp auth ${to.name} in Qwen Code to log in.`);
+      return createSnippet('In a terminal:', 'sh', code, after);
     },
   },
   {
     id: 'cline',
     name: 'Cline',
-    documentation: page('https://docs.cline.bot/mcp/connecting-to-a-remote-server', '2026-11-27'),
+    documentation: toDocumentation('https://docs.cline.bot/mcp/connecting-to-a-remote-server', '2026-11-27'),
     snippet: (to) =>
-      inJson('In cline_mcp_settings.json (MCP Servers, Configure):', {
-        mcpServers: { [to.name]: { type: 'streamableHttp', url: to.url, ...headersOf(to) } },
+      createJsonSnippet('In cline_mcp_settings.json (MCP Servers, Configure):', {
+        mcpServers: { [to.name]: { type: 'streamableHttp', url: to.url, ...getHeaders(to) } },
       }),
   },
   {
     id: 'continue',
     name: 'Continue',
-    documentation: page('https://docs.continue.dev/customize/deep-dives/mcp', '2026-11-27'),
+    documentation: toDocumentation('https://docs.continue.dev/customize/deep-dives/mcp', '2026-11-27'),
     snippet(to) {
       const server = [`  - name: ${to.name}`, '    type: streamable-http', `    url: ${JSON.stringify(to.url)}`];
-      const headers = to.token === undefined ? [] : ['    requestOptions:', ...yamlHeaders(to, '      ')];
-      return snippetOf('In ~/.continue/config.yaml:', 'yaml', ['mcpServers:', ...server, ...headers].join('\n'));
+      const headers = to.token === undefined ? [] : ['    requestOptions:', ...formatYamlHeaders(to, '      ')];
+      return createSnippet('In ~/.continue/config.yaml:', 'yaml', ['mcpServers:', ...server, ...headers].join('\n'));
     },
   },
   {
     id: 'goose',
     name: 'Goose',
-    documentation: page('https://goose-docs.ai/docs/getting-started/using-extensions'),
+    documentation: toDocumentation('https://goose-docs.ai/docs/getting-started/using-extensions'),
     snippet(to) {
       const code = [
         ...['extensions:', `  ${to.name}:`, '    enabled: true', '    type: streamable_http'],
         ...[
           `    name: ${to.name}`,
           `    uri: ${JSON.stringify(to.url)}`,
-          ...yamlHeaders(to, '    '),
+          ...formatYamlHeaders(to, '    '),
           '    timeout: 300',
         ],
       ].join('\n');
       // The link could include a header, but only with the credential in it.
-      const install = to.token === undefined && { install: { label: 'Install in Goose', href: gooseLink(to) } };
-      return snippetOf('In ~/.config/goose/config.yaml:', 'yaml', code, { ...install });
+      const install = to.token === undefined && { install: { label: 'Install in Goose', href: getGooseLink(to) } };
+      return createSnippet('In ~/.config/goose/config.yaml:', 'yaml', code, { ...install });
     },
     rules: {
       redirectUris: ['http://localhost:38104/oauth_callback'],
-      toolName: { shown: (server, tool) => `${server}__${tool}`, max: 64 },
+      toolName: { format: (server, tool) => `${server}__${tool}`, max: 64 },
     },
   },
   {
     id: 'librechat',
     name: 'LibreChat',
-    documentation: page('https://www.librechat.ai/docs/configuration/librechat_yaml/object_structure/mcp_servers'),
+    documentation: toDocumentation(
+      'https://www.librechat.ai/docs/configuration/librechat_yaml/object_structure/mcp_servers',
+    ),
     snippet(to) {
-      const access = to.token === undefined ? ['    requiresOAuth: true'] : yamlHeaders(to, '    ');
+      const access = to.token === undefined ? ['    requiresOAuth: true'] : formatYamlHeaders(to, '    ');
       const server = [`  ${to.name}:`, '    type: streamable-http', `    url: ${JSON.stringify(to.url)}`];
       const after =
         'Restart LibreChat afterwards. It calls private addresses only if mcpSettings.allowedDomains includes them.';
-      return snippetOf('In librechat.yaml:', 'yaml', ['mcpServers:', ...server, ...access].join('\n'), { after });
+      return createSnippet('In librechat.yaml:', 'yaml', ['mcpServers:', ...server, ...access].join('\n'), { after });
     },
     // The redirect URI is on the host of each installation.
-    rules: { redirectUris: [], toolName: { shown: (server, tool) => `${tool}_mcp_${server}`, max: 64 } },
+    rules: { redirectUris: [], toolName: { format: (server, tool) => `${tool}_mcp_${server}`, max: 64 } },
   },
   {
     id: 'curl',
     name: 'curl',
-    documentation: page('https://modelcontextprotocol.io/specification/2025-11-25/basic/transports'),
+    documentation: toDocumentation('https://modelcontextprotocol.io/specification/2025-11-25/basic/transports'),
     // The request that lists the tools, without any MCP client.
     snippet(to) {
       const code = [
         `curl -sS ${to.url}`,
-        `-H ${bearerWord(to.token ?? '$ACCESS_TOKEN')}`,
+        `-H ${quoteBearerHeader(to.token ?? '$ACCESS_TOKEN')}`,
         "-H 'Content-Type: application/json'",
         `-d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'`,
       ].join(' \\\n  ');
-      const after = left(to, 'ACCESS_TOKEN is an access token that a client obtained by logging in.');
-      return snippetOf('In a terminal:', 'sh', code, after);
+      const after = getNextSteps(to, 'ACCESS_TOKEN is an access token that a client obtained by logging in.');
+      return createSnippet('In a terminal:', 'sh', code, after);
     },
   },
 ];
 
 /** Programs that read a token from their environment. */
-const rulesOfApi: ClientRules = {
+const apiRules: ClientRules = {
   redirectUris: [],
   isHosted: true,
-  neverLogsIn: true,
+  cannotLogIn: true,
   toolName: plainName,
   hasStrictNames: true,
 };
-const tokenOfLogin =
+const loginTokenText =
   'It does not log in itself. ACCESS_TOKEN is an access token that your program obtained by logging in to this server.';
 
-const apis: readonly DeclaredClient[] = [
+const apiClients: readonly DeclaredClient[] = [
   {
     id: 'openai-api',
     name: 'OpenAI API',
-    documentation: page('https://developers.openai.com/api/docs/guides/tools-remote-mcp'),
+    documentation: toDocumentation('https://developers.openai.com/api/docs/guides/tools-remote-mcp'),
     snippet(to) {
       const server = {
         type: 'mcp',
@@ -360,16 +367,20 @@ const apis: readonly DeclaredClient[] = [
         require_approval: 'always',
       };
       const body = { model: 'MODEL', tools: [server], input: 'What can you do with these tools?' };
-      const code = postOf('https://api.openai.com/v1/responses', ['"Authorization: Bearer $OPENAI_API_KEY"'], body);
-      const after = left(to, tokenOfLogin, 'The server must be reachable from the internet.');
-      return snippetOf('A request to the Responses API, with the model of your choice:', 'sh', code, after);
+      const code = formatCurlPost(
+        'https://api.openai.com/v1/responses',
+        ['"Authorization: Bearer $OPENAI_API_KEY"'],
+        body,
+      );
+      const after = getNextSteps(to, loginTokenText, 'The server must be reachable from the internet.');
+      return createSnippet('A request to the Responses API, with the model of your choice:', 'sh', code, after);
     },
-    rules: rulesOfApi,
+    rules: apiRules,
   },
   {
     id: 'anthropic-api',
     name: 'Anthropic API',
-    documentation: page('https://platform.claude.com/docs/en/agents-and-tools/mcp-connector'),
+    documentation: toDocumentation('https://platform.claude.com/docs/en/agents-and-tools/mcp-connector'),
     snippet(to) {
       const { name, url, token = '$ACCESS_TOKEN' } = to;
       const body = {
@@ -380,15 +391,15 @@ const apis: readonly DeclaredClient[] = [
         tools: [{ type: 'mcp_toolset', mcp_server_name: name }],
       };
       const versions = ["'anthropic-version: 2023-06-01'", "'anthropic-beta: mcp-client-2025-11-20'"];
-      const code = postOf(
+      const code = formatCurlPost(
         'https://api.anthropic.com/v1/messages',
         ['"X-Api-Key: $ANTHROPIC_API_KEY"', ...versions],
         body,
       );
-      const after = left(to, tokenOfLogin, 'The server must be reachable from the internet, over https.');
-      return snippetOf('A request to the Messages API, with the model of your choice:', 'sh', code, after);
+      const after = getNextSteps(to, loginTokenText, 'The server must be reachable from the internet, over https.');
+      return createSnippet('A request to the Messages API, with the model of your choice:', 'sh', code, after);
     },
-    rules: rulesOfApi,
+    rules: apiRules,
   },
 ];
 
@@ -400,7 +411,7 @@ function withToken(to: ClientConnection, token: string): ClientConnection {
  * Returns the configuration of mcp-remote, a Node.js program that connects a server to a client that supports only
  * stdio.
  */
-function overStdio({ url, token }: ClientConnection) {
+function toStdioServer({ url, token }: ClientConnection) {
   // An argument with a space does not work on Windows, so the value comes from a variable that mcp-remote expands.
   const header = token === undefined ? [] : ['--header', `Authorization:\${AUTH_HEADER}`];
   const env = token === undefined ? {} : { env: { AUTH_HEADER: `Bearer ${token}` } };
@@ -408,11 +419,11 @@ function overStdio({ url, token }: ClientConnection) {
   return { command: 'npx', args: ['-y', 'mcp-remote', url, ...header, ...insecure], ...env };
 }
 
-function base64(text: string): string {
-  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+function base64(value: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(value)));
 }
 
-function gooseLink({ name, url }: ClientConnection): string {
+function getGooseLink({ name, url }: ClientConnection): string {
   const fields = { url, type: 'streamable_http', id: name, name, description: `MCP server ${name}`, timeout: '300' };
   const query = Object.entries(fields).map(([field, value]) => `${field}=${encodeURIComponent(value)}`);
   return `goose://extension?${query.join('&')}`;
@@ -422,8 +433,8 @@ function gooseLink({ name, url }: ClientConnection): string {
  * Formats a POST request with curl. The shell expands a variable in the body: the quotes end before it and begin after
  * it.
  */
-function postOf(url: string, headers: readonly string[], body: unknown): string {
-  const data = shellWord(prettyJson(body)).replaceAll(/"\$([A-Z_]+)"/g, `"'"$$$1"'"`);
+function formatCurlPost(url: string, headers: readonly string[], body: unknown): string {
+  const data = quoteShellWord(formatJson(body)).replaceAll(/"\$([A-Z_]+)"/g, `"'"$$$1"'"`);
   const lines = [...headers, "'Content-Type: application/json'"].map((header) => `-H ${header}`);
   return [`curl -sS ${url}`, ...lines, `-d ${data}`].join(' \\\n  ');
 }
@@ -432,7 +443,7 @@ function postOf(url: string, headers: readonly string[], body: unknown): string 
  * All clients that are known by name. Connection snippets, connection checks, tool warnings, and `toolhost doctor`
  * derive from this list.
  */
-export const clients: readonly DeclaredClient[] = [...programs, ...forms, ...libraries, ...apis];
+export const clients: readonly DeclaredClient[] = [...programClients, ...forms, ...libraries, ...apiClients];
 
 /** A client whose rules are known. */
 export type KnownClient = { name: string } & ClientRules;
@@ -447,25 +458,25 @@ export const registeringClients: readonly KnownClient[] = knownClients.filter(
 );
 
 /** Tool names that the models behind several clients accept. MCP also allows a dot. */
-export const toolNameOfModels = /^[A-Za-z0-9_-]+$/;
-export const clientsWithStrictNames: readonly string[] = clientsThat(({ hasStrictNames }) => hasStrictNames);
+export const modelToolNamePattern = /^[A-Za-z0-9_-]+$/;
+export const clientsWithStrictNames: readonly string[] = findClientNames(({ hasStrictNames }) => hasStrictNames);
 
 /** Joins names as part of a sentence. */
-export function inWords(names: readonly string[]): string {
+export function joinNames(names: readonly string[]): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 }
 
 /** Returns the names of the known clients that match a predicate. */
-export function clientsThat(fits: (client: KnownClient) => boolean | undefined): string[] {
-  return knownClients.filter(fits).map(({ name }) => name);
+export function findClientNames(predicate: (client: KnownClient) => boolean | undefined): string[] {
+  return knownClients.filter(predicate).map(({ name }) => name);
 }
 
 export type ClientSnippet = Snippet & { id: string; name: string };
 
 /** Returns the connection snippets for a server. Clients that cannot use it are omitted. */
-export function snippetsFor(to: ClientConnection): ClientSnippet[] {
+export function createSnippets(to: ClientConnection): ClientSnippet[] {
   return clients.flatMap(({ id, name, snippet }) => {
-    const made = snippet(to);
-    return made === undefined ? [] : [{ id, name, ...made }];
+    const result = snippet(to);
+    return result === undefined ? [] : [{ id, name, ...result }];
   });
 }

@@ -1,13 +1,13 @@
-import { pythonLiteral, scriptLiteral } from '../snippets/literals.ts';
-import { type ClientConnection, type DeclaredClient, left, snippetOf } from './client.ts';
+import { toPythonLiteral, toScriptLiteral } from '../snippets/literals.ts';
+import { type ClientConnection, createSnippet, type DeclaredClient, getNextSteps } from './client.ts';
 
 /** A library for agents: the package to install, and a program that lists the tools. */
 type Library = Pick<DeclaredClient, 'id' | 'name'> & { page: string; checked?: string; install: string };
 /** A JavaScript or TypeScript library. The arguments of `code` are literals. */
-type ScriptLibrary = Library & { code: (of: { url: string; name: string; bearer: string }) => string };
+type ScriptLibrary = Library & { code: (literals: { url: string; name: string; bearer: string }) => string };
 type PythonLibrary = Library & { imports: readonly string[]; body: (url: string, name: string) => readonly string[] };
 
-function library(
+function createLibraryClient(
   { id, name, page, checked = '2026-11-27' }: Library,
   where: string,
   format: 'python' | 'ts',
@@ -18,48 +18,49 @@ function library(
     id,
     name,
     documentation: { url: page, checked },
-    snippet: (to) => snippetOf(where, format, code(to), left(to, after)),
+    snippet: (to) => createSnippet(where, format, code(to), getNextSteps(to, after)),
   };
 }
 
 /** Creates a client from the program lines of `body`, which read the headers from `headers`. */
-function inPython({ imports, body, ...of }: PythonLibrary): DeclaredClient {
-  return library(of, `pip install ${of.install}`, 'python', ({ name, url, token }) => {
-    const bearer = token === undefined ? '"Bearer " + os.environ["ACCESS_TOKEN"]' : pythonLiteral(`Bearer ${token}`);
+function createPythonClient({ imports, body, ...details }: PythonLibrary): DeclaredClient {
+  return createLibraryClient(details, `pip install ${details.install}`, 'python', ({ name, url, token }) => {
+    const bearer = token === undefined ? '"Bearer " + os.environ["ACCESS_TOKEN"]' : toPythonLiteral(`Bearer ${token}`);
     return [
       'import asyncio',
       ...(token === undefined ? ['import os'] : []),
       ...['', ...imports, '', '', 'async def main():', `    headers = {"Authorization": ${bearer}}`],
-      ...body(pythonLiteral(url), pythonLiteral(name)).map((line) => `    ${line}`),
+      ...body(toPythonLiteral(url), toPythonLiteral(name)).map((line) => `    ${line}`),
       ...['', '', 'asyncio.run(main())'],
     ].join('\n');
   });
 }
 
-function inScript({ code, ...of }: ScriptLibrary): DeclaredClient {
-  return library(of, `npm install ${of.install}`, 'ts', ({ name, url, token }) => {
-    const bearer = token === undefined ? '`Bearer $' + '{process.env.ACCESS_TOKEN}`' : scriptLiteral(`Bearer ${token}`);
-    return code({ url: scriptLiteral(url), name: scriptLiteral(name), bearer });
+function createScriptClient({ code, ...details }: ScriptLibrary): DeclaredClient {
+  return createLibraryClient(details, `npm install ${details.install}`, 'ts', ({ name, url, token }) => {
+    const bearer =
+      token === undefined ? '`Bearer $' + '{process.env.ACCESS_TOKEN}`' : toScriptLiteral(`Bearer ${token}`);
+    return code({ url: toScriptLiteral(url), name: toScriptLiteral(name), bearer });
   });
 }
 
 /** Placeholder for the login of a library. The program that uses the library opens it. */
-const ownProvider = '// authProvider: your own OAuthClientProvider, which opens the login\n';
-const bearerOf = (token: string) => `headers: { Authorization: ${scriptLiteral(`Bearer ${token}`)} }`;
+const providerComment = '// authProvider: your own OAuthClientProvider, which opens the login\n';
+const formatBearerHeaders = (token: string) => `headers: { Authorization: ${toScriptLiteral(`Bearer ${token}`)} }`;
 
 const typescriptSdk: DeclaredClient = {
   id: 'sdk',
   name: 'TypeScript SDK',
   documentation: { url: 'https://github.com/modelcontextprotocol/typescript-sdk', checked: '2026-11-22' },
   snippet({ url, token }) {
-    const before = token === undefined ? ownProvider : `const requestInit = { ${bearerOf(token)} };\n`;
+    const setup = token === undefined ? providerComment : `const requestInit = { ${formatBearerHeaders(token)} };\n`;
     const access = token === undefined ? 'authProvider' : 'requestInit';
     const code = `import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 
 const client = new Client({ name: 'example', version: '1.0.0' });
-${before}await client.connect(new StreamableHTTPClientTransport(new URL(${scriptLiteral(url)}), { ${access} }));
+${setup}await client.connect(new StreamableHTTPClientTransport(new URL(${toScriptLiteral(url)}), { ${access} }));
 console.log(await client.listTools());`;
-    return snippetOf('npm install @modelcontextprotocol/client', 'ts', code);
+    return createSnippet('npm install @modelcontextprotocol/client', 'ts', code);
   },
 };
 
@@ -70,23 +71,23 @@ const aiSdk: DeclaredClient = {
   snippet({ url, token }) {
     const code = `import { createMCPClient } from '@ai-sdk/mcp';
 
-${token === undefined ? ownProvider : ''}const client = await createMCPClient({
+${token === undefined ? providerComment : ''}const client = await createMCPClient({
   transport: {
     type: 'http',
-    url: ${scriptLiteral(url)},
-    ${token === undefined ? 'authProvider' : bearerOf(token)},
+    url: ${toScriptLiteral(url)},
+    ${token === undefined ? 'authProvider' : formatBearerHeaders(token)},
   },
 });
 // For generateText and streamText.
 const tools = await client.tools();
 console.log(Object.keys(tools));`;
-    return snippetOf('npm install ai @ai-sdk/mcp', 'ts', code);
+    return createSnippet('npm install ai @ai-sdk/mcp', 'ts', code);
   },
 };
 
 export const libraries: readonly DeclaredClient[] = [
   typescriptSdk,
-  inPython({
+  createPythonClient({
     id: 'python-sdk',
     name: 'Python SDK',
     page: 'https://github.com/modelcontextprotocol/python-sdk',
@@ -104,7 +105,7 @@ export const libraries: readonly DeclaredClient[] = [
     ],
   }),
   aiSdk,
-  inPython({
+  createPythonClient({
     id: 'langchain',
     name: 'LangChain',
     page: 'https://docs.langchain.com/oss/python/langchain/mcp',
@@ -116,7 +117,7 @@ export const libraries: readonly DeclaredClient[] = [
       'print([tool.name for tool in tools])',
     ],
   }),
-  inPython({
+  createPythonClient({
     id: 'pydantic-ai',
     name: 'Pydantic AI',
     page: 'https://ai.pydantic.dev/mcp/client/',
@@ -127,7 +128,7 @@ export const libraries: readonly DeclaredClient[] = [
       'print((await agent.run("What can you do with these tools?")).output)',
     ],
   }),
-  inPython({
+  createPythonClient({
     id: 'openai-agents-python',
     name: 'OpenAI Agents (Python)',
     page: 'https://openai.github.io/openai-agents-python/mcp/',
@@ -139,7 +140,7 @@ export const libraries: readonly DeclaredClient[] = [
       '    print([tool.name for tool in await server.list_tools()])',
     ],
   }),
-  inScript({
+  createScriptClient({
     id: 'openai-agents-js',
     name: 'OpenAI Agents (JavaScript)',
     page: 'https://openai.github.io/openai-agents-js/guides/mcp/',
@@ -153,7 +154,7 @@ const agent = new Agent({ name: 'Assistant', mcpServers: [server] });
 console.log((await run(agent, 'What can you do with these tools?')).finalOutput);
 await server.close();`,
   }),
-  inPython({
+  createPythonClient({
     id: 'google-adk',
     name: 'Google ADK',
     page: 'https://google.github.io/adk-docs/tools/mcp-tools/',
@@ -166,7 +167,7 @@ await server.close();`,
       'await toolset.close()',
     ],
   }),
-  inScript({
+  createScriptClient({
     id: 'mastra',
     name: 'Mastra',
     page: 'https://mastra.ai/docs/mcp/overview',
@@ -180,7 +181,7 @@ const tools = await mcp.listTools();
 console.log(Object.keys(tools));
 await mcp.disconnect();`,
   }),
-  inPython({
+  createPythonClient({
     id: 'llamaindex',
     name: 'LlamaIndex',
     page: 'https://developers.llamaindex.ai/python/framework/module_guides/mcp/llamaindex_mcp/',
@@ -192,7 +193,7 @@ await mcp.disconnect();`,
       'print([tool.metadata.name for tool in tools])',
     ],
   }),
-  inPython({
+  createPythonClient({
     id: 'agent-framework',
     name: 'Agent Framework',
     page: 'https://learn.microsoft.com/en-us/agent-framework/agents/tools/local-mcp-tools',
@@ -204,7 +205,7 @@ await mcp.disconnect();`,
       '    print([function.name for function in tool.functions])  # For Agent(tools=[tool]).',
     ],
   }),
-  inPython({
+  createPythonClient({
     id: 'crewai',
     name: 'CrewAI',
     page: 'https://docs.crewai.com/en/mcp/overview',
@@ -216,7 +217,7 @@ await mcp.disconnect();`,
       '    print([tool.name for tool in tools])',
     ],
   }),
-  inPython({
+  createPythonClient({
     id: 'semantic-kernel',
     name: 'Semantic Kernel',
     page: 'https://learn.microsoft.com/en-us/semantic-kernel/concepts/plugins/adding-mcp-plugins',

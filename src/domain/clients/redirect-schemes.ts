@@ -8,7 +8,7 @@ export const clientSchemes: readonly string[] =
  * Vendors of operating systems and of very common programs, as they appear in reversed domains: com.microsoft.teams,
  * com.apple.news, org.mozilla.firefox. A client that anyone can register must not start their programs.
  */
-export const wellKnownMakers: readonly string[] = `
+export const wellKnownVendors: readonly string[] = `
   adobe airbnb alibaba amazon android apple atlassian baidu booking brave bytedance canonical chrome chromium
   cisco citrix coinbase discord discordapp dropbox ebay epicgames evernote facebook figma firefox freedesktop
   github gnome google googleusercontent huawei instagram intel kde lenovo line linkedin lyft meta microsoft

@@ -1,9 +1,9 @@
 import { sealedFields } from './authentication.ts';
 import { configSecrets, mask, type ServerConfig } from './server-config.ts';
-import { originsOf } from './server-wide.ts';
+import { getOrigins } from './server-wide.ts';
 
 /** Fields that a copy sets itself. */
-export type OfCopy = {
+export type CopyOptions = {
   slug: string;
   name?: string | undefined;
   base_url?: string | undefined;
@@ -12,9 +12,9 @@ export type OfCopy = {
 };
 
 /** Returns the base URL of all tool calls of a configuration; undefined if they go to several hosts. */
-export function baseOf(config: ServerConfig): string | undefined {
+export function getBaseUrl(config: ServerConfig): string | undefined {
   if (config.base_url !== undefined) return config.base_url;
-  const origins = originsOf(config);
+  const origins = getOrigins(config);
   return origins.length === 1 ? origins[0] : undefined;
 }
 
@@ -23,62 +23,70 @@ export function baseOf(config: ServerConfig): string | undefined {
  * and login. Everything else comes from the original. A copy follows its original and is never imported from an API
  * description.
  */
-export function copyOf(original: ServerConfig, copy: ServerConfig | undefined, given: OfCopy): ServerConfig {
-  const { imported: _, ...rest } = original;
-  const config: ServerConfig = { ...rest, slug: given.slug, name: given.name ?? copy?.name ?? original.name };
-  if (config.variables) config.variables = variablesOf(config.variables, copy?.variables ?? {});
+export function createCopyConfig(
+  original: ServerConfig,
+  copy: ServerConfig | undefined,
+  options: CopyOptions,
+): ServerConfig {
+  const { imported: _, ...originalFields } = original;
+  const config: ServerConfig = {
+    ...originalFields,
+    slug: options.slug,
+    name: options.name ?? copy?.name ?? original.name,
+  };
+  if (config.variables) config.variables = mergeVariables(config.variables, copy?.variables ?? {});
   if (config.oauth && copy?.oauth) config.oauth = copy.oauth;
-  const base = given.base_url ?? (copy && baseOf(copy));
-  const moved = base === undefined ? config : movedTo(config, base);
-  return withSecrets(moved, given.secrets ?? {});
+  const baseUrl = options.base_url ?? (copy && getBaseUrl(copy));
+  const movedConfig = baseUrl === undefined ? config : moveToBase(config, baseUrl);
+  return withSecrets(movedConfig, options.secrets ?? {});
 }
 
 type Variables = NonNullable<ServerConfig['variables']>;
 
-function variablesOf(original: Variables, copy: Variables): Variables {
+function mergeVariables(original: Variables, copy: Variables): Variables {
   return Object.fromEntries(
     Object.entries(original).map(([name, variable]) => {
-      const own = Object.hasOwn(copy, name) ? copy[name] : undefined;
-      return [name, own ? { ...variable, value: own.value } : variable];
+      const copied = Object.hasOwn(copy, name) ? copy[name] : undefined;
+      return [name, copied ? { ...variable, value: copied.value } : variable];
     }),
   );
 }
 
 /** Moves the configuration to another base URL. Without a `base_url`, the tool URLs are changed. */
-function movedTo(config: ServerConfig, base: string): ServerConfig {
+function moveToBase(config: ServerConfig, base: string): ServerConfig {
   if (config.base_url !== undefined) return { ...config, base_url: base };
-  if (baseOf(config) === base) return config;
-  const start = base.replace(/\/$/, '');
+  if (getBaseUrl(config) === base) return config;
+  const newOrigin = base.replace(/\/$/, '');
   return {
     ...config,
-    tools: config.tools.map((tool) => ({ ...tool, url: tool.url.replace(/^[^:]+:\/\/[^/?#]+/, () => start) })),
+    tools: config.tools.map((tool) => ({ ...tool, url: tool.url.replace(/^[^:]+:\/\/[^/?#]+/, () => newOrigin) })),
   };
 }
 
 /** Returns the sealed fields of a configuration, and the names under which their values are stored. */
-export function maskedFields(config: ServerConfig): { path: string; name: string; isMasked: boolean }[] {
-  const login = config.oauth?.client_secret;
+export function listSealedFields(config: ServerConfig): { path: string; name: string; isMasked: boolean }[] {
+  const loginSecret = config.oauth?.client_secret;
   return [
     ...sealedFields(config).map(({ path, name, value }) => ({ path, name, isMasked: value === mask })),
-    ...(login === undefined
+    ...(loginSecret === undefined
       ? []
-      : [{ path: configSecrets.clientSecret, name: configSecrets.clientSecret, isMasked: login === mask }]),
+      : [{ path: configSecrets.clientSecret, name: configSecrets.clientSecret, isMasked: loginSecret === mask }]),
   ];
 }
 
 /** Returns the configuration with new values for the sealed fields whose paths are in `secrets`. */
 function withSecrets(config: ServerConfig, secrets: { readonly [name: string]: string }): ServerConfig {
-  const given = maskedFields(config).filter(({ path }) => Object.hasOwn(secrets, path));
-  if (given.length === 0) return config;
+  const replacedFields = listSealedFields(config).filter(({ path }) => Object.hasOwn(secrets, path));
+  if (replacedFields.length === 0) return config;
   const { authentication, credentials, oauth } = config;
-  const changed = structuredClone({ authentication, credentials, oauth }) as Fields;
-  for (const { path } of given) {
+  const updated = structuredClone({ authentication, credentials, oauth }) as Fields;
+  for (const { path } of replacedFields) {
     const names = path.split(/[.[\]]+/);
-    const last = names.pop() ?? '';
-    const field = names.reduce((inner, name) => inner[name] as Fields, changed);
-    field[last] = secrets[path];
+    const fieldName = names.pop() ?? '';
+    const field = names.reduce((inner, name) => inner[name] as Fields, updated);
+    field[fieldName] = secrets[path];
   }
-  return { ...config, ...Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined)) };
+  return { ...config, ...Object.fromEntries(Object.entries(updated).filter(([, value]) => value !== undefined)) };
 }
 
 type Fields = { [name: string]: unknown };

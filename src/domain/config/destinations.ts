@@ -1,8 +1,8 @@
 import type { Problem } from '../../errors.ts';
-import { hasNoUsualBody, headerOf, mediaTypeOf } from '../http/headers.ts';
-import { type NamesBeside, namesBeside, sameNames } from '../http/parameter-names.ts';
-import { type Part, parseParts, tokenPattern } from '../http/url-template.ts';
-import { shown } from '../problems.ts';
+import { getHeader, hasOptionalBody, parseMediaType } from '../http/headers.ts';
+import { compareJsonNames, compareParameterNames, type NameComparison } from '../http/parameter-names.ts';
+import { createTokenPattern, parseTemplateParts, type TemplatePart } from '../http/url-template.ts';
+import { describeValue } from '../problems.ts';
 import type { Argument, WireStyle } from './input-schema.ts';
 
 export const bodyEncodings = ['json', 'form', 'multipart'] as const;
@@ -20,8 +20,8 @@ export function isEncoding(body: string | undefined): body is Encoding {
 }
 
 /** Returns the body encoding that a static Content-Type implies, or undefined if it implies none. */
-export function encodingOf(contentType: string): Encoding | undefined {
-  const type = mediaTypeOf(contentType);
+export function getImpliedEncoding(contentType: string): Encoding | undefined {
+  const type = parseMediaType(contentType);
   if (type === 'application/x-www-form-urlencoded') return 'form';
   if (type.startsWith('multipart/')) return 'multipart';
   return /[/+]json$/.test(type) ? 'json' : undefined;
@@ -36,40 +36,41 @@ export type BodyFields = {
 };
 
 /** Returns the static Content-Type of a tool. */
-export function contentTypeOfTool({ headers }: Pick<BodyFields, 'headers'>): string | undefined {
-  return headerOf(headers, 'content-type');
+export function getContentType({ headers }: Pick<BodyFields, 'headers'>): string | undefined {
+  return getHeader(headers, 'content-type');
 }
 
-export function bodyKindOf(tool: BodyFields): BodyKind {
+export function getBodyKind(tool: BodyFields): BodyKind {
   if (tool.body_template !== undefined) return 'template';
   if (tool.body !== undefined) return isEncoding(tool.body) ? tool.body : 'argument';
-  const contentType = contentTypeOfTool(tool);
-  return (contentType === undefined ? undefined : encodingOf(contentType)) ?? 'json';
+  const contentType = getContentType(tool);
+  return (contentType === undefined ? undefined : getImpliedEncoding(contentType)) ?? 'json';
 }
 
 /**
  * Returns the destination of each argument of a tool. `inUrl` and `inBody` are the arguments of its templates. An
  * argument of a template is not sent a second time unless its `in` requests it.
  */
-export function destinationsOf(
+export function getDestinations(
   tool: BodyFields,
   declared: readonly Argument[],
   { inUrl, inBody }: { inUrl: readonly string[]; inBody: readonly string[] },
 ): Map<string, Destination> {
-  const kind = bodyKindOf(tool);
-  const usual = hasNoUsualBody(tool.method) || kind === 'argument' || kind === 'template' ? 'query' : 'body';
-  const parts = new Set([...inBody, ...describingArguments(declared)]);
-  const of = ({ name, location }: Argument): Destination => {
+  const kind = getBodyKind(tool);
+  const defaultDestination =
+    hasOptionalBody(tool.method) || kind === 'argument' || kind === 'template' ? 'query' : 'body';
+  const partNames = new Set([...inBody, ...getFileDetailArguments(declared)]);
+  const getDestination = ({ name, location }: Argument): Destination => {
     if (inUrl.includes(name)) return 'url';
     if (kind === 'argument' && name === tool.body) return 'body';
-    if (parts.has(name) && (location === undefined || (kind === 'template' && location === 'body'))) return 'part';
-    return location === undefined || location === 'path' ? usual : location;
+    if (partNames.has(name) && (location === undefined || (kind === 'template' && location === 'body'))) return 'part';
+    return location === undefined || location === 'path' ? defaultDestination : location;
   };
-  return new Map(declared.map((argument) => [argument.name, of(argument)]));
+  return new Map(declared.map((argument) => [argument.name, getDestination(argument)]));
 }
 
 /** Returns the arguments that supply the file name or the media type of another argument. */
-function describingArguments(declared: readonly Argument[]): string[] {
+function getFileDetailArguments(declared: readonly Argument[]): string[] {
   return declared.flatMap(({ wire }) =>
     [wire.file_name, wire.media_type].flatMap((text) => (typeof text === 'object' ? [text.argument] : [])),
   );
@@ -81,7 +82,7 @@ const nested = ['brackets', 'indices', 'deep'];
 type NamedArgument = { name: string; wireName: string; style: WireStyle | undefined };
 
 /** A caller's argument, and the upstream name of the constant that a receiver could confuse it with. */
-type Alike = NamedArgument & { constant: string };
+type ConfusableArgument = NamedArgument & { constant: string };
 
 /**
  * Finds caller arguments that a receiver could read as a constant. Accepts several sets of constants in succession and
@@ -89,23 +90,27 @@ type Alike = NamedArgument & { constant: string };
  * server's owner wants to send regardless of the caller. In JSON, receivers ignore at most the case; elsewhere a name
  * has many spellings.
  */
-export function readAsConstants(
-  all: readonly NamedArgument[],
+export function createConstantMatcher(
+  callerArguments: readonly NamedArgument[],
   kind: BodyKind | 'query',
-): (constants: ReadonlySet<string>) => Alike[] {
+): (constants: ReadonlySet<string>) => ConfusableArgument[] {
   if (kind === 'argument' || kind === 'template') return () => [];
-  let beside: NamesBeside | undefined;
+  let comparison: NameComparison | undefined;
   return (constants) => {
-    const fixed = [...all.keys()].filter((at) => constants.has(all[at]?.name ?? ''));
-    if (fixed.length === 0 || fixed.length === all.length) return [];
-    beside ??= (kind === 'json' ? sameNames : namesBeside)(all.map(({ wireName }) => wireName));
-    const found = new Map<number, number>();
-    for (const constant of fixed) for (const at of beside.alike(constant)) if (!found.has(at)) found.set(at, constant);
-    const { folded } = beside;
-    return all.flatMap((one, at) => {
-      const constant = constants.has(one.name) ? undefined : found.get(at);
-      if (constant === undefined || isAround(one, folded[at] ?? '', folded[constant] ?? '')) return [];
-      return [{ ...one, constant: all[constant]?.wireName ?? '' }];
+    const fixed = [...callerArguments.keys()].filter((at) => constants.has(callerArguments[at]?.name ?? ''));
+    if (fixed.length === 0 || fixed.length === callerArguments.length) return [];
+    comparison ??= (kind === 'json' ? compareJsonNames : compareParameterNames)(
+      callerArguments.map(({ wireName }) => wireName),
+    );
+    const constantIndexes = new Map<number, number>();
+    for (const constant of fixed)
+      for (const at of comparison.getConflicts(constant))
+        if (!constantIndexes.has(at)) constantIndexes.set(at, constant);
+    const { folded } = comparison;
+    return callerArguments.flatMap((argument, at) => {
+      const constant = constants.has(argument.name) ? undefined : constantIndexes.get(at);
+      if (constant === undefined || containsConstant(argument, folded[at] ?? '', folded[constant] ?? '')) return [];
+      return [{ ...argument, constant: callerArguments[constant]?.wireName ?? '' }];
     });
   };
 }
@@ -114,22 +119,22 @@ export function readAsConstants(
  * Returns true if the constant is one of the names that an object's properties can produce. Names that a caller
  * supplies are compared on each call, so the object is sent.
  */
-function isAround({ style }: NamedArgument, own: string, constant: string): boolean {
+function containsConstant({ style }: NamedArgument, foldedName: string, constant: string): boolean {
   if (style !== 'repeat' && !nested.includes(style ?? '')) return false;
-  return own !== constant && !own.startsWith(`${constant}[`);
+  return foldedName !== constant && !foldedName.startsWith(`${constant}[`);
 }
 
-export function wireNameOf({ name, wire }: Argument): string {
+export function getWireName({ name, wire }: Argument): string {
   return wire.wire_name ?? name;
 }
 
 /** Returns the path of the field that determines an argument's upstream name. */
-export function pathOfName({ name, wire }: Argument): string {
+export function getNamePath({ name, wire }: Argument): string {
   return wire.wire_name === undefined ? `input_schema.${name}` : `input_schema.${name}.wire_name`;
 }
 
 /** Returns the problems of argument names that share the query or the body. */
-export function namesBesideProblems(
+export function findNameConflicts(
   declared: readonly Argument[],
   destinations: ReadonlyMap<string, Destination>,
   kind: BodyKind,
@@ -137,43 +142,47 @@ export function namesBesideProblems(
   const constants = new Set(declared.filter(({ wire }) => wire.value !== undefined).map(({ name }) => name));
   return (['query', 'body'] as const).flatMap((location) => {
     if (location === 'body' && (kind === 'argument' || kind === 'template')) return [];
-    const beside = declared.filter(({ name }) => destinations.get(name) === location);
-    const isExact = beside.some(({ wire }) => wire.wire_name !== undefined || wire.style !== undefined);
-    const problems = isExact ? clashes(beside) : [];
-    const told = new Set(problems.map(({ path }) => path));
-    const named = beside.map((one) => ({ name: one.name, wireName: wireNameOf(one), style: one.wire.style }));
-    const alike = readAsConstants(named, location === 'query' ? 'query' : kind)(constants);
-    for (const { name, wireName, constant } of alike) {
-      const path = pathOfName(declared.find((one) => one.name === name) as Argument);
-      const message = `${shown(wireName)} could be read as ${shown(constant)}, which is a constant here, so it would not be sent; remove it, or merge both into one argument`;
-      if (!told.has(path)) problems.push({ path, message });
+    const siblings = declared.filter(({ name }) => destinations.get(name) === location);
+    const isExact = siblings.some(({ wire }) => wire.wire_name !== undefined || wire.style !== undefined);
+    const problems = isExact ? findDuplicateNames(siblings) : [];
+    const reportedPaths = new Set(problems.map(({ path }) => path));
+    const named = siblings.map((argument) => ({
+      name: argument.name,
+      wireName: getWireName(argument),
+      style: argument.wire.style,
+    }));
+    const confusable = createConstantMatcher(named, location === 'query' ? 'query' : kind)(constants);
+    for (const { name, wireName, constant } of confusable) {
+      const path = getNamePath(declared.find((argument) => argument.name === name) as Argument);
+      const message = `${describeValue(wireName)} could be read as ${describeValue(constant)}, which is a constant here, so it would not be sent; remove it, or merge both into one argument`;
+      if (!reportedPaths.has(path)) problems.push({ path, message });
     }
     return problems;
   });
 }
 
-function clashes(beside: readonly Argument[]): Problem[] {
+function findDuplicateNames(siblings: readonly Argument[]): Problem[] {
   const problems: Problem[] = [];
-  const first = new Map<string, string>();
-  for (const argument of beside) {
-    const wireName = wireNameOf(argument);
-    const other = first.get(wireName);
-    if (other !== undefined) {
-      const message = `${shown(wireName)} is already sent for the argument ${other}`;
-      problems.push({ path: pathOfName(argument), message });
+  const argumentsByWireName = new Map<string, string>();
+  for (const argument of siblings) {
+    const wireName = getWireName(argument);
+    const previous = argumentsByWireName.get(wireName);
+    if (previous !== undefined) {
+      const message = `${describeValue(wireName)} is already sent for the argument ${previous}`;
+      problems.push({ path: getNamePath(argument), message });
     }
-    first.set(wireName, argument.name);
-    const holder = beside.find((one) => isHolderOf(one, wireName));
+    argumentsByWireName.set(wireName, argument.name);
+    const holder = siblings.find((sibling) => canProduceName(sibling, wireName));
     if (holder) {
-      const message = `${shown(wireName)} is also the name of a possible property of the argument ${holder.name}; merge both into one argument`;
-      problems.push({ path: pathOfName(argument), message });
+      const message = `${describeValue(wireName)} is also the name of a possible property of the argument ${holder.name}; merge both into one argument`;
+      problems.push({ path: getNamePath(argument), message });
     }
   }
   return problems;
 }
 
 /** Returns true if an argument becomes parameters whose names begin like `wireName`. */
-function isHolderOf({ name, wire, type }: Argument, wireName: string): boolean {
+function canProduceName({ name, wire, type }: Argument, wireName: string): boolean {
   if (!nested.includes(wire.style ?? '') || ['string', 'number', 'integer', 'boolean'].includes(type ?? ''))
     return false;
   return wireName.startsWith(`${wire.wire_name ?? name}[`);
@@ -191,16 +200,16 @@ export type BodyTemplate = {
 export type BodyNode =
   | { kind: 'literal'; value: unknown }
   | { kind: 'argument'; name: string }
-  | { kind: 'text'; parts: readonly Part[] }
+  | { kind: 'text'; parts: readonly TemplatePart[] }
   | { kind: 'array'; items: readonly BodyNode[] }
   | { kind: 'object'; entries: readonly (readonly [name: string, value: BodyNode])[] };
 
 /** Parses the `body_template` of a tool. `declared` are its argument names. */
 export function parseBodyTemplate(template: unknown, declared: readonly string[]): BodyTemplate {
-  const token = tokenPattern(declared, 'y');
+  const token = createTokenPattern(declared, 'y');
   const counts = new Map<string, number>();
-  const root = nodeOf(template, (text) => {
-    const parts = parseParts(text, token, []);
+  const root = parseNode(template, (text) => {
+    const parts = parseTemplateParts(text, token, []);
     for (const part of parts) {
       if ('argument' in part) counts.set(part.argument, (counts.get(part.argument) ?? 0) + 1);
     }
@@ -209,15 +218,15 @@ export function parseBodyTemplate(template: unknown, declared: readonly string[]
   return { root, names: [...counts.keys()], repeats: [...counts].filter(([, count]) => count > 1) };
 }
 
-function nodeOf(value: unknown, parse: (text: string) => Part[]): BodyNode {
-  if (typeof value === 'string') return textNode(value, parse(value));
+function parseNode(value: unknown, parse: (text: string) => TemplatePart[]): BodyNode {
+  if (typeof value === 'string') return toTextNode(value, parse(value));
   if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return { kind: 'literal', value };
-  if (Array.isArray(value)) return { kind: 'array', items: value.map((item) => nodeOf(item, parse)) };
-  return { kind: 'object', entries: Object.entries(value).map(([name, inner]) => [name, nodeOf(inner, parse)]) };
+  if (Array.isArray(value)) return { kind: 'array', items: value.map((item) => parseNode(item, parse)) };
+  return { kind: 'object', entries: Object.entries(value).map(([name, inner]) => [name, parseNode(inner, parse)]) };
 }
 
-function textNode(value: string, parts: readonly Part[]): BodyNode {
-  const [first] = parts;
-  if (parts.length === 1 && first && 'argument' in first) return { kind: 'argument', name: first.argument };
+function toTextNode(value: string, parts: readonly TemplatePart[]): BodyNode {
+  const [firstPart] = parts;
+  if (parts.length === 1 && firstPart && 'argument' in firstPart) return { kind: 'argument', name: firstPart.argument };
   return parts.some((part) => !('text' in part)) ? { kind: 'text', parts } : { kind: 'literal', value };
 }

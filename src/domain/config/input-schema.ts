@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { hasControlCharacter } from '../http/values.ts';
-import { plainNumbers } from '../json/json.ts';
-import { unfilledPlaceholders, unknownRequired } from '../mistakes.ts';
-import { addIssues, type ProblemList, shown } from '../problems.ts';
+import { toPlainNumbers } from '../json/json.ts';
+import { findLiteralPlaceholders, findUnknownRequired } from '../mistakes.ts';
+import { addZodIssues, describeValue, type ProblemList } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { checkSchema, depthProblem } from '../schema/schema-rules.ts';
 
@@ -10,14 +10,14 @@ import { checkSchema, depthProblem } from '../schema/schema-rules.ts';
 const wireStyles = ['repeat', 'comma', 'brackets', 'indices', 'pipe', 'space', 'deep', 'json', 'querystring'] as const;
 export type WireStyle = (typeof wireStyles)[number];
 
-const longestText = 200;
+const maxTextLength = 200;
 
 /** Text that is the same in every call, or the argument that supplies it. */
 const textOrArgument = z.union([
   z
     .string()
     .min(1)
-    .max(longestText)
+    .max(maxTextLength)
     .refine((text) => text.isWellFormed() && !hasControlCharacter(text), 'allowed: one line of text'),
   z.strictObject({ argument: z.string().describe('Name of the argument that supplies it.') }),
 ]);
@@ -31,7 +31,7 @@ const wireKeywords = {
   wire_name: z
     .string()
     .min(1)
-    .max(longestText)
+    .max(maxTextLength)
     .refine((name) => name.isWellFormed() && !hasControlCharacter(name) && name === name.trim(), {
       message: 'allowed: visible text without outer spaces',
     })
@@ -73,7 +73,7 @@ const wireKeywords = {
 
 const wireKeywordNames = Object.keys(wireKeywords) as (keyof typeof wireKeywords)[];
 /** Keywords that are specific to this service and hidden from agents. */
-const ownKeywords = ['in', ...wireKeywordNames];
+const hiddenKeywords = ['in', ...wireKeywordNames];
 const wireFields = z.object(wireKeywords);
 type WireFields = z.infer<typeof wireFields>;
 
@@ -85,8 +85,8 @@ function hasWireKeyword(definition: unknown): definition is Definition {
 }
 
 /** Returns true if an argument definition has any keyword that is hidden from agents. */
-function hasOwnKeyword(definition: unknown): definition is Definition {
-  return hasAny(definition, ownKeywords);
+function hasHiddenKeyword(definition: unknown): definition is Definition {
+  return hasAny(definition, hiddenKeywords);
 }
 
 function hasAny(definition: unknown, keywords: readonly string[]): boolean {
@@ -98,21 +98,21 @@ function hasAny(definition: unknown, keywords: readonly string[]): boolean {
 }
 
 /** Returns a definition without the hidden keywords, as agents see it. */
-function withoutOwnKeywords(definition: Definition): { [keyword: string]: unknown } {
-  const shown: { [keyword: string]: unknown } = { ...definition };
-  for (const keyword of ownKeywords) delete shown[keyword];
-  return definition.content === 'base64' ? { ...shown, description: describedFile(definition.description) } : shown;
+function removeHiddenKeywords(definition: Definition): { [keyword: string]: unknown } {
+  const visible: { [keyword: string]: unknown } = { ...definition };
+  for (const keyword of hiddenKeywords) delete visible[keyword];
+  return definition.content === 'base64' ? { ...visible, description: describeFile(definition.description) } : visible;
 }
 
 /** Tells agents that the argument is Base64 or a URL, unless the description already mentions Base64. */
-function describedFile(description: unknown): string {
-  const given = typeof description === 'string' ? description.trim() : '';
-  const isSaid = /base64|data url/i.test(given);
-  const hint = isSaid
+function describeFile(description: unknown): string {
+  const descriptionText = typeof description === 'string' ? description.trim() : '';
+  const mentionsBase64 = /base64|data url/i.test(descriptionText);
+  const hint = mentionsBase64
     ? 'The URL of a file that a tool returned is accepted too.'
     : 'Base64 of the bytes, a data URL, or the URL of a file that a tool returned.';
-  if (given === '') return hint;
-  return `${/[.!?]$/.test(given) ? given : `${given}.`} ${hint}`;
+  if (descriptionText === '') return hint;
+  return `${/[.!?]$/.test(descriptionText) ? descriptionText : `${descriptionText}.`} ${hint}`;
 }
 
 const argumentLocations = ['path', 'query', 'header', 'cookie', 'body'] as const;
@@ -198,14 +198,14 @@ export function isJsonSchemaForm(schema: InputSchema): boolean {
 }
 
 /** Adds all problems of an `input_schema`. Paths are relative to it. */
-export function checkInputSchema(exact: InputSchema, problems: ProblemList): void {
-  const tooDeep = depthProblem(exact);
-  if (tooDeep) {
-    problems.add(() => tooDeep);
+export function checkInputSchema(exactSchema: InputSchema, problems: ProblemList): void {
+  const depthError = depthProblem(exactSchema);
+  if (depthError) {
+    problems.add(() => depthError);
     return;
   }
   // The rules see plain numbers. The stored and sent numbers keep their exact digits.
-  const schema = plainNumbers(exact) as InputSchema;
+  const schema = toPlainNumbers(exactSchema) as InputSchema;
   const names = argumentNames(schema);
   if (names.length > maxArguments) {
     const message = `found ${names.length} arguments; allowed: at most ${maxArguments}`;
@@ -219,45 +219,45 @@ export function checkInputSchema(exact: InputSchema, problems: ProblemList): voi
     checkLiterals(
       schema,
       problems,
-      problems.within((path) => `properties.${path}`),
+      problems.nested((path) => `properties.${path}`),
     );
     return;
   }
   const result = z.record(z.string(), fieldSchema).safeParse(schema);
   checkNames(names, '', problems);
   if (!result.success) {
-    addIssues(problems, result.error.issues, schema, () => Object.keys(fieldSchema.shape));
+    addZodIssues(problems, result.error.issues, schema, () => Object.keys(fieldSchema.shape));
     return;
   }
   checkFields(result.data, problems);
   // Problems of the JSON Schema built from a flat map are reported at the path in the flat map.
-  const inFlatMap = problems.within((path) => path.replace(/^properties\./, ''));
-  checkSchema(toJsonSchema(schema), inFlatMap);
-  checkLiterals(toJsonSchema(schema), inFlatMap, problems, propertiesOf(schema));
+  const flatMapProblems = problems.nested((path) => path.replace(/^properties\./, ''));
+  checkSchema(toJsonSchema(schema), flatMapProblems);
+  checkLiterals(toJsonSchema(schema), flatMapProblems, problems, getProperties(schema));
 }
 
 /** Checks for required names that do not exist, and for placeholders that would be sent literally. */
 function checkLiterals(
   schema: JsonSchema,
   problems: ProblemList,
-  ofProperties: ProblemList,
-  properties = propertiesOf(schema),
+  propertyProblems: ProblemList,
+  properties = getProperties(schema),
 ): void {
-  problems.addAll(unknownRequired(schema, problems.guesses));
-  ofProperties.addAll(unfilledPlaceholders(properties));
+  problems.addAll(findUnknownRequired(schema, problems.suggestionBudget));
+  propertyProblems.addAll(findLiteralPlaceholders(properties));
 }
 
 /** Checks this service's own keywords, which appear next to those of JSON Schema. */
 function checkProperties(schema: InputSchema, problems: ProblemList): void {
-  for (const [name, definition] of Object.entries(propertiesOf(schema))) {
+  for (const [name, definition] of Object.entries(getProperties(schema))) {
     const location = (definition as { in?: ArgumentLocation } | null)?.in;
     if (location !== undefined && !argumentLocations.includes(location)) {
-      const message = `found ${shown(location)}; allowed: ${argumentLocations.join(', ')}`;
+      const message = `found ${describeValue(location)}; allowed: ${argumentLocations.join(', ')}`;
       problems.add(() => ({ path: `properties.${name}.in`, message }));
     }
     const wire = hasWireKeyword(definition) ? wireFields.safeParse(definition) : undefined;
-    const below = problems.within((path) => `properties.${name}.${path}`);
-    if (wire?.success === false) addIssues(below, wire.error.issues, definition);
+    const nestedProblems = problems.nested((path) => `properties.${name}.${path}`);
+    if (wire?.success === false) addZodIssues(nestedProblems, wire.error.issues, definition);
   }
 }
 
@@ -297,7 +297,7 @@ function hasType(value: unknown, type: Field['type']): boolean {
   return typeof value === type;
 }
 
-function propertiesOf(schema: InputSchema): Record<string, unknown> {
+function getProperties(schema: InputSchema): Record<string, unknown> {
   if (!isJsonSchemaForm(schema)) return schema;
   const properties = schema.properties;
   return typeof properties === 'object' && properties !== null ? (properties as Record<string, unknown>) : {};
@@ -305,13 +305,13 @@ function propertiesOf(schema: InputSchema): Record<string, unknown> {
 
 /** Returns the argument names in declaration order, including constants. */
 export function argumentNames(schema: InputSchema): string[] {
-  return Object.keys(propertiesOf(schema));
+  return Object.keys(getProperties(schema));
 }
 
 /** Returns the arguments of a valid schema, including constants. */
-export function argumentsOf(schema: InputSchema): Argument[] {
+export function getArguments(schema: InputSchema): Argument[] {
   const required = isJsonSchemaForm(schema) && Array.isArray(schema.required) ? new Set(schema.required) : undefined;
-  return Object.entries(propertiesOf(schema)).map(([name, definition]) => {
+  return Object.entries(getProperties(schema)).map(([name, definition]) => {
     const field = (typeof definition === 'object' && definition !== null ? definition : {}) as Partial<Field>;
     return {
       name,
@@ -330,22 +330,22 @@ function isObjectType(items: unknown): boolean {
 }
 
 /** Returns the arguments that callers do not supply, with their values. */
-export function constantsOf(schema: InputSchema): { name: string; value: unknown }[] {
-  return Object.entries(propertiesOf(schema))
+export function getConstants(schema: InputSchema): { name: string; value: unknown }[] {
+  return Object.entries(getProperties(schema))
     .filter(([, definition]) => hasWireKeyword(definition) && definition.value !== undefined)
     .map(([name, definition]) => ({ name, value: (definition as { value: unknown }).value }));
 }
 
 /** Returns the schema with each constant replaced by the result of `change`. */
 export function withConstants(schema: InputSchema, change: (value: unknown) => unknown): InputSchema {
-  const constants = constantsOf(schema);
+  const constants = getConstants(schema);
   if (constants.length === 0) return schema;
   return withFixedArguments(schema, Object.fromEntries(constants.map(({ name, value }) => [name, change(value)])));
 }
 
 /** Returns the schema with fixed values for arguments, which callers then do not supply. */
 export function withFixedArguments(schema: InputSchema, fixed: Readonly<Record<string, unknown>>): InputSchema {
-  const properties = { ...propertiesOf(schema) };
+  const properties = { ...getProperties(schema) };
   for (const [name, value] of Object.entries(fixed)) properties[name] = { ...(properties[name] as object), value };
   return isJsonSchemaForm(schema) ? { ...schema, properties } : properties;
 }
@@ -356,13 +356,16 @@ const noWireFields: WireFields = {};
  * Returns the schema for `tools/list`, without constants and without the keywords that control how an argument is sent.
  */
 export function toJsonSchema(schema: InputSchema): JsonSchema {
-  if (isJsonSchemaForm(schema)) return shownJsonSchema(schema);
-  const given = argumentsOf(schema).filter(({ wire }) => wire.value === undefined);
-  const required = given.filter((argument) => argument.required && argument.fallback === undefined);
+  if (isJsonSchemaForm(schema)) return toVisibleJsonSchema(schema);
+  const visibleArguments = getArguments(schema).filter(({ wire }) => wire.value === undefined);
+  const required = visibleArguments.filter((argument) => argument.required && argument.fallback === undefined);
   const properties = Object.fromEntries(
-    given.map(({ name }) => {
-      const { optional: _optional, ...rest } = schema[name] as Field;
-      return [name, withNull(hasOwnKeyword(rest) ? withoutOwnKeywords(rest) : rest)];
+    visibleArguments.map(({ name }) => {
+      const { optional: _optional, ...fieldDefinition } = schema[name] as Field;
+      return [
+        name,
+        convertNullable(hasHiddenKeyword(fieldDefinition) ? removeHiddenKeywords(fieldDefinition) : fieldDefinition),
+      ];
     }),
   );
   return {
@@ -374,39 +377,39 @@ export function toJsonSchema(schema: InputSchema): JsonSchema {
 }
 
 /** Converts `nullable` in a definition and its nested definitions to a JSON Schema type. */
-function withNull({ nullable, ...definition }: Definition): Definition {
+function convertNullable({ nullable, ...definition }: Definition): Definition {
   const { type, enum: values, items, properties } = definition;
   return {
     ...definition,
     ...(nullable === true && { type: [type, 'null'] }),
     ...(nullable === true && Array.isArray(values) && { enum: [...new Set([...values, null])] }),
-    ...(items !== undefined && { items: withNull(items as Definition) }),
+    ...(items !== undefined && { items: convertNullable(items as Definition) }),
     ...(properties !== undefined && {
       properties: Object.fromEntries(
-        Object.entries(properties as object).map(([name, inner]) => [name, withNull(inner)]),
+        Object.entries(properties as object).map(([name, inner]) => [name, convertNullable(inner)]),
       ),
     }),
   };
 }
 
 /** Returns the same object if the schema has no hidden keyword. */
-function shownJsonSchema(schema: InputSchema): JsonSchema {
-  const properties = Object.entries(propertiesOf(schema));
-  if (!properties.some(([, definition]) => hasOwnKeyword(definition))) return schema as JsonSchema;
-  const isGiven = (definition: unknown) => !hasWireKeyword(definition) || definition.value === undefined;
-  const given = properties.filter(([, definition]) => isGiven(definition));
-  const names = new Set(given.map(([name]) => name));
+function toVisibleJsonSchema(schema: InputSchema): JsonSchema {
+  const properties = Object.entries(getProperties(schema));
+  if (!properties.some(([, definition]) => hasHiddenKeyword(definition))) return schema as JsonSchema;
+  const isVisible = (definition: unknown) => !hasWireKeyword(definition) || definition.value === undefined;
+  const visibleProperties = properties.filter(([, definition]) => isVisible(definition));
+  const names = new Set(visibleProperties.map(([name]) => name));
   const required = Array.isArray(schema.required) ? schema.required : undefined;
-  const isKnown = (name: unknown) =>
+  const isVisibleOrUndeclared = (name: unknown) =>
     names.has(name as string) || !Object.hasOwn(schema.properties as object, name as string);
   return {
     ...schema,
     properties: Object.fromEntries(
-      given.map(([name, definition]) => [
+      visibleProperties.map(([name, definition]) => [
         name,
-        hasOwnKeyword(definition) ? withoutOwnKeywords(definition) : definition,
+        hasHiddenKeyword(definition) ? removeHiddenKeywords(definition) : definition,
       ]),
     ),
-    ...(required && { required: required.filter(isKnown) }),
+    ...(required && { required: required.filter(isVisibleOrUndeclared) }),
   };
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ownedNames } from '../http/parameter-names.ts';
+import { toOwnedNames } from '../http/parameter-names.ts';
 
 const tokenModes = ['issued', 'passthrough'] as const;
 const clientAuths = ['basic', 'body', 'none'] as const;
@@ -8,7 +8,7 @@ const maxExtraParams = 50;
 
 const params = z
   .record(z.string().min(1).max(100), z.string().max(1000))
-  .refine((given) => Object.keys(given).length <= maxExtraParams, `allowed: at most ${maxExtraParams} parameters`)
+  .refine((params) => Object.keys(params).length <= maxExtraParams, `allowed: at most ${maxExtraParams} parameters`)
   .optional();
 
 const fields = z.strictObject({
@@ -71,7 +71,7 @@ export type OAuth = z.infer<typeof oauthSchema>;
  * Authorization URL parameters that the service sets itself, or that would make the provider respond in a form that the
  * callback does not accept. Neither the URL nor `extra_params` may contain them.
  */
-export const authorizationParams = ownedNames([
+export const authorizationParams = toOwnedNames([
   'response_type',
   'response_mode',
   'client_id',
@@ -90,7 +90,7 @@ export const authorizationParams = ownedNames([
 ]);
 
 /** Form fields that the service sends to `token_url`. Neither its query nor `token_params` may contain them. */
-export const tokenParams = ownedNames([
+export const tokenParams = toOwnedNames([
   'grant_type',
   'code',
   'redirect_uri',
@@ -101,7 +101,7 @@ export const tokenParams = ownedNames([
 ]);
 
 /** Parameters of the token request of client credentials (RFC 6749, 4.4.2). */
-export const clientTokenParams = ownedNames([
+export const clientTokenParams = toOwnedNames([
   'grant_type',
   'client_id',
   'client_secret',

@@ -1,7 +1,7 @@
-import { nextTurn } from '../work/next-turn.ts';
+import { yieldToEventLoop } from '../work/next-turn.ts';
 import { sealedFields } from './authentication.ts';
 import type { ServerConfig } from './server-config.ts';
-import { originsOfSecrets, secretUsesOfServer, secretUsesOfTool } from './server-wide.ts';
+import { createSecretOriginResolver, getServerSecretUses, getToolSecretUses } from './server-wide.ts';
 
 /**
  * Secrets that the calls of a configuration need, small enough to be stored next to it. `names` are the secrets that
@@ -13,27 +13,31 @@ export type SecretNeeds = {
   apart: { readonly [name: string]: readonly string[] };
 };
 
-const mostNames = 50;
-const mostOrigins = 50;
+const maxNames = 50;
+const maxOrigins = 50;
 /** Number of tools searched before yielding to the event loop. */
-const toolsAtOnce = 20;
+const toolsPerChunk = 20;
 
-export async function secretNeedsOf(config: ServerConfig): Promise<SecretNeeds> {
-  const names = new Set(secretUsesOfServer(config).flatMap((use) => use.names));
+export async function getSecretNeeds(config: ServerConfig): Promise<SecretNeeds> {
+  const names = new Set(getServerSecretUses(config).flatMap((use) => use.names));
   for (const [index, tool] of config.tools.entries()) {
-    if (index % toolsAtOnce === toolsAtOnce - 1) await nextTurn();
+    if (index % toolsPerChunk === toolsPerChunk - 1) await yieldToEventLoop();
     if (!tool.disabled)
-      for (const { names: used } of secretUsesOfTool(tool, config)) for (const name of used) names.add(name);
+      for (const { names: used } of getToolSecretUses(tool, config)) for (const name of used) names.add(name);
   }
-  const originsOf = originsOfSecrets(config);
-  const all = originsOf('');
-  const known = [...names].slice(0, mostNames);
-  const apart = [...known, ...sealedFields(config).map(({ name }) => name)].filter((name) => originsOf(name) !== all);
+  const getOrigins = createSecretOriginResolver(config);
+  const commonOrigins = getOrigins('');
+  const limitedNames = [...names].slice(0, maxNames);
+  const namesWithExtraOrigins = [...limitedNames, ...sealedFields(config).map(({ name }) => name)].filter(
+    (name) => getOrigins(name) !== commonOrigins,
+  );
   return {
-    names: known,
-    origins: all.slice(0, mostOrigins),
+    names: limitedNames,
+    origins: commonOrigins.slice(0, maxOrigins),
     apart: Object.fromEntries(
-      apart.slice(0, mostNames).map((name) => [name, originsOf(name).slice(all.length, all.length + mostOrigins)]),
+      namesWithExtraOrigins
+        .slice(0, maxNames)
+        .map((name) => [name, getOrigins(name).slice(commonOrigins.length, commonOrigins.length + maxOrigins)]),
     ),
   };
 }
@@ -42,15 +46,15 @@ export async function secretNeedsOf(config: ServerConfig): Promise<SecretNeeds> 
 type Stored = { name: string; origins: readonly string[] };
 
 /** Returns the secrets without a value, and those that may not be sent to every host that needs them. */
-export function unmetNeeds(
+export function findUnmetNeeds(
   { names, origins, apart }: SecretNeeds,
   stored: readonly Stored[],
 ): { missing: string[]; moved: string[] } {
-  const known = new Set(stored.map(({ name }) => name));
-  const needed = (name: string) => [...origins, ...((Object.hasOwn(apart, name) && apart[name]) || [])];
+  const storedNames = new Set(stored.map(({ name }) => name));
+  const getNeededOrigins = (name: string) => [...origins, ...((Object.hasOwn(apart, name) && apart[name]) || [])];
   const allowed = new Map(stored.map((secret) => [secret.origins, new Set(secret.origins)]));
   const moved = stored.filter((secret) =>
-    needed(secret.name).some((origin) => !allowed.get(secret.origins)?.has(origin)),
+    getNeededOrigins(secret.name).some((origin) => !allowed.get(secret.origins)?.has(origin)),
   );
-  return { missing: names.filter((name) => !known.has(name)), moved: moved.map(({ name }) => name) };
+  return { missing: names.filter((name) => !storedNames.has(name)), moved: moved.map(({ name }) => name) };
 }

@@ -1,30 +1,42 @@
 import { z } from 'zod';
 import type { Problem } from '../../errors.ts';
-import { holdsWholeCredential } from '../credentials/own-credentials.ts';
-import { isRawNumber, plainNumbers } from '../json/json.ts';
-import { foreignDocument } from '../mistakes.ts';
-import { addIssues, ProblemList } from '../problems.ts';
-import { slugProblem } from '../slug.ts';
+import { containsCompleteCredential } from '../credentials/own-credentials.ts';
+import { isRawNumber, toPlainNumbers } from '../json/json.ts';
+import { describeForeignDocument } from '../mistakes.ts';
+import { addZodIssues, ProblemList } from '../problems.ts';
+import { getSlugProblem } from '../slug.ts';
 import {
   authenticationSchema,
   authenticationsSchema,
-  everyCredential,
   isStored,
-  maskedCredentials,
-  mostNamedCredentials,
+  listCredentials,
+  maskCredentials,
+  maxNamedCredentials,
   sealedFields,
 } from './authentication.ts';
 import { oauthSchema } from './oauth.ts';
-import { authenticationProblems, checkServerWide, namedProblems, oauthProblems, type UrlRule } from './server-rules.ts';
-import { fillVariables, type ServerWide, serverWideShape, sharedHeaders, variableFields } from './server-wide.ts';
-import { filledCharacters, mostFilledOfField, tooLargeProblem } from './sizes.ts';
-import { maxAnswerTokens, reservedToolNames, singleLineText, type Tool, toolModes, toolSchema } from './tool.ts';
+import {
+  authenticationProblems,
+  checkServerWide,
+  findNamedCredentialProblems,
+  oauthProblems,
+  type UrlRule,
+} from './server-rules.ts';
+import {
+  interpolateVariables,
+  type ServerWide,
+  serverWideShape,
+  toSharedHeaders,
+  variableFields,
+} from './server-wide.ts';
+import { checkConfigSize, countInsertedCharacters, maxInterpolatedPerField } from './sizes.ts';
+import { getReservedToolNames, maxResponseTokens, singleLineText, type Tool, toolModes, toolSchema } from './tool.ts';
 import { checkTool } from './tool-rules.ts';
-import { mostViews, viewFields, viewSchema, viewToolFields } from './view.ts';
+import { maxViews, viewFields, viewSchema, viewToolFields } from './view.ts';
 import { checkViews } from './view-rules.ts';
 
 /** Maximum tools in any configuration. The workspace quota `tools` limits how many a workspace may have. */
-export const mostTools = 5000;
+export const maxTools = 5000;
 
 /**
  * Configuration of a hosted server (spec 2.1). These declarations are also the source of the documentation and of the
@@ -44,8 +56,8 @@ export const serverConfigSchema = z.strictObject({
   credentials: z
     .record(z.string(), authenticationsSchema)
     .refine(
-      (named) => Object.keys(named).length <= mostNamedCredentials,
-      `has too many credentials; allowed: at most ${mostNamedCredentials}`,
+      (named) => Object.keys(named).length <= maxNamedCredentials,
+      `has too many credentials; allowed: at most ${maxNamedCredentials}`,
     )
     .optional()
     .describe(
@@ -59,7 +71,7 @@ export const serverConfigSchema = z.strictObject({
     .describe(
       'list (default): agents get all tools. search: agents get the pinned tools and search_tools, describe_tool, and call_tool, which find and run the tools of a large server with few tokens.',
     ),
-  max_answer_tokens: maxAnswerTokens
+  max_answer_tokens: maxResponseTokens
     .optional()
     .describe(
       'Maximum tokens of one tool result, estimated at four characters each. A longer result is truncated, and the agent reads the remainder with the tool read_more. No limit if absent.',
@@ -71,10 +83,10 @@ export const serverConfigSchema = z.strictObject({
     })
     .optional()
     .describe('Written by an import so that a re-import keeps later edits. Do not change it.'),
-  tools: z.array(toolSchema).max(mostTools).describe('Tools the server exposes.'),
+  tools: z.array(toolSchema).max(maxTools).describe('Tools the server exposes.'),
   views: z
     .record(z.string(), viewSchema)
-    .refine((views) => Object.keys(views).length <= mostViews, `has too many views; allowed: at most ${mostViews}`)
+    .refine((views) => Object.keys(views).length <= maxViews, `has too many views; allowed: at most ${maxViews}`)
     .optional()
     .describe('Views by name. Each exposes a subset of the tools at /mcp/{slug}/{name} with its own texts.'),
 });
@@ -84,7 +96,7 @@ export type ServerConfig = z.infer<typeof serverConfigSchema>;
 /** Deployment settings for configurations. */
 export type ConfigRules = { managementSlug: string; urlProblem: UrlRule };
 
-const keysByPlace: [RegExp, readonly string[]][] = [
+const keysByPath: [RegExp, readonly string[]][] = [
   [/^$/, Object.keys(serverConfigSchema.shape)],
   [/^(authentication|credentials\.[^.[\]]+)(\[\d+\])?$/, Object.keys(authenticationSchema.shape)],
   [/^imported$/, ['id', 'document']],
@@ -97,7 +109,7 @@ const keysByPlace: [RegExp, readonly string[]][] = [
 ];
 
 function keysAt(path: string): readonly string[] {
-  return keysByPlace.find(([pattern]) => pattern.test(path))?.[1] ?? [];
+  return keysByPath.find(([pattern]) => pattern.test(path))?.[1] ?? [];
 }
 
 /**
@@ -105,17 +117,17 @@ function keysAt(path: string): readonly string[] {
  * span several fields are checked where those fields are well-formed.
  */
 export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: ServerConfig; problems: Problem[] } {
-  const foreign = foreignDocument(raw);
-  if (foreign !== undefined) return { problems: [{ path: '', message: foreign }] };
-  const input = forgivingConfig(raw);
+  const foreignFormat = describeForeignDocument(raw);
+  if (foreignFormat !== undefined) return { problems: [{ path: '', message: foreignFormat }] };
+  const input = normalizeConfig(raw);
   const problems = new ProblemList();
-  for (const steps of lostNames(input)) problems.add(() => ({ path: pathOf(steps), message: lostName }));
+  for (const steps of findProtoNames(input)) problems.add(() => ({ path: toPath(steps), message: protoNameProblem }));
   const result = serverConfigSchema.safeParse(input, { reportInput: false });
-  if (!result.success) addIssues(problems, result.error.issues, input, keysAt);
+  if (!result.success) addZodIssues(problems, result.error.issues, input, keysAt);
   if (typeof input === 'object' && input !== null) checkAcrossFields(input as RawConfig, rules, problems);
-  const tooMuch = result.success && tooLargeProblem(result.data);
-  if (tooMuch) problems.add(() => ({ path: '', message: tooMuch }));
-  else if (result.success) problems.addAll(ownCredentialProblems(result.data, result.data.variables));
+  const sizeProblem = result.success && checkConfigSize(result.data);
+  if (sizeProblem) problems.add(() => ({ path: '', message: sizeProblem }));
+  else if (result.success) problems.addAll(findOwnCredentials(result.data, result.data.variables));
   // Arguments that a view fixes are checked against the tool schemas, so those must be valid first.
   const isSound = problems.count === 0;
   if (result.success && result.data.views) checkViews(result.data, problems, () => isSound);
@@ -126,7 +138,7 @@ type RawConfig = { [field: string]: unknown };
 
 function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: ProblemList): void {
   const add = (path: string, message: string) => problems.add(() => ({ path, message }));
-  const slug = typeof input.slug === 'string' ? slugProblem(input.slug, rules.managementSlug) : undefined;
+  const slug = typeof input.slug === 'string' ? getSlugProblem(input.slug, rules.managementSlug) : undefined;
   if (slug) add('slug', slug);
   const authentication = authenticationsSchema.safeParse(input.authentication).data;
   const { urlProblem } = rules;
@@ -138,34 +150,40 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
     }
   }
   const credentials = serverConfigSchema.shape.credentials.safeParse(input.credentials).data;
-  const all = everyCredential({ authentication, credentials }).map(({ one }) => one);
-  const wide = checkServerWide(input, { authentication: all, urlProblem }, problems);
-  const context = { hasLogin: input.oauth !== undefined, urlProblem, variables: wide.variables };
+  const all = listCredentials({ authentication, credentials }).map(({ credential }) => credential);
+  const serverWide = checkServerWide(input, { authentication: all, urlProblem }, problems);
+  const context = { hasLogin: input.oauth !== undefined, urlProblem, variables: serverWide.variables };
   if (authentication) problems.addAll(authenticationProblems(authentication, context));
-  problems.addAll(namedProblems({ authentication, credentials }, context));
+  problems.addAll(findNamedCredentialProblems({ authentication, credentials }, context));
   if (!Array.isArray(input.tools)) return;
-  checkToolNames(input.tools, reservedToolNames({ ...input, tools: input.tools }), problems);
-  const surroundings = { authentication, credentials, urlProblem, wide, shared: sharedHeaders(wide) };
-  for (const [index, tool] of input.tools.slice(0, mostTools).entries()) {
+  checkToolNames(input.tools, getReservedToolNames({ ...input, tools: input.tools }), problems);
+  const toolContext = {
+    authentication,
+    credentials,
+    urlProblem,
+    serverWide,
+    sharedHeaders: toSharedHeaders(serverWide),
+  };
+  for (const [index, tool] of input.tools.slice(0, maxTools).entries()) {
     if (typeof tool !== 'object' || tool === null) continue;
     checkTool(
       tool as RawConfig,
-      surroundings,
-      problems.within((path) => `tools[${index}].${path}`),
+      toolContext,
+      problems.nested((path) => `tools[${index}].${path}`),
     );
   }
 }
 
 function checkToolNames(tools: readonly unknown[], reserved: ReadonlySet<string>, problems: ProblemList): void {
-  const first = new Map<string, number>();
+  const indexesByName = new Map<string, number>();
   for (const [index, tool] of tools.entries()) {
     const name = (tool as { name?: unknown } | null)?.name;
     if (typeof name !== 'string') continue;
     if (reserved.has(name)) problems.add(() => ({ path: `tools[${index}].name`, message: reservedName(name) }));
-    const before = first.get(name);
-    if (before === undefined) first.set(name, index);
+    const previousIndex = indexesByName.get(name);
+    if (previousIndex === undefined) indexesByName.set(name, index);
     else {
-      const message = `"${name.slice(0, 64)}" is already the name of tools[${before}]`;
+      const message = `"${name.slice(0, 64)}" is already the name of tools[${previousIndex}]`;
       problems.add(() => ({ path: `tools[${index}].name`, message }));
     }
   }
@@ -182,17 +200,17 @@ const exactFields = new Set(['input_schema', 'output_schema', 'body_template']);
  * Accepts methods in any case, and `1e4` for a limit: numbers outside of JSON that is passed on are plain numbers.
  * Nothing else is normalized.
  */
-export function forgivingConfig(raw: unknown): unknown {
+export function normalizeConfig(raw: unknown): unknown {
   return withFields(raw, (name, value) => {
-    if (name === 'tools' && Array.isArray(value)) return value.map((tool) => withFields(tool, forgivingField));
+    if (name === 'tools' && Array.isArray(value)) return value.map((tool) => withFields(tool, normalizeField));
     // Numbers in views belong to fixed arguments.
-    return name === 'views' ? value : plainNumbers(value);
+    return name === 'views' ? value : toPlainNumbers(value);
   });
 }
 
-function forgivingField(name: string, value: unknown): unknown {
+function normalizeField(name: string, value: unknown): unknown {
   if (name === 'method' && typeof value === 'string') return value.toUpperCase();
-  return exactFields.has(name) ? value : plainNumbers(value);
+  return exactFields.has(name) ? value : toPlainNumbers(value);
 }
 
 /**
@@ -200,7 +218,7 @@ function forgivingField(name: string, value: unknown): unknown {
  */
 function withFields(value: unknown, change: (name: string, value: unknown) => unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || isRawNumber(value))
-    return plainNumbers(value);
+    return toPlainNumbers(value);
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, change(name, inner)]));
 }
 
@@ -213,51 +231,55 @@ export const configSecrets = { clientSecret: 'oauth.client_secret', description:
 /** Separates the secrets from a configuration: returns the document to store and show, and the values to encrypt. */
 export function splitSecrets(config: ServerConfig): { masked: ServerConfig; secrets: Map<string, string> } {
   const secrets = new Map<string, string>();
-  const masked = { ...config };
+  const maskedConfig = { ...config };
   if (config.oauth) {
     const { client_secret: secret } = config.oauth;
     if (secret !== undefined && secret !== mask) secrets.set(configSecrets.clientSecret, secret);
-    masked.oauth = { ...config.oauth, ...(secret !== undefined && { client_secret: mask }) };
+    maskedConfig.oauth = { ...config.oauth, ...(secret !== undefined && { client_secret: mask }) };
   }
   const sealed = sealedFields(config);
   for (const { name, value } of sealed) if (value !== mask) secrets.set(name, value);
-  return { masked: sealed.length === 0 ? masked : { ...masked, ...maskedCredentials(config, mask) }, secrets };
+  return {
+    masked: sealed.length === 0 ? maskedConfig : { ...maskedConfig, ...maskCredentials(config, mask) },
+    secrets,
+  };
 }
 
-const lostName =
+const protoNameProblem =
   'is a name that JavaScript programs drop; choose another one, and set wire_name if the API requires this name';
 
 /** Returns the paths to the name `__proto__` in a configuration. */
-function lostNames(value: unknown): (string | number)[][] {
+function findProtoNames(value: unknown): (string | number)[][] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, inner]) => {
     if (name === '__proto__') return [[name]];
-    return lostNames(inner).map((steps) => [Array.isArray(value) ? Number(name) : name, ...steps]);
+    return findProtoNames(inner).map((steps) => [Array.isArray(value) ? Number(name) : name, ...steps]);
   });
 }
 
-const never = 'holds an API key or a token of this service, which is never sent to an upstream; remove it';
-const ofName = `has a name that ${never}`;
+const credentialProblem = 'holds an API key or a token of this service, which is never sent to an upstream; remove it';
+const credentialNameProblem = `has a name that ${credentialProblem}`;
 
 /**
  * Returns the paths in a valid configuration, or in one tool, that contain a credential of this service. Searches every
  * text and every name in any field: nearly all of them are sent to an upstream, to a provider, or to an agent, and
  * fields added later are covered too.
  */
-export function ownCredentialProblems(root: ServerWide | Tool, variables: ServerWide['variables']): Problem[] {
+export function findOwnCredentials(root: ServerWide | Tool, variables: ServerWide['variables']): Problem[] {
   const problems: Problem[] = [];
   const steps: (string | number)[] = [];
   const search = (value: unknown): void => {
     if (typeof value === 'string') {
-      if (holdsWholeCredential(filledText(value, variables))) problems.push({ path: pathOf(steps), message: never });
+      if (containsCompleteCredential(interpolateText(value, variables)))
+        problems.push({ path: toPath(steps), message: credentialProblem });
       return;
     }
     if (typeof value !== 'object' || value === null) return;
     for (const [name, inner] of Object.entries(value)) {
       const isName = !Array.isArray(value);
       // Reports nothing below such a name, because the path would reveal it.
-      if (isName && holdsWholeCredential(name)) {
-        problems.push({ path: pathOf(steps), message: ofName });
+      if (isName && containsCompleteCredential(name)) {
+        problems.push({ path: toPath(steps), message: credentialNameProblem });
         continue;
       }
       steps.push(isName ? name : Number(name));
@@ -272,10 +294,12 @@ export function ownCredentialProblems(root: ServerWide | Tool, variables: Server
 /**
  * Interpolates variables. Text that is never interpolated, such as a description, may have any number of placeholders.
  */
-function filledText(text: string, variables: ServerWide['variables']): string {
-  return filledCharacters(text, variables) > mostFilledOfField ? text : fillVariables(text, variables);
+function interpolateText(text: string, variables: ServerWide['variables']): string {
+  return countInsertedCharacters(text, variables) > maxInterpolatedPerField
+    ? text
+    : interpolateVariables(text, variables);
 }
 
-function pathOf(steps: readonly (string | number)[]): string {
+function toPath(steps: readonly (string | number)[]): string {
   return steps.map((step, index) => (typeof step === 'number' ? `[${step}]` : `${index ? '.' : ''}${step}`)).join('');
 }

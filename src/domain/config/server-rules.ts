@@ -1,17 +1,22 @@
 import type { Problem } from '../../errors.ts';
 import {
-  forwardedNameProblem,
-  headerNameProblem,
+  getForwardedNameProblem,
+  getHeaderNameProblem,
   isDescribingHeader,
   isHeaderName,
   isHeaderValue,
 } from '../http/headers.ts';
-import { foldedHeader, isReadAs, type OwnedNames, ownedInQuery, ownedNames } from '../http/parameter-names.ts';
-import { crowdedProblem, hasMalformedPlaceholder, placeholderNames, secretNamePattern } from '../http/placeholders.ts';
-import { readUrl } from '../http/read-url.ts';
+import { findOwnedInQuery, foldHeaderName, isReadAs, type OwnedNames, toOwnedNames } from '../http/parameter-names.ts';
+import {
+  getPlaceholderLimitProblem,
+  getPlaceholderNames,
+  hasMalformedPlaceholder,
+  secretNamePattern,
+} from '../http/placeholders.ts';
+import { parseUrl } from '../http/read-url.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
-import { bracesInUrl } from '../mistakes.ts';
-import { type ProblemList, shown } from '../problems.ts';
+import { findBracesInUrl } from '../mistakes.ts';
+import { describeValue, type ProblemList } from '../problems.ts';
 import {
   type Authentication,
   type Authentications,
@@ -24,28 +29,28 @@ import {
   credentialPath,
   credentialQueryKey,
   credentialQueryNames,
-  credentialsOf,
-  fieldsOfType,
-  filledFields,
+  fieldsByType,
   isStored,
-  mostExtra,
-  mostScope,
+  maxExtraParamLength,
+  maxScopeLength,
   noCredential,
+  placeholderFields,
+  toCredentialList,
 } from './authentication.ts';
 import { authorizationParams, clientTokenParams, oauthSchema, tokenParams } from './oauth.ts';
-import { fillVariables, type ServerWide, serverWideShape } from './server-wide.ts';
-import { filledHeaderProblems, filledLength, lengthProblem, problemAt } from './sizes.ts';
+import { interpolateVariables, type ServerWide, serverWideShape } from './server-wide.ts';
+import { checkConfigLength, findHeaderLengthProblems, getInterpolatedLength, toSizeProblems } from './sizes.ts';
 import { maxUrlLength } from './tool.ts';
-import { checkHeaders, hostProblem, type ToolSurroundings } from './tool-rules.ts';
+import { checkHeaders, hostProblem, type ToolContext } from './tool-rules.ts';
 
 /** Returns why this deployment may not call a URL; undefined if it may. */
 export type UrlRule = (url: URL) => string | undefined;
 
 /** Checks the rules of `authentication` that its field types do not express. */
 export function authenticationProblems(authentication: Authentications, context: CredentialContext): Problem[] {
-  const problems = problemsOfEach(authentication, 'authentication', context);
+  const problems = findCredentialProblems(authentication, 'authentication', context);
   if (Array.isArray(authentication))
-    problems.push(...callersTokenProblems(credentialsOf(authentication), context.hasLogin));
+    problems.push(...findCallerTokenProblems(toCredentialList(authentication), context.hasLogin));
   return problems;
 }
 
@@ -54,20 +59,20 @@ export function authenticationProblems(authentication: Authentications, context:
  * credential is for callers with an API key, not for everyone who can log in or who sends a token that nothing has
  * verified.
  */
-export function namedProblems(
+export function findNamedCredentialProblems(
   { authentication, credentials = {} }: Credentials,
   context: CredentialContext,
 ): Problem[] {
   const named = Object.entries(credentials);
   if (named.length === 0) return [];
-  const problems = named.flatMap(([name, given]) => {
+  const problems = named.flatMap(([name, authentications]) => {
     const at = `credentials.${name}`;
     const isName = credentialNamePattern.test(name) && name !== noCredential;
     const allowed = `allowed as a name: a letter, then up to 39 letters, digits, _ and -, except ${noCredential}`;
     return [
       ...(isName ? [] : [{ path: at, message: allowed }]),
-      ...problemsOfEach(given, at, context),
-      ...unstored(given, at, 'only authentication can send the caller token; store a credential here'),
+      ...findCredentialProblems(authentications, at, context),
+      ...findUnstored(authentications, at, 'only authentication can send the caller token; store a credential here'),
     ];
   });
   if (context.hasLogin)
@@ -78,29 +83,31 @@ export function namedProblems(
     });
   else if (authentication) {
     const reason = 'with credentials, callers send an API key and no token; store a credential';
-    problems.push(...unstored(authentication, 'authentication', reason));
+    problems.push(...findUnstored(authentication, 'authentication', reason));
   }
   return problems;
 }
 
-function unstored(given: Authentications, at: string, reason: string): Problem[] {
-  return credentialsOf(given).flatMap((one, index) =>
-    isStored(one) ? [] : [{ path: `${credentialPath(given, index, at)}.token`, message: `is missing; ${reason}` }],
+function findUnstored(authentications: Authentications, at: string, reason: string): Problem[] {
+  return toCredentialList(authentications).flatMap((credential, index) =>
+    isStored(credential)
+      ? []
+      : [{ path: `${credentialPath(authentications, index, at)}.token`, message: `is missing; ${reason}` }],
   );
 }
 
-function problemsOfEach(given: Authentications, at: string, context: CredentialContext): Problem[] {
-  const all = credentialsOf(given);
-  const problems = all.flatMap((one, index) =>
-    credentialProblems(one, context).map(({ path, message }) => ({
-      path: `${credentialPath(given, index, at)}.${path}`,
+function findCredentialProblems(authentications: Authentications, at: string, context: CredentialContext): Problem[] {
+  const all = toCredentialList(authentications);
+  const problems = all.flatMap((credential, index) =>
+    credentialProblems(credential, context).map(({ path, message }) => ({
+      path: `${credentialPath(authentications, index, at)}.${path}`,
       message,
     })),
   );
-  for (const [index, one] of all.entries()) {
-    const other = all.slice(0, index).findIndex((earlier) => collide(earlier, one));
-    const message = `goes to the same ${locationName(one)} as entry ${other}; change one of the two`;
-    if (other >= 0) problems.push({ path: credentialPath(given, index, at), message });
+  for (const [index, credential] of all.entries()) {
+    const other = all.slice(0, index).findIndex((earlier) => isSameLocation(earlier, credential));
+    const message = `goes to the same ${locationName(credential)} as entry ${other}; change one of the two`;
+    if (other >= 0) problems.push({ path: credentialPath(authentications, index, at), message });
   }
   return problems;
 }
@@ -108,13 +115,13 @@ function problemsOfEach(given: Authentications, at: string, context: CredentialC
 /** Settings that the credential rules depend on. */
 type CredentialContext = { hasLogin: boolean; urlProblem: UrlRule; variables: ServerWide['variables'] };
 
-function collide(one: Authentication, other: Authentication): boolean {
-  const [headers, others] = [credentialHeaders(one), credentialHeaders(other)];
-  if (headers.intersection(others).size > 0) return true;
-  if (one.type === 'Cookie' && other.type === 'Cookie')
-    return isReadAs(other.cookie ?? '', ownedNames([one.cookie ?? '']));
+function isSameLocation(credential: Authentication, other: Authentication): boolean {
+  const [headers, otherHeaders] = [credentialHeaders(credential), credentialHeaders(other)];
+  if (headers.intersection(otherHeaders).size > 0) return true;
+  if (credential.type === 'Cookie' && other.type === 'Cookie')
+    return isReadAs(other.cookie ?? '', toOwnedNames([credential.cookie ?? '']));
   const key = credentialQueryKey(other);
-  return key !== undefined && isReadAs(key, credentialQueryNames(one));
+  return key !== undefined && isReadAs(key, credentialQueryNames(credential));
 }
 
 function locationName({ type }: Authentication): string {
@@ -123,17 +130,22 @@ function locationName({ type }: Authentication): string {
 }
 
 /** Checks that at most one credential comes from the caller, because a caller sends at most one token. */
-function callersTokenProblems(all: readonly Authentication[], hasLogin: boolean): Problem[] {
-  const bring = all.flatMap((one, index) => (isStored(one) ? [] : [index]));
+function findCallerTokenProblems(all: readonly Authentication[], hasLogin: boolean): Problem[] {
+  const callerEntries = all.flatMap((credential, index) => (isStored(credential) ? [] : [index]));
   const at = (index: number | undefined, message: string) => ({ path: `authentication[${index}].token`, message });
-  if (bring.length > 1)
-    return [at(bring[1], `is missing; entry ${bring[0]} already sends the caller token, so store a credential`)];
-  if (hasLogin && bring.length === 0)
-    return [{ path: 'authentication', message: 'no entry sends the login token; leave token out of one entry' }];
-  if (!hasLogin && bring.length === 1 && all.length > 1) {
+  if (callerEntries.length > 1)
     return [
       at(
-        bring[0],
+        callerEntries[1],
+        `is missing; entry ${callerEntries[0]} already sends the caller token, so store a credential`,
+      ),
+    ];
+  if (hasLogin && callerEntries.length === 0)
+    return [{ path: 'authentication', message: 'no entry sends the login token; leave token out of one entry' }];
+  if (!hasLogin && callerEntries.length === 1 && all.length > 1) {
+    return [
+      at(
+        callerEntries[0],
         'is missing; with stored credentials, callers send an API key and no token; store a credential, or set oauth',
       ),
     ];
@@ -142,47 +154,51 @@ function callersTokenProblems(all: readonly Authentication[], hasLogin: boolean)
 }
 
 /** Checks one credential. Paths are relative to it. */
-function credentialProblems(one: Authentication, { urlProblem, variables }: CredentialContext): Problem[] {
-  const header = credentialHeader(one);
-  const headerFault = header === undefined ? undefined : credentialHeaderProblem(header);
-  const tooLong = filledCredentialProblems(one, variables);
+function credentialProblems(credential: Authentication, { urlProblem, variables }: CredentialContext): Problem[] {
+  const header = credentialHeader(credential);
+  const headerProblem = header === undefined ? undefined : credentialHeaderProblem(header);
+  const lengthProblems = findLengthProblems(credential, variables);
   const problems = [
-    ...fieldProblems(one),
-    ...(headerFault ? [{ path: 'header', message: headerFault }] : []),
-    ...tooLong,
+    ...fieldProblems(credential),
+    ...(headerProblem ? [{ path: 'header', message: headerProblem }] : []),
+    ...lengthProblems,
   ];
   // The other rules interpolate the variables.
-  if (tooLong.length > 0) return problems;
-  const key = credentialQueryKey(one);
+  if (lengthProblems.length > 0) return problems;
+  const key = credentialQueryKey(credential);
   if (key !== undefined && !/^[A-Za-z0-9_.~-]+$/.test(key)) {
-    problems.push({ path: 'query_key', message: `found ${shown(key)}; allowed: letters, digits, _ . ~ -` });
+    problems.push({ path: 'query_key', message: `found ${describeValue(key)}; allowed: letters, digits, _ . ~ -` });
   }
-  if (one.cookie !== undefined && !isHeaderName(one.cookie)) {
+  if (credential.cookie !== undefined && !isHeaderName(credential.cookie)) {
     problems.push({
       path: 'cookie',
-      message: `found ${shown(one.cookie)}; allowed: letters, digits and !#$%&'*+-.^_\`|~`,
+      message: `found ${describeValue(credential.cookie)}; allowed: letters, digits and !#$%&'*+-.^_\`|~`,
     });
   }
-  for (const field of filledFields) {
-    const value = fillVariables(one[field] ?? '', variables);
+  for (const field of placeholderFields) {
+    const value = interpolateVariables(credential[field] ?? '', variables);
     const isText = field === 'user' || field === 'password' ? !/\p{Cc}/u.test(value) : isHeaderValue(value);
     if (hasMalformedPlaceholder(value) || !isText)
       problems.push({ path: field, message: 'allowed: one line of visible text, or {{NAME}} with a secret name' });
   }
-  if (fillVariables(one.user ?? '', variables).includes(':'))
+  if (interpolateVariables(credential.user ?? '', variables).includes(':'))
     problems.push({ path: 'user', message: 'contains a colon, which Basic cannot send in a user name (RFC 7617, 2)' });
   for (const field of ['region', 'service'] as const) {
-    const value = fillVariables(one[field] ?? 'x', variables);
+    const value = interpolateVariables(credential[field] ?? 'x', variables);
     if (!/^[a-z0-9-]+$/.test(value))
-      problems.push({ path: field, message: `found ${shown(value)}; allowed: lowercase letters, digits and -` });
+      problems.push({
+        path: field,
+        message: `found ${describeValue(value)}; allowed: lowercase letters, digits and -`,
+      });
   }
-  if (one.type === 'Basic') problems.push(...pairProblems(one));
-  if (one.type === 'ClientCredentials') problems.push(...tokenRequestProblems(one, urlProblem, variables));
+  if (credential.type === 'Basic') problems.push(...findBasicProblems(credential));
+  if (credential.type === 'ClientCredentials')
+    problems.push(...tokenRequestProblems(credential, urlProblem, variables));
   return problems;
 }
 
 /** Checks that a Basic credential is either a token or a user with a password. */
-function pairProblems({ token, user, password }: Authentication): Problem[] {
+function findBasicProblems({ token, user, password }: Authentication): Problem[] {
   if (token !== undefined && (user !== undefined || password !== undefined))
     return [{ path: 'token', message: 'cannot be combined with user and password; leave one of the two out' }];
   if (user === undefined && password !== undefined)
@@ -199,21 +215,21 @@ function pairProblems({ token, user, password }: Authentication): Problem[] {
     : [];
 }
 
-function fieldProblems(one: Authentication): Problem[] {
-  const { required, optional } = fieldsOfType[one.type];
-  const missing = required.filter((field) => one[field] === undefined);
-  const foreign = (Object.keys(one) as (keyof Authentication)[]).filter(
+function fieldProblems(credential: Authentication): Problem[] {
+  const { required, optional } = fieldsByType[credential.type];
+  const missing = required.filter((field) => credential[field] === undefined);
+  const unsupported = (Object.keys(credential) as (keyof Authentication)[]).filter(
     (field) => field !== 'type' && !required.includes(field) && !optional.includes(field),
   );
   return [
-    ...missing.map((field) => ({ path: field, message: `is missing; type ${one.type} needs it` })),
-    ...foreign.map((field) => ({ path: field, message: foreignMessage(field, one.type) })),
+    ...missing.map((field) => ({ path: field, message: `is missing; type ${credential.type} needs it` })),
+    ...unsupported.map((field) => ({ path: field, message: unsupportedFieldMessage(field, credential.type) })),
   ];
 }
 
-function foreignMessage(field: keyof Authentication, type: Authentication['type']): string {
-  const types = authenticationTypes.filter((each) => {
-    const { required, optional } = fieldsOfType[each];
+function unsupportedFieldMessage(field: keyof Authentication, type: Authentication['type']): string {
+  const types = authenticationTypes.filter((candidate) => {
+    const { required, optional } = fieldsByType[candidate];
     return required.includes(field) || optional.includes(field);
   });
   return types.length > 2
@@ -226,24 +242,26 @@ function tokenRequestProblems(
   urlProblem: UrlRule,
   variables: ServerWide['variables'],
 ): Problem[] {
-  const url = fillVariables(token_url ?? '', variables);
+  const url = interpolateVariables(token_url ?? '', variables);
   const problems = Object.keys(extra_params ?? {})
     .filter((name) => isReadAs(name, clientTokenParams))
     .map((name) => ({ path: `extra_params.${name}`, message: 'the service sets this parameter itself; leave it out' }));
   if (url === '') return problems;
-  if (placeholderNames(url).length > 0) return [...problems, { path: 'token_url', message: unfilled('token_url') }];
-  const target = readUrl(url);
-  if (!target) return [...problems, { path: 'token_url', message: `found ${shown(url)}; allowed: an https URL` }];
-  const fault = urlProblem(target);
-  const owned = ownedInQuery(target.search.slice(1), clientTokenParams).map(
-    (name) => `contains the parameter ${shown(name)}, which the service sets itself`,
+  if (getPlaceholderNames(url).length > 0)
+    return [...problems, { path: 'token_url', message: unsupportedPlaceholder('token_url') }];
+  const target = parseUrl(url);
+  if (!target)
+    return [...problems, { path: 'token_url', message: `found ${describeValue(url)}; allowed: an https URL` }];
+  const problem = urlProblem(target);
+  const owned = findOwnedInQuery(target.search.slice(1), clientTokenParams).map(
+    (name) => `contains the parameter ${describeValue(name)}, which the service sets itself`,
   );
-  return [...problems, ...[...(fault ? [fault] : []), ...owned].map((message) => ({ path: 'token_url', message }))];
+  return [...problems, ...[...(problem ? [problem] : []), ...owned].map((message) => ({ path: 'token_url', message }))];
 }
 
 function credentialHeaderProblem(header: string): string | undefined {
   if (isDescribingHeader(header)) return 'the service sets this header itself; name another one';
-  return headerNameProblem(header);
+  return getHeaderNameProblem(header);
 }
 
 /** Checks the rules of `oauth` that its field types do not express; `oauth` may be incomplete. */
@@ -253,7 +271,7 @@ export function oauthProblems(oauth: { [field: string]: unknown }, urlProblem: U
     ...providerUrlProblems('token_url', oauth, tokenParams, urlProblem),
     ...paramProblems('extra_params', oauth, authorizationParams),
     ...paramProblems('token_params', oauth, tokenParams),
-    ...unfilledProblems(oauth),
+    ...findUnsupportedPlaceholders(oauth),
   ];
 }
 
@@ -261,27 +279,27 @@ export function oauthProblems(oauth: { [field: string]: unknown }, urlProblem: U
  * Rejects `{{NAME}}` in `oauth`. It is interpolated only in headers and in `authentication.token`; elsewhere it would
  * be sent literally.
  */
-function unfilledProblems(oauth: { [field: string]: unknown }): Problem[] {
+function findUnsupportedPlaceholders(oauth: { [field: string]: unknown }): Problem[] {
   const scopes = oauthSchema.shape.scopes.safeParse(oauth.scopes).data ?? [];
   const texts: [path: string, text: unknown][] = [
     ...plainFields.map((field): [string, unknown] => [field, oauth[field]]),
     ...paramFields.flatMap((field) =>
-      Object.entries(paramsOf(field, oauth)).map(([name, value]): [string, unknown] => [`${field}.${name}`, value]),
+      Object.entries(getParams(field, oauth)).map(([name, value]): [string, unknown] => [`${field}.${name}`, value]),
     ),
     ...scopes.map((scope, index): [string, unknown] => [`scopes[${index}]`, scope]),
   ];
   return texts
-    .filter(([, text]) => typeof text === 'string' && placeholderNames(text).length > 0)
-    .map(([path]) => ({ path: `oauth.${path}`, message: unfilled(path) }));
+    .filter(([, text]) => typeof text === 'string' && getPlaceholderNames(text).length > 0)
+    .map(([path]) => ({ path: `oauth.${path}`, message: unsupportedPlaceholder(path) }));
 }
 
 const plainFields = ['authorization_url', 'token_url', 'client_id', 'client_secret', 'token_path'] as const;
 const paramFields = ['extra_params', 'token_params'] as const;
 type ParamField = (typeof paramFields)[number];
 
-function unfilled(field: string): string {
-  const what = '{{NAME}} is not replaced here; enter the value itself';
-  return field === 'client_secret' ? `${what}, which is stored encrypted and never shown` : what;
+function unsupportedPlaceholder(field: string): string {
+  const message = '{{NAME}} is not replaced here; enter the value itself';
+  return field === 'client_secret' ? `${message}, which is stored encrypted and never shown` : message;
 }
 
 function providerUrlProblems(
@@ -293,24 +311,24 @@ function providerUrlProblems(
   const path = `oauth.${field}`;
   const text = oauthSchema.shape[field].safeParse(oauth[field]);
   if (!text.success) return [];
-  const url = readUrl(text.data);
-  if (!url) return [{ path, message: `found ${shown(text.data)}; allowed: an https URL` }];
-  const fault = urlProblem(url);
+  const url = parseUrl(text.data);
+  if (!url) return [{ path, message: `found ${describeValue(text.data)}; allowed: an https URL` }];
+  const problem = urlProblem(url);
   return [
-    ...(fault ? [{ path, message: fault }] : []),
-    ...ownedInQuery(url.search.slice(1), owned).map((name) => ({
+    ...(problem ? [{ path, message: problem }] : []),
+    ...findOwnedInQuery(url.search.slice(1), owned).map((name) => ({
       path,
-      message: `contains the parameter ${shown(name)}, which the service sets itself`,
+      message: `contains the parameter ${describeValue(name)}, which the service sets itself`,
     })),
   ];
 }
 
-function paramsOf(field: ParamField, oauth: { [field: string]: unknown }): Record<string, string> {
+function getParams(field: ParamField, oauth: { [field: string]: unknown }): Record<string, string> {
   return oauthSchema.shape[field].safeParse(oauth[field]).data ?? {};
 }
 
 function paramProblems(field: ParamField, oauth: { [field: string]: unknown }, owned: OwnedNames): Problem[] {
-  return Object.keys(paramsOf(field, oauth))
+  return Object.keys(getParams(field, oauth))
     .filter((name) => isReadAs(name, owned))
     .map((name) => ({
       path: `oauth.${field}.${name}`,
@@ -326,49 +344,51 @@ type Raw = { [field: string]: unknown };
  */
 export function checkServerWide(
   raw: Raw,
-  surroundings: Omit<ToolSurroundings, 'wide' | 'shared'>,
+  toolContext: Omit<ToolContext, 'serverWide' | 'sharedHeaders'>,
   problems: ProblemList,
 ): ServerWide {
   const variables = serverWideShape.variables.safeParse(raw.variables).data;
   checkVariables(variables, problems);
-  const given = serverWideShape.headers.safeParse(raw.headers).data;
-  const crowded = crowdedProblem(given);
-  const tooMuch =
-    crowded === undefined ? filledHeaderProblems(given, variables) : [{ path: 'headers', message: crowded }];
-  problems.addAll(tooMuch);
-  const headers = tooMuch.length === 0 ? given : undefined;
+  const rawHeaders = serverWideShape.headers.safeParse(raw.headers).data;
+  const limitProblem = getPlaceholderLimitProblem(rawHeaders);
+  const headerProblems =
+    limitProblem === undefined
+      ? findHeaderLengthProblems(rawHeaders, variables)
+      : [{ path: 'headers', message: limitProblem }];
+  problems.addAll(headerProblems);
+  const headers = headerProblems.length === 0 ? rawHeaders : undefined;
   const forward_headers = serverWideShape.forward_headers.safeParse(raw.forward_headers).data;
-  const wide: ServerWide = {
+  const serverWide: ServerWide = {
     ...(variables && { variables }),
     ...(headers && { headers }),
     ...(forward_headers && { forward_headers }),
   };
-  const inHeaders = problems.within((path) => `headers.${path}`);
-  if (headers) checkHeaders(headers, { ...surroundings, wide }, inHeaders);
-  if (forward_headers) problems.addAll(forwardProblems(forward_headers, surroundings.authentication, headers));
+  const inHeaders = problems.nested((path) => `headers.${path}`);
+  if (headers) checkHeaders(headers, { ...toolContext, serverWide }, inHeaders);
+  if (forward_headers) problems.addAll(forwardProblems(forward_headers, toolContext.authentication, headers));
   const base = serverWideShape.base_url.safeParse(raw.base_url).data;
-  if (base === undefined) return raw.base_url === undefined ? wide : { ...wide, base_url: placeholderBase };
-  const tooLong = lengthProblem(filledLength(base, variables), maxUrlLength);
-  const faults = tooLong === undefined ? baseUrlProblems(base, variables, surroundings) : [tooLong];
-  for (const message of faults) problems.add(() => ({ path: 'base_url', message }));
-  return { ...wide, base_url: faults.length > 0 ? placeholderBase : base };
+  if (base === undefined) return raw.base_url === undefined ? serverWide : { ...serverWide, base_url: placeholderBase };
+  const lengthMessage = checkConfigLength(getInterpolatedLength(base, variables), maxUrlLength);
+  const messages = lengthMessage === undefined ? baseUrlProblems(base, variables, toolContext) : [lengthMessage];
+  for (const message of messages) problems.add(() => ({ path: 'base_url', message }));
+  return { ...serverWide, base_url: messages.length > 0 ? placeholderBase : base };
 }
 
 /** Rejects forwarded headers that are credentials or that the configuration sets itself. */
 function forwardProblems(
   names: readonly string[],
-  authentication: ToolSurroundings['authentication'],
+  authentication: ToolContext['authentication'],
   shared: ServerWide['headers'] = {},
 ): Problem[] {
-  const taken = credentialHeaders(authentication).union(new Set(Object.keys(shared).map(foldedHeader)));
+  const usedHeaders = credentialHeaders(authentication).union(new Set(Object.keys(shared).map(foldHeaderName)));
   return names.flatMap((name, index) => {
-    const folded = foldedHeader(name);
+    const folded = foldHeaderName(name);
     const message =
-      forwardedNameProblem(name) ??
-      (taken.has(folded)
+      getForwardedNameProblem(name) ??
+      (usedHeaders.has(folded)
         ? 'this header is already in authentication, headers, or an earlier entry; leave it out'
         : undefined);
-    taken.add(folded);
+    usedHeaders.add(folded);
     return message === undefined ? [] : [{ path: `forward_headers[${index}]`, message }];
   });
 }
@@ -383,51 +403,58 @@ function checkVariables(variables: ServerWide['variables'] = {}, problems: Probl
     if (!secretNamePattern.test(name)) add('', 'allowed as a name: a letter or _, then up to 63 letters, digits and _');
     if (/\{\{|\}\}/.test(value)) add('.value', 'contains {{ or }}; variables cannot be nested');
     if (allowed && !allowed.includes(value))
-      add('.value', `found ${shown(value)}; allowed by enum: ${allowed.slice(0, 20).map(shown).join(', ')}`);
+      add(
+        '.value',
+        `found ${describeValue(value)}; allowed by enum: ${allowed.slice(0, 20).map(describeValue).join(', ')}`,
+      );
   }
 }
 
 function baseUrlProblems(
   base: string,
   variables: ServerWide['variables'],
-  { urlProblem }: Pick<ToolSurroundings, 'urlProblem'>,
+  { urlProblem }: Pick<ToolContext, 'urlProblem'>,
 ): string[] {
-  return [...bracesInUrl(base, new Set()), ...filledBaseProblems(fillVariables(base, variables), urlProblem)];
+  return [...findBracesInUrl(base, new Set()), ...findBaseProblems(interpolateVariables(base, variables), urlProblem)];
 }
 
-function filledBaseProblems(url: string, urlProblem: UrlRule): string[] {
+function findBaseProblems(url: string, urlProblem: UrlRule): string[] {
   if (url.includes('?')) return ['has a query; allowed: https://host/path; put the query into the url of each tool'];
   // The tokens that are arguments are checked with each tool.
   const path = url.replace(/^[^:]*:\/\/[^/]*/, '');
   const tokens = [...path.matchAll(/:([A-Za-z_]\w*)/g)].map((match) => match[1] as string);
   const { template, problems } = parseUrlTemplate(url, tokens);
   if (!template) return problems;
-  const fault = hostProblem(url, urlProblem);
-  return fault === undefined ? [] : [fault];
+  const problem = hostProblem(url, urlProblem);
+  return problem === undefined ? [] : [problem];
 }
 
 /** Returns the texts of a credential that may contain placeholders, with the maximum length of each. */
-function filledTextsOf(one: Authentication): { path: string; text: string; most: number }[] {
-  const texts = [...filledFields, ...plainlyFilled].map((field) => ({
+function getPlaceholderTexts(credential: Authentication): { path: string; text: string; maxLength: number }[] {
+  const texts = [...placeholderFields, ...variableOnlyFields].map((field) => ({
     path: field,
-    text: one[field] ?? '',
-    most: authenticationSchema.shape[field].unwrap().maxLength ?? 0,
+    text: credential[field] ?? '',
+    maxLength: authenticationSchema.shape[field].unwrap().maxLength ?? 0,
   }));
-  const scopes = (one.scopes ?? []).map((text, index) => ({ path: `scopes[${index}]`, text, most: mostScope }));
-  const extra = Object.entries(one.extra_params ?? {}).map(([name, text]) => ({
+  const scopes = (credential.scopes ?? []).map((text, index) => ({
+    path: `scopes[${index}]`,
+    text,
+    maxLength: maxScopeLength,
+  }));
+  const extra = Object.entries(credential.extra_params ?? {}).map(([name, text]) => ({
     path: `extra_params.${name}`,
     text,
-    most: mostExtra,
+    maxLength: maxExtraParamLength,
   }));
   return [...texts, ...scopes, ...extra];
 }
 
 /** Returns the fields of a credential that are too long after interpolation. Paths are relative to the credential. */
-export function filledCredentialProblems(one: Authentication, variables: ServerWide['variables']): Problem[] {
-  return filledTextsOf(one).flatMap(({ path, text, most }) =>
-    problemAt(path, lengthProblem(filledLength(text, variables), most)),
+export function findLengthProblems(credential: Authentication, variables: ServerWide['variables']): Problem[] {
+  return getPlaceholderTexts(credential).flatMap(({ path, text, maxLength }) =>
+    toSizeProblems(path, checkConfigLength(getInterpolatedLength(text, variables), maxLength)),
   );
 }
 
 /** Credential fields that only variables can fill, besides scopes and extra parameters. */
-const plainlyFilled = ['token_url', 'audience', 'resource', 'region', 'service'] as const;
+const variableOnlyFields = ['token_url', 'audience', 'resource', 'region', 'service'] as const;

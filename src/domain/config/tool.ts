@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { isDestructiveMethod, isSafeMethod, maxMethodLength, methodPattern, methods } from '../http/headers.ts';
-import { readMoreDefinition, readMoreName } from '../pieces/read-more.ts';
+import { readMoreDefinition, readMoreToolName } from '../pieces/read-more.ts';
 import {
-  type CatalogueFacts,
-  searchToolDefinitions,
+  type CatalogFacts,
+  createSearchToolDefinitions,
   searchToolNames,
   type ToolDefinition,
 } from '../search/own-tools.ts';
-import { hiddenCharacters } from '../unseen-characters.ts';
+import { deceptiveCharacters } from '../unseen-characters.ts';
 import { toJsonSchema } from './input-schema.ts';
 
 const toolNamePattern = /^[A-Za-z0-9_.-]{1,64}$/;
@@ -23,7 +23,7 @@ export function singleLineText(maxLength: number) {
     .min(1)
     .max(maxLength)
     .refine(
-      (text) => !hiddenCharacters.test(text),
+      (text) => !deceptiveCharacters.test(text),
       'has a control or invisible character; allowed: visible text on one line',
     );
 }
@@ -47,15 +47,15 @@ const annotationsSchema = z
   .describe('Hints for the client. Absent hints are derived from the method.');
 
 /** Limit at four characters per token. Clients reject or truncate longer results themselves. */
-export const maxAnswerTokens = z.int().min(200).max(100_000);
+export const maxResponseTokens = z.int().min(200).max(100_000);
 
 /** Selects if agents get the definitions of all tools, or three tools to find, read, and run them. */
 export const toolModes = ['list', 'search'] as const;
 export type ToolMode = (typeof toolModes)[number];
 
 /** Maximum characters of a tag, and maximum tags of a tool. */
-export const mostTagText = 60;
-export const mostTags = 20;
+export const maxTagLength = 60;
+export const maxTags = 20;
 
 /** Stored values of fields that a configuration omits. */
 export const toolDefaults = { headers: {}, input_schema: {}, response_transform: '.', timeout_ms: 10_000 } as const;
@@ -133,7 +133,7 @@ export const toolSchema = z.strictObject({
     .max(10 * 1024 * 1024)
     .optional()
     .describe('Maximum size of the decoded response, in bytes. Defaults to 10 MiB.'),
-  max_answer_tokens: maxAnswerTokens
+  max_answer_tokens: maxResponseTokens
     .optional()
     .describe('Maximum tokens of one tool result, instead of the server limit.'),
   response_fields: z
@@ -157,8 +157,8 @@ export const toolSchema = z.strictObject({
       'follow: follows up to 3 redirects of a GET or HEAD request, for downloads. Credentials are never sent to another origin. If absent, a redirect is an error that names its target.',
     ),
   tags: z
-    .array(singleLineText(mostTagText))
-    .max(mostTags)
+    .array(singleLineText(maxTagLength))
+    .max(maxTags)
     .optional()
     .describe('Groups that the tool belongs to, used for search.'),
   pinned: z
@@ -181,18 +181,18 @@ export type Tool = z.infer<typeof toolSchema>;
 export type Annotations = z.infer<typeof annotationsSchema>;
 
 /** Returns the enabled tools in their order. */
-export function enabledTools(config: { tools: readonly Tool[] }): Tool[] {
+export function getEnabledTools(config: { tools: readonly Tool[] }): Tool[] {
   return config.tools.filter((tool) => tool.disabled !== true);
 }
 
 /** Returns the hints of a tool. Hints that its owner did not set are derived from the method (RFC 9110, 9.2). */
-export function annotationsOf(tool: Pick<Tool, 'method' | 'annotations'>): Annotations {
+export function getAnnotations(tool: Pick<Tool, 'method' | 'annotations'>): Annotations {
   const { method } = tool;
-  const isRead = isSafeMethod(method);
+  const isSafe = isSafeMethod(method);
   return {
-    readOnlyHint: isRead,
+    readOnlyHint: isSafe,
     destructiveHint: isDestructiveMethod(method),
-    idempotentHint: isRead || method === 'PUT' || method === 'DELETE',
+    idempotentHint: isSafe || method === 'PUT' || method === 'DELETE',
     openWorldHint: true,
     ...tool.annotations,
   };
@@ -209,53 +209,53 @@ export type ToolListSource = {
  * Returns a tool as `tools/list` describes it. With a result limit it has no output schema, because a truncated result
  * lacks the structured content that the schema would promise.
  */
-export function toolDefinition(tool: Tool, { max_answer_tokens: most }: ToolListSource): ToolDefinition {
-  const isWhole = (tool.max_answer_tokens ?? most) === undefined;
+export function toToolDefinition(tool: Tool, { max_answer_tokens: serverLimit }: ToolListSource): ToolDefinition {
+  const isUnlimited = (tool.max_answer_tokens ?? serverLimit) === undefined;
   return {
     name: tool.name,
     ...(tool.title !== undefined && { title: tool.title }),
     description: tool.description,
     inputSchema: toJsonSchema(tool.input_schema),
-    ...(isWhole && tool.output_schema && { outputSchema: tool.output_schema }),
-    annotations: annotationsOf(tool),
+    ...(isUnlimited && tool.output_schema && { outputSchema: tool.output_schema }),
+    annotations: getAnnotations(tool),
   };
 }
 
 /** Returns the tools that agents see without a search: all tools, or the pinned ones in search mode. */
-export function listedTools(config: ToolListSource): Tool[] {
-  const enabled = enabledTools(config);
+export function getListedTools(config: ToolListSource): Tool[] {
+  const enabled = getEnabledTools(config);
   return config.tool_mode === 'search' ? enabled.filter((tool) => tool.pinned === true) : enabled;
 }
 
 /** Returns the result of `tools/list`. */
-export function toolList(config: ToolListSource): ToolDefinition[] {
+export function createToolList(config: ToolListSource): ToolDefinition[] {
   return [
-    ...(config.tool_mode === 'search' ? searchToolDefinitions(factsOf(enabledTools(config))) : []),
-    ...listedTools(config).map((tool) => toolDefinition(tool, config)),
-    ...(limitsAnswers(config) ? [readMoreDefinition] : []),
+    ...(config.tool_mode === 'search' ? createSearchToolDefinitions(getCatalogFacts(getEnabledTools(config))) : []),
+    ...getListedTools(config).map((tool) => toToolDefinition(tool, config)),
+    ...(hasResponseLimit(config) ? [readMoreDefinition] : []),
   ];
 }
 
 /** Returns names that the server's tools cannot have, because built-in tools use them. */
-export function reservedToolNames(config: {
+export function getReservedToolNames(config: {
   tools: readonly unknown[];
   tool_mode?: unknown;
   max_answer_tokens?: unknown;
 }): ReadonlySet<string> {
   return new Set([
     ...(config.tool_mode === 'search' ? Object.values(searchToolNames) : []),
-    ...(limitsAnswers(config) ? [readMoreName] : []),
+    ...(hasResponseLimit(config) ? [readMoreToolName] : []),
   ]);
 }
 
 /** Returns true if the result of any tool is limited. The configuration may be malformed. */
-export function limitsAnswers(config: { tools: readonly unknown[]; max_answer_tokens?: unknown }): boolean {
+export function hasResponseLimit(config: { tools: readonly unknown[]; max_answer_tokens?: unknown }): boolean {
   const hasLimit = (tool: unknown) => (tool as Partial<Tool> | null | undefined)?.max_answer_tokens !== undefined;
   return config.max_answer_tokens !== undefined || config.tools.some(hasLimit);
 }
 
-function factsOf(tools: readonly Tool[]): CatalogueFacts {
-  const hints = tools.map(annotationsOf);
+function getCatalogFacts(tools: readonly Tool[]): CatalogFacts {
+  const hints = tools.map(getAnnotations);
   return {
     tools: tools.length,
     tags: countTags(tools),

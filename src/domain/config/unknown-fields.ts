@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { chosenShape } from '../problems.ts';
+import { pickClosestVariant } from '../problems.ts';
 import { isKnownKeyword } from '../schema/schema-rules.ts';
 import { fieldSchema, isJsonSchemaForm } from './input-schema.ts';
 import { type ServerConfig, serverConfigSchema } from './server-config.ts';
@@ -15,16 +15,16 @@ const argumentSchema = fieldSchema.omit({ type: true, items: true, properties: t
  * Returns its path without names that the tenant chose. Ignores other problems, because stored configurations were
  * valid once.
  */
-export function unknownFieldOf(config: ServerConfig): string | undefined {
-  const found = unknownIn(serverConfigSchema.safeParse(config, { reportInput: true }).error?.issues);
-  if (found) return pathOf(found);
+export function findUnknownField(config: ServerConfig): string | undefined {
+  const unknownPath = findUnknown(serverConfigSchema.safeParse(config, { reportInput: true }).error?.issues);
+  if (unknownPath) return toPath(unknownPath);
   for (const { input_schema: schema = {} } of config.tools ?? []) {
     const inner = isJsonSchemaForm(schema) ? schema.properties : schema;
     for (const definition of Object.values(inner ?? {})) {
       if (typeof definition !== 'object' || definition === null) continue;
       const keyword =
         Object.keys(definition).find((name) => !(name in fieldSchema.shape || isKnownKeyword(name))) ??
-        unknownIn(argumentSchema.safeParse(definition, { reportInput: true }).error?.issues)?.[0];
+        findUnknown(argumentSchema.safeParse(definition, { reportInput: true }).error?.issues)?.[0];
       if (keyword !== undefined) return `tools[].input_schema.*.${String(keyword)}`;
     }
   }
@@ -32,22 +32,22 @@ export function unknownFieldOf(config: ServerConfig): string | undefined {
 }
 
 /** Returns the path of the first unknown field or value. */
-function unknownIn(issues: readonly z.core.$ZodIssue[] = []): PropertyKey[] | undefined {
+function findUnknown(issues: readonly z.core.$ZodIssue[] = []): PropertyKey[] | undefined {
   for (const issue of issues) {
     if (issue.code === 'unrecognized_keys') return [...issue.path, issue.keys[0] ?? ''];
     // Values of a fixed set are strings; any other value is a different kind of problem.
     if (issue.code === 'invalid_value' && typeof issue.input === 'string') return issue.path;
-    const inner = issue.code === 'invalid_union' ? unknownIn(chosenShape(issue)) : undefined;
+    const inner = issue.code === 'invalid_union' ? findUnknown(pickClosestVariant(issue)) : undefined;
     if (inner) return inner;
   }
   return undefined;
 }
 
-function pathOf(path: readonly PropertyKey[]): string {
+function toPath(path: readonly PropertyKey[]): string {
   return path
-    .map((part, index) => {
-      if (typeof part === 'number') return '[]';
-      const name = recordNames.has(String(path[index - 1])) ? '*' : String(part);
+    .map((segment, index) => {
+      if (typeof segment === 'number') return '[]';
+      const name = recordNames.has(String(path[index - 1])) ? '*' : String(segment);
       return index === 0 ? name : `.${name}`;
     })
     .join('');

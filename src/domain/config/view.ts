@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { withFixedArguments } from './input-schema.ts';
 import {
-  annotationsOf,
-  enabledTools,
-  mostTagText,
+  getAnnotations,
+  getEnabledTools,
+  maxTagLength,
   singleLineText,
   type Tool,
   type ToolMode,
@@ -11,13 +11,13 @@ import {
 } from './tool.ts';
 
 /** Maximum views of a server, and maximum tools and tags that one view names. */
-export const mostViews = 20;
-const mostNamed = 1000;
-const mostName = 64;
-const mostTagsNamed = 50;
+export const maxViews = 20;
+const maxNamedTools = 1000;
+const maxToolNameLength = 64;
+const maxNamedTags = 50;
 
 const viewToolSchema = z.strictObject({
-  name: z.string().max(mostName).describe('Name of a server tool.'),
+  name: z.string().max(maxToolNameLength).describe('Name of a server tool.'),
   title: singleLineText(100).optional().describe('Name shown to people, instead of the tool title.'),
   description: z
     .string()
@@ -42,12 +42,12 @@ export const viewSchema = z.strictObject({
     .describe('Text that agents read first, instead of the server description.'),
   tools: z
     .array(z.union([z.string(), viewToolSchema]))
-    .max(mostNamed)
+    .max(maxNamedTools)
     .optional()
     .describe('Tools of the view: names, or objects with a name and the changes in this view.'),
   tags: z
-    .array(z.string().min(1).max(mostTagText))
-    .max(mostTagsNamed)
+    .array(z.string().min(1).max(maxTagLength))
+    .max(maxNamedTags)
     .optional()
     .describe('Includes every tool with one of these tags.'),
   read_only: z
@@ -73,8 +73,8 @@ export function indexTools(all: readonly Tool[]): ToolsByName {
   const byTag = new Map<string, Tool[]>();
   for (const tool of all) {
     for (const tag of tool.tags ?? []) {
-      const same = byTag.get(tag);
-      if (same) same.push(tool);
+      const taggedTools = byTag.get(tag);
+      if (taggedTools) taggedTools.push(tool);
       else byTag.set(tag, [tool]);
     }
   }
@@ -82,30 +82,30 @@ export function indexTools(all: readonly Tool[]): ToolsByName {
 }
 
 /** Returns the changes of a view to a tool that it names. */
-export function viewToolOf(entry: string | ViewTool): ViewTool {
+export function toViewTool(entry: string | ViewTool): ViewTool {
   return typeof entry === 'string' ? { name: entry } : entry;
 }
 
 /** Returns true if `read_only` keeps the tool. */
 export function isReadOnly(tool: Tool): boolean {
-  return annotationsOf(tool).readOnlyHint === true;
+  return getAnnotations(tool).readOnlyHint === true;
 }
 
 /**
  * Returns the tools of a view, including disabled ones. First come the tools that the view names, in its own order,
  * then the tools of its tags, in server order. A view with only `read_only` has all tools that read.
  */
-export function toolsOfView(view: View, { all, byName, byTag }: ToolsByName): SelectedTool[] {
+export function selectTools(view: View, { all, byName, byTag }: ToolsByName): SelectedTool[] {
   const selected = new Map<string, SelectedTool>();
   const add = (tool: Tool | undefined, change?: ViewTool) => {
     if (!tool || selected.has(tool.name) || (view.read_only && !isReadOnly(tool))) return;
     selected.set(tool.name, { tool, change });
   };
   for (const entry of view.tools ?? []) {
-    const change = viewToolOf(entry);
+    const change = toViewTool(entry);
     add(byName.get(change.name), typeof entry === 'string' ? undefined : change);
   }
-  if (hasEveryTool(view)) for (const tool of all) add(tool);
+  if (namesNoTools(view)) for (const tool of all) add(tool);
   else if (view.tags) {
     const tagged = new Set(view.tags.flatMap((tag) => byTag.get(tag) ?? []));
     if (tagged.size > 0) for (const tool of all) if (tagged.has(tool)) add(tool);
@@ -117,12 +117,12 @@ export function toolsOfView(view: View, { all, byName, byTag }: ToolsByName): Se
  * Returns true if a view names no tools. With `read_only` it then has all tools that read; otherwise it is a config
  * error.
  */
-export function hasEveryTool({ tools, tags }: View): boolean {
+export function namesNoTools({ tools, tags }: View): boolean {
   return tools === undefined && tags === undefined;
 }
 
 /** Returns a tool as the view defines it. A tool without changes is the same object. */
-function toolInView({ tool, change }: SelectedTool): Tool {
+function applyChange({ tool, change }: SelectedTool): Tool {
   if (!change) return tool;
   const { title, description, arguments: fixed } = change;
   return {
@@ -133,7 +133,7 @@ function toolInView({ tool, change }: SelectedTool): Tool {
   };
 }
 
-type Viewed = {
+type ViewableConfig = {
   name: string;
   description?: string | undefined;
   tool_mode?: ToolMode | undefined;
@@ -141,14 +141,14 @@ type Viewed = {
 };
 
 /** Returns the configuration that a server would have if it consisted only of the view. Includes only enabled tools. */
-export function viewConfig<Config extends Viewed>(config: Config, view: View) {
-  const selected = toolsOfView(view, indexTools(enabledTools(config)));
+export function createViewConfig<Config extends ViewableConfig>(config: Config, view: View) {
+  const selected = selectTools(view, indexTools(getEnabledTools(config)));
   return {
     ...config,
     name: view.title ?? config.name,
     description: view.description ?? config.description,
     tool_mode: view.tool_mode,
-    tools: selected.map(toolInView),
+    tools: selected.map(applyChange),
     views: undefined,
   };
 }

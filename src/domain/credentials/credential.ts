@@ -11,12 +11,12 @@ export type Role = (typeof roles)[number];
 /** Scopes that an operation may require. */
 export type Scope = 'manage:read' | 'manage:write' | 'call';
 
-export function covers(granted: readonly KeyScope[], needed: Scope): boolean {
+export function hasScope(granted: readonly KeyScope[], needed: Scope): boolean {
   return granted.includes(needed) || (needed !== 'call' && granted.includes('manage'));
 }
 
 /** Returns the scopes of a signed-in member. */
-export function scopesOf(role: Role): KeyScope[] {
+export function getRoleScopes(role: Role): KeyScope[] {
   return role === 'viewer' ? ['manage:read'] : ['manage', 'call'];
 }
 
@@ -26,16 +26,16 @@ export function scopesOf(role: Role): KeyScope[] {
  */
 const bearerPattern = /^Bearer +([\x21-\x7e]+)$/i;
 
-const outerSpace = /^[ \t]|[ \t]$/;
+const outerSpacePattern = /^[ \t]|[ \t]$/;
 
 /**
  * Returns the value of a header without outer white space (RFC 9110, 5.5). Undefined if several lines have the same
  * name.
  */
-export function headerValue(headers: RequestHeaders, name: string): string | undefined {
+export function getHeaderValue(headers: RequestHeaders, name: string): string | undefined {
   const value = headers[name];
   if (typeof value !== 'string') return undefined;
-  return outerSpace.test(value) ? value.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, '') : value;
+  return outerSpacePattern.test(value) ? value.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, '') : value;
 }
 
 /** Returns true if a text can be a single credential in a header: visible ASCII without spaces. */
@@ -44,37 +44,37 @@ function isCredential(text: string): boolean {
 }
 
 /** Matches words that programs write if a variable has no value. */
-const noValue = /^(?:undefined|null|None|nil|NaN|\[object Object\])$/;
+const emptyValuePattern = /^(?:undefined|null|None|nil|NaN|\[object Object\])$/;
 /**
  * Matches variables of shells, editors, agents, and templates: ${NAME}, $NAME, $env:NAME, %NAME%, {{NAME}}, {env:NAME}.
  */
-const variable =
+const variablePattern =
   /^(?:\$\{[^{}]{2,}\}|\{\{[^{}]{2,}\}\}|\{env:[^{}]+\}|\$(?:env:)?[A-Z][A-Z0-9_]{2,}|%[A-Z][A-Z0-9_]{2,}%)$/;
 /** Matches examples from documentation: <your-key>, YOUR_API_KEY, your-token-here, API_KEY. */
-const example =
+const examplePattern =
   /^(?:<[A-Za-z][\w .-]{2,}>|your[-_. ]?[a-z_. -]*(?:key|token|secret|here)|[A-Z_]*(?:KEY|TOKEN|SECRET))$/;
 
 /** Maximum length of a placeholder; a longer text is a credential. */
-const longestPlaceholder = 100;
+const maxPlaceholderLength = 100;
 
 /**
  * Returns the problem with a credential that is a placeholder which a client did not replace, and what to do; undefined
  * for any other credential.
  */
-function placeholderProblem(credential: string): string | undefined {
-  if (credential.length > longestPlaceholder) return undefined;
-  if (variable.test(credential))
+function getPlaceholderProblem(credential: string): string | undefined {
+  if (credential.length > maxPlaceholderLength) return undefined;
+  if (variablePattern.test(credential))
     return 'the credential is a variable that the client did not expand; set the variable where the client runs, or write the credential itself into its configuration';
-  if (example.test(credential) || example.test(credential.toLowerCase()))
+  if (examplePattern.test(credential) || examplePattern.test(credential.toLowerCase()))
     return 'the credential is an example placeholder; replace it with your own credential';
-  if (noValue.test(credential))
+  if (emptyValuePattern.test(credential))
     return `the client sent the word "${credential}" instead of a credential, because its setting has no value; set it and restart the client`;
   return undefined;
 }
 
 /** Checks that a credential is not a placeholder. @throws Unauthenticated */
-function checkFilled(credential: string): void {
-  const problem = placeholderProblem(credential);
+function checkNotPlaceholder(credential: string): void {
+  const problem = getPlaceholderProblem(credential);
   if (problem !== undefined) throw new Unauthenticated('invalid', problem);
 }
 
@@ -82,11 +82,11 @@ function checkFilled(credential: string): void {
  * Returns the bearer token of a request, or undefined if there is none.
  * @throws Unauthenticated if the header has another form or contains a placeholder
  */
-export function bearerToken(headers: RequestHeaders): string | undefined {
-  const authorization = headerValue(headers, 'authorization');
+export function getBearerToken(headers: RequestHeaders): string | undefined {
+  const authorization = getHeaderValue(headers, 'authorization');
   if (authorization === undefined) return undefined;
   const token = bearerPattern.exec(authorization)?.[1];
-  checkFilled(token ?? authorization.replace(/^Bearer +/i, ''));
+  checkNotPlaceholder(token ?? authorization.replace(/^Bearer +/i, ''));
   if (token === undefined && /^Bearer$/i.test(authorization))
     throw new Unauthenticated(
       'invalid',
@@ -101,28 +101,28 @@ export function bearerToken(headers: RequestHeaders): string | undefined {
 }
 
 /** Header in which some clients send an API key, in lower case. */
-export const keyHeader = 'x-api-key';
+export const apiKeyHeader = 'x-api-key';
 
 /**
  * Returns the single credential of a request: the bearer token, or the value of one of these headers, named in lower
  * case.
  * @throws Unauthenticated if a header is malformed or contains a placeholder, or if two different credentials were sent
  */
-export function presentedCredential(headers: RequestHeaders, names: readonly string[]): string | undefined {
-  let found = bearerToken(headers);
+export function getRequestCredential(headers: RequestHeaders, names: readonly string[]): string | undefined {
+  let credential = getBearerToken(headers);
   for (const name of names) {
-    const value = headerValue(headers, name);
+    const value = getHeaderValue(headers, name);
     if (value === undefined || value === '') continue;
-    const bare = value.replace(/^(Bearer|Basic) +/i, '');
-    checkFilled(bare);
-    if (found !== undefined && found !== bare)
+    const bareCredential = value.replace(/^(Bearer|Basic) +/i, '');
+    checkNotPlaceholder(bareCredential);
+    if (credential !== undefined && credential !== bareCredential)
       throw new Unauthenticated('invalid', 'two different credentials were sent; send one');
-    if (!isCredential(bare))
+    if (!isCredential(bareCredential))
       throw new Unauthenticated(
         'invalid',
         `the header ${name} must contain one credential of visible ASCII characters without spaces`,
       );
-    found = bare;
+    credential = bareCredential;
   }
-  return found;
+  return credential;
 }

@@ -21,7 +21,7 @@ export type TokenRequest = {
  */
 export type ClientTokens = {
   /** @throws ToolFailure no_token */
-  find(request: TokenRequest): MaybePromise<string>;
+  getToken(request: TokenRequest): MaybePromise<string>;
   /** Returns a newer token than one that the upstream refused; undefined if none is available now. */
-  renew(request: TokenRequest, refused: string): Promise<string | undefined>;
+  renewToken(request: TokenRequest, refusedToken: string): Promise<string | undefined>;
 };

@@ -35,20 +35,21 @@ const extensions: Readonly<Record<string, string>> = {
   'font/woff2': 'woff2',
 };
 
-const bytesType = 'application/octet-stream';
+const genericBinaryType = 'application/octet-stream';
 /**
  * Types that a browser might run or render as a page. They are all text formats; no stored file should have one of
  * them.
  */
-const active = /html|svg|[/+]xml$|(?:java|ecma|vb|j)script|^(?:multipart|message|text)\//;
+const activeTypePattern = /html|svg|[/+]xml$|(?:java|ecma|vb|j)script|^(?:multipart|message|text)\//;
 
 /**
  * Returns the name and media type of a file as stored and served. Without a displayable name of its own, a file is
  * named after the tool. A type that is malformed, or that a browser could run, becomes the generic binary type.
  */
-export function fileHeadOf(name: string | undefined, declared: string, toolName: string): FileHead {
-  const isPlain = declared.length <= 100 && mediaTypePattern.test(declared) && !active.test(declared);
-  const mediaType = isPlain ? declared : bytesType;
+export function toFileHead(name: string | undefined, declaredType: string, toolName: string): FileHead {
+  const isInert =
+    declaredType.length <= 100 && mediaTypePattern.test(declaredType) && !activeTypePattern.test(declaredType);
+  const mediaType = isInert ? declaredType : genericBinaryType;
   const extension = Object.hasOwn(extensions, mediaType) ? extensions[mediaType] : 'bin';
   return { name: name ?? `${toolName}.${extension}`, mediaType };
 }
@@ -57,7 +58,7 @@ export function fileHeadOf(name: string | undefined, declared: string, toolName:
  * Returns a Content-Disposition that makes a browser save the file (RFC 6266). The plain form of the name contains only
  * ASCII without quotation marks, backslashes, and percent signs; the extended form (RFC 8187) contains the full name.
  */
-export function attachment(name: string): string {
+export function formatContentDisposition(name: string): string {
   const plain = name.replaceAll(/[^\x20-\x7e]|["\\%]/gu, '_');
   const extended = encodeURIComponent(name.toWellFormed()).replaceAll(
     /['()*]/g,
@@ -67,10 +68,10 @@ export function attachment(name: string): string {
 }
 
 /** Time for which the URL of a file is valid, in ms. */
-export const fileKeptMs = 10 * 60_000;
+export const fileRetentionMs = 10 * 60_000;
 
 /** Maximum bytes of files that are embedded in one result; further files get a URL. */
-export const mostInlineBytes = 256 * 1024;
+export const maxInlineBytes = 256 * 1024;
 
 /** Bytes of a chunk of a stored file, except the last one. Sealing a chunk takes less than a millisecond. */
 export const fileChunkBytes = 192 * 1024;
@@ -82,7 +83,7 @@ export type FileHead = { name: string; mediaType: string };
  * A file that is sent to an upstream in place of Base64 text. It is a class, so that no JSON from a caller can pose as
  * one.
  */
-export class GivenFile {
+export class UploadedFile {
   readonly head: FileHead;
   readonly bytes: Buffer;
 

@@ -1,4 +1,4 @@
-import { foldedHeader } from './parameter-names.ts';
+import { foldHeaderName } from './parameter-names.ts';
 
 /**
  * Rules for the header names and values that a configuration may set on upstream requests, which start without any
@@ -8,12 +8,12 @@ import { foldedHeader } from './parameter-names.ts';
 /** Header on every request that Toolhost sends. An incoming request that has it was sent by a Toolhost tool. */
 export const hopHeader = 'toolhost-hop';
 
-const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
+const headerNamePattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
 
 /** Matches an HTTP field value: visible latin-1 with inner spaces and tabs (RFC 9110, 5.5). */
-const valuePattern = /^[\t\x20-\x7e\x80-\xff]*$/;
+const headerValuePattern = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-const forbidden = new Set([
+const forbiddenHeaders = new Set([
   'host',
   'content-length',
   'transfer-encoding',
@@ -34,42 +34,44 @@ const forbidden = new Set([
 const forbiddenPrefixes = ['proxy-', 'x-forwarded-', 'mcp-', 'sec-'];
 
 /** Headers that Toolhost sets if a tool does not, by folded name. */
-const describing = new Map(['Accept', 'Content-Type', 'User-Agent'].map((name) => [foldedHeader(name), name]));
+const descriptiveHeaders = new Map(
+  ['Accept', 'Content-Type', 'User-Agent'].map((name) => [foldHeaderName(name), name]),
+);
 
 /**
  * Returns the name under which a header is sent. A name that CGI and its descendants read as a header set by Toolhost
  * is replaced with that header's name. Otherwise `User_Agent` would be a second `User-Agent` to them, and a different
  * header to others.
  */
-export function sentHeaderName(name: string): string {
-  const folded = foldedHeader(name);
-  return folded === name.toLowerCase() ? name : (describing.get(folded) ?? name);
+export function toSentHeaderName(name: string): string {
+  const folded = foldHeaderName(name);
+  return folded === name.toLowerCase() ? name : (descriptiveHeaders.get(folded) ?? name);
 }
 
 /** Returns the value of a header by its folded name. */
-export function headerOf(headers: { readonly [name: string]: string }, folded: string): string | undefined {
-  return Object.entries(headers).find(([name]) => foldedHeader(name) === folded)?.[1];
+export function getHeader(headers: { readonly [name: string]: string }, folded: string): string | undefined {
+  return Object.entries(headers).find(([name]) => foldHeaderName(name) === folded)?.[1];
 }
 
 export function isDescribingHeader(name: string): boolean {
-  return describing.has(foldedHeader(name));
+  return descriptiveHeaders.has(foldHeaderName(name));
 }
 
 export function isHeaderName(name: string): boolean {
-  return tokenPattern.test(name);
+  return headerNamePattern.test(name);
 }
 
 export function isHeaderValue(value: string): boolean {
-  return valuePattern.test(value) && value === value.trim();
+  return headerValuePattern.test(value) && value === value.trim();
 }
 
 /** Returns the reason why a header of this name cannot be set, or undefined if it can. */
-export function headerNameProblem(name: string): string | undefined {
+export function getHeaderNameProblem(name: string): string | undefined {
   if (!isHeaderName(name)) return `found ${JSON.stringify(name)}; allowed: letters, digits, and !#$%&'*+-.^_\`|~`;
-  const folded = foldedHeader(name);
+  const folded = foldHeaderName(name);
   if (folded === 'cookie')
     return 'cookies are set by a credential of type Cookie and by arguments with "in": "cookie"; use these instead';
-  if (forbidden.has(folded) || forbiddenPrefixes.some((prefix) => folded.startsWith(prefix))) {
+  if (forbiddenHeaders.has(folded) || forbiddenPrefixes.some((prefix) => folded.startsWith(prefix))) {
     return 'this header is set by the service or by HTTP itself; remove it';
   }
   return undefined;
@@ -79,17 +81,17 @@ export function headerNameProblem(name: string): string | undefined {
  * Client headers that contain its credentials, reveal its address, or let it choose a different request than the tool
  * makes.
  */
-const ofClient =
+const clientHeaderPattern =
   /authori[sz]|authenticat|(?:^|-)auth(?:-|$)|(?:api|access)-?key|token|secret|passw|credential|cookie|signature|jwt|(?:^|-)ip$|^content-|^accept$|^user-agent$|^range$|^if-|method|original-url|rewrite-url/;
 
 /** Returns the reason why a client header cannot be forwarded, or undefined if it can. */
-export function forwardedNameProblem(name: string): string | undefined {
-  if (!ofClient.test(foldedHeader(name))) return headerNameProblem(name);
+export function getForwardedNameProblem(name: string): string | undefined {
+  if (!clientHeaderPattern.test(foldHeaderName(name))) return getHeaderNameProblem(name);
   return 'this header is never forwarded, because it contains a credential or an address or controls the request itself; remove it';
 }
 
 /** Returns the media type of a Content-Type header in lower case, without parameters; empty if there is none. */
-export function mediaTypeOf(contentType: string | undefined): string {
+export function parseMediaType(contentType: string | undefined): string {
   if (contentType === undefined || contentType === 'application/json') return contentType ?? '';
   return contentType.split(';')[0]?.trim().toLowerCase() ?? '';
 }
@@ -102,16 +104,16 @@ export const mediaTypePattern =
  * Parses the media types of a constant that allows several, separated by commas; entries may be ranges such as
  * `image/*`.
  */
-export function mediaTypeChoices(text: string): { types: string[]; isOne: boolean } | undefined {
-  const listed = text.split(/\s*,\s*/);
-  const types = listed.filter((type) => mediaTypePattern.test(type));
-  const ranges = listed.filter((type) => /^(?:\*|[\w!#$&^.+-]{1,100})\/\*$/.test(type));
-  if (types.length + ranges.length < listed.length) return undefined;
-  return { types, isOne: listed.length === 1 && ranges.length === 0 };
+export function parseMediaTypeChoices(text: string): { types: string[]; isSingle: boolean } | undefined {
+  const entries = text.split(/\s*,\s*/);
+  const types = entries.filter((type) => mediaTypePattern.test(type));
+  const ranges = entries.filter((type) => /^(?:\*|[\w!#$&^.+-]{1,100})\/\*$/.test(type));
+  if (types.length + ranges.length < entries.length) return undefined;
+  return { types, isSingle: entries.length === 1 && ranges.length === 0 };
 }
 
 /** Media types of responses that call records may name; any other media type is text that an upstream chose. */
-const known: ReadonlySet<string> = new Set([
+const commonMediaTypes: ReadonlySet<string> = new Set([
   ...['json', 'problem+json', 'ld+json', 'hal+json', 'vnd.api+json', 'geo+json', 'xml', 'problem+xml', 'soap+xml'].map(
     (name) => `application/${name}`,
   ),
@@ -132,10 +134,10 @@ const known: ReadonlySet<string> = new Set([
 /**
  * Returns the media type of a Content-Type if it is a common one, otherwise a description that contains nothing of it.
  */
-export function knownMediaType(contentType: string | undefined): string {
-  const type = mediaTypeOf(contentType);
+export function describeMediaType(contentType: string | undefined): string {
+  const type = parseMediaType(contentType);
   if (type === '') return 'no media type';
-  return known.has(type) ? type : 'another media type';
+  return commonMediaTypes.has(type) ? type : 'another media type';
 }
 
 /** Methods in wide use (RFC 9110, 4918, 5323, 3253, and the QUERY draft). */
@@ -157,7 +159,7 @@ export function isSafeMethod(method: string): boolean {
 }
 
 /** Returns true if requests of this method have a body only if the tool says so. */
-export function hasNoUsualBody(method: string): boolean {
+export function hasOptionalBody(method: string): boolean {
   return bodilessMethods.has(method);
 }
 

@@ -4,52 +4,52 @@
 
 export const secretNamePattern = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
-const placeholder = /\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}/g;
+const placeholderPattern = /\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}/g;
 
-const placeholderAt = new RegExp(placeholder.source, 'y');
+const stickyPlaceholderPattern = new RegExp(placeholderPattern.source, 'y');
 
 /** Receives a run of identical placeholders: their name, their length including braces, and their number. */
-export type PlaceholderVisit = (name: string, length: number, times: number) => boolean;
+export type PlaceholderVisitor = (name: string, length: number, count: number) => boolean;
 
 /** Visits the placeholders of a text until `visit` returns true, and returns whether it did. Creates no list. */
-export function somePlaceholder(text: string, visit: PlaceholderVisit): boolean {
+export function somePlaceholder(text: string, visit: PlaceholderVisitor): boolean {
   let at = text.indexOf('{{');
   while (at >= 0) {
-    placeholderAt.lastIndex = at;
-    if (!placeholderAt.test(text)) {
+    stickyPlaceholderPattern.lastIndex = at;
+    if (!stickyPlaceholderPattern.test(text)) {
       at = text.indexOf('{{', at + 1);
       continue;
     }
-    const same = text.slice(at, placeholderAt.lastIndex);
-    let times = 0;
+    const placeholderText = text.slice(at, stickyPlaceholderPattern.lastIndex);
+    let count = 0;
     do {
-      times++;
-      at = text.indexOf('{{', at + same.length);
-    } while (at >= 0 && text.startsWith(same, at));
-    if (visit(same.slice(2, -2).trim(), same.length, times)) return true;
+      count++;
+      at = text.indexOf('{{', at + placeholderText.length);
+    } while (at >= 0 && text.startsWith(placeholderText, at));
+    if (visit(placeholderText.slice(2, -2).trim(), placeholderText.length, count)) return true;
   }
   return false;
 }
 
 /** Visits the strings in a JSON value until `visit` returns true, and returns whether it did. */
-export function someText(value: unknown, visit: (text: string) => boolean): boolean {
+export function someString(value: unknown, visit: (text: string) => boolean): boolean {
   if (typeof value === 'string') return visit(value);
   if (typeof value !== 'object' || value === null) return false;
   const inner: unknown[] = Array.isArray(value) ? value : Object.values(value);
-  return inner.some((one) => someText(one, visit));
+  return inner.some((item) => someString(item, visit));
 }
 
 /**
  * Returns true if a text contains something that looks like a placeholder but is not one. It would be sent literally.
  */
 export function hasMalformedPlaceholder(value: string): boolean {
-  const rest = value.replace(placeholder, '');
-  return rest.includes('{{') || rest.includes('}}');
+  const remainder = value.replace(placeholderPattern, '');
+  return remainder.includes('{{') || remainder.includes('}}');
 }
 
 /** Replaces every placeholder in one pass; placeholders inside a secret's value are not replaced. */
-export function fillPlaceholders(value: string, secret: (name: string) => string): string {
-  return value.includes('{{') ? value.replace(placeholder, (_, name: string) => secret(name)) : value;
+export function interpolatePlaceholders(value: string, secret: (name: string) => string): string {
+  return value.includes('{{') ? value.replace(placeholderPattern, (_, name: string) => secret(name)) : value;
 }
 
 /** Literal text, or the name in a placeholder. */
@@ -59,28 +59,28 @@ export type PlaceholderPart = { text: string } | { secret: string };
  * Maximum number of placeholders in one field of a configuration. A secret may be 300 times as long as its shortest
  * placeholder.
  */
-export const mostPlaceholders = 1000;
+export const maxPlaceholders = 1000;
 
 /** Returns true if the strings in a JSON value contain more placeholders than `most`. */
-export function hasMorePlaceholders(value: unknown, most: number): boolean {
+export function hasMorePlaceholders(value: unknown, max: number): boolean {
   let count = 0;
-  return someText(value, (text) => {
-    if (text.includes('{{')) count += text.split('{{', most + 2).length - 1;
-    return count > most;
+  return someString(value, (text) => {
+    if (text.includes('{{')) count += text.split('{{', max + 2).length - 1;
+    return count > max;
   });
 }
 
 /** Returns the problem of a field with too many placeholders in its strings. */
-export function crowdedProblem(value: unknown): string | undefined {
-  if (!hasMorePlaceholders(value, mostPlaceholders)) return undefined;
-  return `has more than ${mostPlaceholders} placeholders {{NAME}}; use fewer`;
+export function getPlaceholderLimitProblem(value: unknown): string | undefined {
+  if (!hasMorePlaceholders(value, maxPlaceholders)) return undefined;
+  return `has more than ${maxPlaceholders} placeholders {{NAME}}; use fewer`;
 }
 
 /** Splits a value into the text around its placeholders and their names, in order. */
-export function placeholderParts(value: string): PlaceholderPart[] {
+export function splitPlaceholders(value: string): PlaceholderPart[] {
   const parts: PlaceholderPart[] = [];
   let from = 0;
-  for (const match of value.matchAll(placeholder)) {
+  for (const match of value.matchAll(placeholderPattern)) {
     if (match.index > from) parts.push({ text: value.slice(from, match.index) });
     parts.push({ secret: match[1] as string });
     from = match.index + match[0].length;
@@ -90,13 +90,13 @@ export function placeholderParts(value: string): PlaceholderPart[] {
 }
 
 /** Returns the distinct placeholder names in the strings of a JSON value, such as a constant or a body template. */
-export function placeholderNames(value: unknown): string[] {
+export function getPlaceholderNames(value: unknown): string[] {
   const names = new Set<string>();
-  const note = (name: string) => {
+  const addName = (name: string) => {
     names.add(name);
     return false;
   };
-  someText(value, (text) => somePlaceholder(text, note));
+  someString(value, (text) => somePlaceholder(text, addName));
   return [...names];
 }
 
@@ -104,9 +104,9 @@ export function placeholderNames(value: unknown): string[] {
  * Replaces the placeholders in the strings of a JSON value; property names stay. The result of a replacement stays one
  * string, whatever it contains.
  */
-export function fillPlaceholdersIn(value: unknown, secret: (name: string) => string): unknown {
-  if (typeof value === 'string') return fillPlaceholders(value, secret);
-  if (Array.isArray(value)) return value.map((entry) => fillPlaceholdersIn(entry, secret));
+export function interpolateDeep(value: unknown, secret: (name: string) => string): unknown {
+  if (typeof value === 'string') return interpolatePlaceholders(value, secret);
+  if (Array.isArray(value)) return value.map((entry) => interpolateDeep(entry, secret));
   if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, fillPlaceholdersIn(entry, secret)]));
+  return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, interpolateDeep(entry, secret)]));
 }

@@ -1,8 +1,8 @@
-import { plainFailure, ToolFailure } from '../../errors.ts';
+import { recordableFailure, ToolFailure } from '../../errors.ts';
 import { isRawNumber } from '../json/json.ts';
 
 /** Reads an argument. Its name may be `toString`, so inherited properties are ignored. */
-export function own(args: { readonly [name: string]: unknown }, name: string): unknown {
+export function getArgument(args: { readonly [name: string]: unknown }, name: string): unknown {
   return Object.hasOwn(args, name) ? args[name] : undefined;
 }
 
@@ -15,11 +15,11 @@ export type ArrayFormat = 'repeat' | 'comma' | 'brackets';
 export type WireText = string | readonly string[];
 
 /** Maximum length of a request's path and query; most servers accept at most a quarter of it. */
-export const mostUrlLength = 65_536;
+export const maxRequestTargetLength = 65_536;
 /** Maximum length of a header that an argument may become. */
-export const mostHeaderLength = 16_384;
+export const maxHeaderLength = 16_384;
 /** Maximum number of pairs in a query or a form. */
-export const mostPairs = 10_000;
+export const maxParameters = 10_000;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose
 const controlCharacters = /[\u0000-\u001f\u007f]/;
@@ -29,20 +29,20 @@ export function hasControlCharacter(text: string): boolean {
 }
 
 /** Refuses an argument whose text is too long for its location. @throws ToolFailure invalid_arguments */
-export function refuseLonger(name: string, length: number, most: number, where: string): void {
-  if (length <= most) return;
-  const what = `has ${length} characters; allowed in ${where}: ${most}`;
-  const message = `${name}: ${what}; send less, or use a tool that sends it in the body`;
-  const reason = `${name}: has too many characters; allowed in ${where}: ${most}`;
-  throw new ToolFailure('invalid_arguments', message, [{ path: name, message: what }], reason);
+export function checkLength(name: string, length: number, maxLength: number, location: string): void {
+  if (length <= maxLength) return;
+  const lengthProblem = `has ${length} characters; allowed in ${location}: ${maxLength}`;
+  const message = `${name}: ${lengthProblem}; send less, or use a tool that sends it in the body`;
+  const recordMessage = `${name}: has too many characters; allowed in ${location}: ${maxLength}`;
+  throw new ToolFailure('invalid_arguments', message, [{ path: name, message: lengthProblem }], recordMessage);
 }
 
 /**
  * Formats an argument as one text: scalars as they are, arrays joined by commas, objects as JSON; undefined for null.
  * @throws ToolFailure invalid_arguments on a lone surrogate, which cannot be sent in a URL or header
  */
-export function valueText(name: string, value: unknown): string | undefined {
-  const text = wireText(name, value);
+export function formatValue(name: string, value: unknown): string | undefined {
+  const text = toWireText(name, value);
   return typeof text === 'object' ? text.join(',') : text;
 }
 
@@ -50,67 +50,68 @@ export function valueText(name: string, value: unknown): string | undefined {
  * Formats an argument as text, with the entries of an array, including those of nested arrays, as separate texts.
  * @throws ToolFailure invalid_arguments on a lone surrogate
  */
-export function wireText(name: string, value: unknown): WireText | undefined {
+export function toWireText(name: string, value: unknown): WireText | undefined {
   if (value === undefined || value === null) return undefined;
-  const text = Array.isArray(value) ? textsOf(value) : scalarText(value);
-  if (typeof text === 'string' ? text.isWellFormed() : text.every((one) => one.isWellFormed())) return text;
-  throw plainFailure('invalid_arguments', `${name}: is not well-formed Unicode text`);
+  const text = Array.isArray(value) ? formatItems(value) : formatScalar(value);
+  if (typeof text === 'string' ? text.isWellFormed() : text.every((part) => part.isWellFormed())) return text;
+  throw recordableFailure('invalid_arguments', `${name}: is not well-formed Unicode text`);
 }
 
-function textsOf(items: readonly unknown[]): string[] {
-  const whole: unknown[] = items.flat(Number.POSITIVE_INFINITY);
-  return whole.filter((item) => item !== undefined && item !== null).map(scalarText);
+function formatItems(items: readonly unknown[]): string[] {
+  const flatItems: unknown[] = items.flat(Number.POSITIVE_INFINITY);
+  return flatItems.filter((item) => item !== undefined && item !== null).map(formatScalar);
 }
 
-function scalarText(value: unknown): string {
+function formatScalar(value: unknown): string {
   if (typeof value === 'string') return value;
   if (isRawNumber(value)) return value.rawJSON;
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
 /** Returns the number of characters, without the commas between texts. */
-export function lengthOf(text: WireText): number {
-  return typeof text === 'string' ? text.length : text.reduce((sum, one) => sum + one.length, 0);
+export function getTextLength(text: WireText): number {
+  return typeof text === 'string' ? text.length : text.reduce((sum, part) => sum + part.length, 0);
 }
 
 /** Percent-encodes a text for a URL or a form. */
 export function encodeText(text: WireText): string {
-  return typeof text === 'string' ? encode(text) : text.map(encode).join(',');
+  return typeof text === 'string' ? percentEncode(text) : text.map(percentEncode).join(',');
 }
 
-const percentOfReserved = /%(?:21|24|27|28|29|2A|2C|2F|3A|3B|3F|40)/g;
+const encodedReservedPattern = /%(?:21|24|27|28|29|2A|2C|2F|3A|3B|3F|40)/g;
 
 /**
  * Encodes a query value but keeps the reserved characters that end nothing in a query (RFC 3986, 2.2): all but `&`,
  * `=`, `+`, `#`, and brackets.
  */
 export function encodeReserved(text: WireText): string {
-  return encodeText(text).replaceAll(percentOfReserved, decodeURIComponent);
+  return encodeText(text).replaceAll(encodedReservedPattern, decodeURIComponent);
 }
 
 /**
  * Percent-encodes characters that a cookie cannot contain (RFC 6265, 4.1.1), and `%`, so that the value can be decoded.
  */
 export function encodeCookie(text: WireText): string {
-  const one = (part: string) => part.replaceAll(/[^\x21\x23\x24\x26-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+/gu, encode);
-  return typeof text === 'string' ? one(text) : text.map(one).join(',');
+  const encodePart = (part: string) =>
+    part.replaceAll(/[^\x21\x23\x24\x26-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+/gu, percentEncode);
+  return typeof text === 'string' ? encodePart(text) : text.map(encodePart).join(',');
 }
 
-const unreserved = /^[A-Za-z0-9._~-]*$/;
-const left = /[!'()*]/;
+const unreservedPattern = /^[A-Za-z0-9._~-]*$/;
+const unencodedByBuiltin = /[!'()*]/;
 /** Length from which encoding byte by byte is faster than encodeURIComponent. */
-const long = 1000;
+const longTextLength = 1000;
 
 /** Percent-encodes everything but the unreserved characters of RFC 3986, 2.3. The text must be well-formed. */
-export function encode(text: string): string {
-  if (unreserved.test(text)) return text;
-  if (text.length >= long || left.test(text)) return encodeBytes(text);
+export function percentEncode(text: string): string {
+  if (unreservedPattern.test(text)) return text;
+  if (text.length >= longTextLength || unencodedByBuiltin.test(text)) return encodeBytes(text);
   return encodeURIComponent(text);
 }
 
-const digits = Buffer.from('0123456789ABCDEF');
+const hexDigits = Buffer.from('0123456789ABCDEF');
 const isUnreserved = Uint8Array.from({ length: 256 }, (_, byte) =>
-  byte < 0x80 && unreserved.test(String.fromCharCode(byte)) ? 1 : 0,
+  byte < 0x80 && unreservedPattern.test(String.fromCharCode(byte)) ? 1 : 0,
 );
 
 function encodeBytes(text: string): string {
@@ -121,8 +122,8 @@ function encodeBytes(text: string): string {
     if (isUnreserved[byte]) encoded[to++] = byte;
     else {
       encoded[to++] = 0x25;
-      encoded[to++] = digits[byte >> 4] as number;
-      encoded[to++] = digits[byte & 0xf] as number;
+      encoded[to++] = hexDigits[byte >> 4] as number;
+      encoded[to++] = hexDigits[byte & 0xf] as number;
     }
   }
   return encoded.toString('latin1', 0, to);
@@ -130,21 +131,21 @@ function encodeBytes(text: string): string {
 
 const percent = 0x25;
 /** Value of each byte as a hexadecimal digit; 16 for other bytes. */
-const digitOf = Uint8Array.from({ length: 256 }, (_, byte) => {
+const hexValues = Uint8Array.from({ length: 256 }, (_, byte) => {
   const value = Number.parseInt(String.fromCharCode(byte), 16);
   return Number.isNaN(value) ? 16 : value;
 });
 
 /** Returns the bytes of a text in which `%` and two hexadecimal digits stand for a byte. */
-export function percentDecoded(text: string): Buffer {
+export function percentDecode(text: string): Buffer {
   const bytes = Buffer.from(text);
   let to = bytes.indexOf(percent);
   if (to < 0) return bytes;
   // Decoded text is never longer than its encoded form, so it is written over the input.
   for (let at = to; at < bytes.length; at++) {
     const byte = bytes[at] as number;
-    const high = byte === percent ? (digitOf[bytes[at + 1] ?? 0] as number) : 16;
-    const low = high < 16 ? (digitOf[bytes[at + 2] ?? 0] as number) : 16;
+    const high = byte === percent ? (hexValues[bytes[at + 1] ?? 0] as number) : 16;
+    const low = high < 16 ? (hexValues[bytes[at + 2] ?? 0] as number) : 16;
     bytes[to++] = low < 16 ? (high << 4) | low : byte;
     if (low < 16) at += 2;
   }
@@ -154,21 +155,22 @@ export function percentDecoded(text: string): Buffer {
 /**
  * Escapes a name as `multipart/form-data` writes it between quotes (HTML, "multipart/form-data encoding algorithm").
  */
-export function quotedName(name: string): string {
+export function escapeMultipartName(name: string): string {
   return name.replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
 }
 
 /**
  * Maximum number of form fields. OAuth forms have about ten; a hundred thousand short ones would take long to parse.
  */
-const mostFields = 500;
+const maxFormFields = 500;
 
 /**
  * Parses the fields of a form (WHATWG URL, application/x-www-form-urlencoded). Undefined for a form with more than 500
  * fields.
  */
-export function formFields(text: string): URLSearchParams | undefined {
+export function parseFormFields(text: string): URLSearchParams | undefined {
   let fields = 1;
-  for (let at = text.indexOf('&'); at >= 0; at = text.indexOf('&', at + 1)) if (++fields > mostFields) return undefined;
+  for (let at = text.indexOf('&'); at >= 0; at = text.indexOf('&', at + 1))
+    if (++fields > maxFormFields) return undefined;
   return new URLSearchParams(text);
 }

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { AppError, invalid } from '../../errors.ts';
+import { AppError, invalidInputError } from '../../errors.ts';
 import { JsonCursor } from './json-cursor.ts';
-import { type BodyLimits, bodyProblem, type JsonScan, scanJson } from './json-scan.ts';
+import { type BodyLimits, getBodyProblem, type JsonScan, scanJson } from './json-scan.ts';
 
 /**
  * Limits of a posted body. Creating a value takes 0.1 µs, a new name three times as long, and each is read several
@@ -19,30 +19,30 @@ export const configurationLimits: BodyLimits = { bytes: 4 * 1024 * 1024, depth: 
  * Largest input that is parsed and checked on the event loop, in some milliseconds. A larger one may be left to a
  * thread.
  */
-export const mostParsed = { values: 1500, characters: 60_000 };
+export const maxParsedOnLoop = { values: 1500, characters: 60_000 };
 
 /** Limits of an input that is always parsed on the event loop. */
-export const shortLimits: BodyLimits = {
+export const eventLoopLimits: BodyLimits = {
   ...bodyLimits,
-  bytes: mostParsed.characters,
-  elements: mostParsed.values,
-  names: mostParsed.values,
+  bytes: maxParsedOnLoop.characters,
+  elements: maxParsedOnLoop.values,
+  names: maxParsedOnLoop.values,
 };
 
 /** Checks that a body is a JSON object within limits, without parsing it. @throws AppError invalid, tooLarge */
 export function checkBody(bytes: Buffer, limits: BodyLimits): JsonScan {
   // Decoding would replace invalid bytes with replacement characters, which would then be stored or sent.
-  if (!isUtf8(bytes)) throw invalid([{ path: '', message: 'the body is not UTF-8' }]);
+  if (!isUtf8(bytes)) throw invalidInputError([{ path: '', message: 'the body is not UTF-8' }]);
   const scan = scanJson(bytes, limits.depth);
-  if (!scan) throw invalid([{ path: '', message: 'the body is not JSON' }]);
-  const tooMuch = bodyProblem(scan, limits);
-  if (tooMuch) throw new AppError('tooLarge', tooMuch);
-  if (!isObject(bytes)) throw invalid([{ path: '', message: 'the body must be a JSON object' }]);
+  if (!scan) throw invalidInputError([{ path: '', message: 'the body is not JSON' }]);
+  const sizeProblem = getBodyProblem(scan, limits);
+  if (sizeProblem) throw new AppError('tooLarge', sizeProblem);
+  if (!isJsonObject(bytes)) throw invalidInputError([{ path: '', message: 'the body must be a JSON object' }]);
   return scan;
 }
 
 /** Returns true if JSON text is an object. */
-function isObject(bytes: Buffer): boolean {
+function isJsonObject(bytes: Buffer): boolean {
   const cursor = new JsonCursor(bytes);
   cursor.skipSpace();
   return cursor.isAt('object');

@@ -11,35 +11,35 @@ export type TextRange = { from: number; end: number };
 /** Walks over the bytes of valid JSON text without creating values. */
 export class JsonCursor {
   readonly bytes: Buffer;
-  at: number;
+  position: number;
 
-  constructor(bytes: Buffer, at = 0) {
+  constructor(bytes: Buffer, position = 0) {
     this.bytes = bytes;
-    this.at = at;
+    this.position = position;
   }
 
   skipSpace(): void {
-    while ((this.bytes[this.at] as number) <= 0x20) this.at++;
+    while ((this.bytes[this.position] as number) <= 0x20) this.position++;
   }
 
   /** Moves from the opening quote of a string past its closing quote. */
   skipString(): void {
     const { bytes } = this;
-    let at = this.at + 1;
-    while (bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
-    this.at = at + 1;
+    let position = this.position + 1;
+    while (bytes[position] !== quote) position += bytes[position] === backslash ? 2 : 1;
+    this.position = position + 1;
   }
 
   /** Moves from the first byte of a value past its last byte. */
   skipValue(): void {
     const { bytes } = this;
-    const first = bytes[this.at];
-    if (first === quote) this.skipString();
-    else if (first === openObject || first === openArray) this.#skipContainer();
+    const firstByte = bytes[this.position];
+    if (firstByte === quote) this.skipString();
+    else if (firstByte === openObject || firstByte === openArray) this.#skipContainer();
     else {
-      let at = this.at + 1;
-      while (at < bytes.length && !endsScalar(bytes[at] as number)) at++;
-      this.at = at;
+      let position = this.position + 1;
+      while (position < bytes.length && !isScalarEnd(bytes[position] as number)) position++;
+      this.position = position;
     }
   }
 
@@ -47,22 +47,22 @@ export class JsonCursor {
     const { bytes } = this;
     let depth = 0;
     do {
-      const byte = bytes[this.at] as number;
+      const byte = bytes[this.position] as number;
       if (byte === quote) {
         this.skipString();
         continue;
       }
-      this.at++;
+      this.position++;
       // Brackets and braces differ in one bit.
-      const shape = byte | 0x20;
-      if (shape === openObject) depth++;
-      else if (shape === 0x7d) depth--;
+      const foldedByte = byte | 0x20;
+      if (foldedByte === openObject) depth++;
+      else if (foldedByte === 0x7d) depth--;
     } while (depth > 0);
   }
 
   /** Returns true if the cursor is at the first byte of an object or array. */
   isAt(container: 'object' | 'array'): boolean {
-    return this.bytes[this.at] === (container === 'object' ? openObject : openArray);
+    return this.bytes[this.position] === (container === 'object' ? openObject : openArray);
   }
 
   /**
@@ -71,13 +71,13 @@ export class JsonCursor {
    */
   next(): boolean {
     this.skipSpace();
-    const byte = this.bytes[this.at] as number;
+    const byte = this.bytes[this.position] as number;
     if ((byte | 0x20) === 0x7d) {
-      this.at++;
+      this.position++;
       return false;
     }
     if (byte === 0x2c) {
-      this.at++;
+      this.position++;
       this.skipSpace();
     }
     return true;
@@ -86,7 +86,7 @@ export class JsonCursor {
   /** Moves from the end of a name to its value. */
   skipColon(): void {
     this.skipSpace();
-    this.at++;
+    this.position++;
     this.skipSpace();
   }
 
@@ -96,28 +96,28 @@ export class JsonCursor {
   }
 }
 
-function endsScalar(byte: number): boolean {
+function isScalarEnd(byte: number): boolean {
   return byte <= 0x20 || byte === 0x2c || byte === 0x5d || byte === 0x7d;
 }
 
-type Piece = TextRange & { bytes: Buffer };
+type JsonRange = TextRange & { bytes: Buffer };
 
 /**
  * Copies a range of JSON text to `target` from `start`, without the white space between tokens. Returns the end
  * position in `target`.
  */
-export function copyCompact({ bytes, from, end }: Piece, target: Buffer, start: number): number {
+export function copyCompact({ bytes, from, end }: JsonRange, target: Buffer, start: number): number {
   let to = start;
-  let at = from;
-  while (at < end) {
-    const byte = bytes[at] as number;
+  let position = from;
+  while (position < end) {
+    const byte = bytes[position] as number;
     if (byte === quote) {
-      const cursor = new JsonCursor(bytes, at);
+      const cursor = new JsonCursor(bytes, position);
       cursor.skipString();
-      while (at < cursor.at) target[to++] = bytes[at++] as number;
+      while (position < cursor.position) target[to++] = bytes[position++] as number;
     } else {
       if (byte > 0x20) target[to++] = byte;
-      at++;
+      position++;
     }
   }
   return to;
@@ -133,54 +133,54 @@ export function compactJson(bytes: Buffer): Buffer {
  * Looks up names in JSON text by their bytes, because creating a string for every name costs more than all other work.
  */
 export class NameTable<Entry> {
-  readonly #byHash = new Map<number, One<Entry> | Many<Entry>>();
+  readonly #byHash = new Map<number, SingleName<Entry> | CollidingNames<Entry>>();
 
   add(name: string, entry: Entry): void {
     const bytes = Buffer.from(name);
-    const hash = hashOf(bytes, 0, bytes.length);
-    const others = this.#byHash.get(hash);
-    if (others === undefined) this.#byHash.set(hash, { bytes, entry });
-    else this.#byHash.set(hash, manyOf(others).set(bytes.toString('latin1'), entry));
+    const hash = hashBytes(bytes, 0, bytes.length);
+    const existing = this.#byHash.get(hash);
+    if (existing === undefined) this.#byHash.set(hash, { bytes, entry });
+    else this.#byHash.set(hash, toCollidingNames(existing).set(bytes.toString('latin1'), entry));
   }
 
   /** Returns the entry for the name whose quotes are at `from` and before `end`. */
   find(text: Buffer, from: number, end: number): Entry | undefined {
     let hash = 0;
-    for (let at = from + 1; at < end - 1; at++) {
-      const byte = text[at] as number;
+    for (let position = from + 1; position < end - 1; position++) {
+      const byte = text[position] as number;
       if (byte === 0x5c) return this.#findEscaped(text, from, end);
       hash = Math.imul(hash, 31) + byte;
     }
-    return this.#lookUp(hash | 0, text, from + 1, end - 1);
+    return this.#findByHash(hash | 0, text, from + 1, end - 1);
   }
 
   #findEscaped(text: Buffer, from: number, end: number): Entry | undefined {
     const bytes = Buffer.from(JSON.parse(text.toString('utf8', from, end)) as string);
-    return this.#lookUp(hashOf(bytes, 0, bytes.length), bytes, 0, bytes.length);
+    return this.#findByHash(hashBytes(bytes, 0, bytes.length), bytes, 0, bytes.length);
   }
 
-  #lookUp(hash: number, text: Buffer, from: number, end: number): Entry | undefined {
-    const found = this.#byHash.get(hash);
-    if (found === undefined) return undefined;
-    if (found instanceof Map) return found.get(text.toString('latin1', from, end));
-    const { bytes, entry } = found;
+  #findByHash(hash: number, text: Buffer, from: number, end: number): Entry | undefined {
+    const match = this.#byHash.get(hash);
+    if (match === undefined) return undefined;
+    if (match instanceof Map) return match.get(text.toString('latin1', from, end));
+    const { bytes, entry } = match;
     return bytes.length === end - from && bytes.compare(text, from, end) === 0 ? entry : undefined;
   }
 }
 
 /** The only name with its hash. */
-type One<Entry> = { bytes: Buffer; entry: Entry };
+type SingleName<Entry> = { bytes: Buffer; entry: Entry };
 /**
  * Names that were deliberately chosen to collide. String hashes of the engine are seeded per process, so a Map is safe.
  */
-type Many<Entry> = Map<string, Entry>;
+type CollidingNames<Entry> = Map<string, Entry>;
 
-function manyOf<Entry>(known: One<Entry> | Many<Entry>): Many<Entry> {
-  return known instanceof Map ? known : new Map([[known.bytes.toString('latin1'), known.entry]]);
+function toCollidingNames<Entry>(entries: SingleName<Entry> | CollidingNames<Entry>): CollidingNames<Entry> {
+  return entries instanceof Map ? entries : new Map([[entries.bytes.toString('latin1'), entries.entry]]);
 }
 
-function hashOf(bytes: Buffer, from: number, end: number): number {
+function hashBytes(bytes: Buffer, from: number, end: number): number {
   let hash = 0;
-  for (let at = from; at < end; at++) hash = Math.imul(hash, 31) + (bytes[at] as number);
+  for (let position = from; position < end; position++) hash = Math.imul(hash, 31) + (bytes[position] as number);
   return hash | 0;
 }

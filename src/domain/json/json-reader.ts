@@ -1,13 +1,13 @@
-import { nextTurn } from '../work/next-turn.ts';
+import { yieldToEventLoop } from '../work/next-turn.ts';
 
 /** The engine's own JSON.parse, also after `repairJsonParse`. It reads a single string or number correctly. */
 export const parseNative = JSON.parse;
 
-const space = /[ \t\n\r]*/y;
+const spacePattern = /[ \t\n\r]*/y;
 /** Matches a string without escapes, as nearly every string is. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON allows no control characters in a string
-const plainString = /"[^"\\\u0000-\u001f]*"/y;
-const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const plainStringPattern = /"[^"\\\u0000-\u001f]*"/y;
+const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -19,28 +19,28 @@ const openList = 0x5b;
 const closeList = 0x5d;
 
 /** Number of values that are read before yielding to the event loop, some milliseconds of work. */
-const valuesOfTurn = 5000;
+const valuesPerChunk = 5000;
 
 /** Parses JSON text. `numberOf` converts the source text of each number. @throws SyntaxError */
-export function readJson(text: string, numberOf: (number: string) => unknown): unknown {
-  const reader = new Reader(text, numberOf);
+export function readJson(text: string, parseNumber: (number: string) => unknown): unknown {
+  const reader = new JsonReader(text, parseNumber);
   reader.read(Infinity);
   return reader.root;
 }
 
 /** Parses JSON text in chunks and yields to the event loop between them. */
-export async function readJsonInTurns(text: string, numberOf: (number: string) => unknown): Promise<unknown> {
-  const reader = new Reader(text, numberOf);
-  while (!reader.read(valuesOfTurn)) await nextTurn();
+export async function readJsonInChunks(text: string, parseNumber: (number: string) => unknown): Promise<unknown> {
+  const reader = new JsonReader(text, parseNumber);
+  while (!reader.read(valuesPerChunk)) await yieldToEventLoop();
   return reader.root;
 }
 
 type Container = unknown[] | { [name: string]: unknown };
 
-class Reader {
+class JsonReader {
   readonly #text: string;
-  readonly #numberOf: (number: string) => unknown;
-  #at = 0;
+  readonly #parseNumber: (number: string) => unknown;
+  #position = 0;
   /** Open lists and objects, innermost last. The innermost one is also `#inner`. */
   readonly #open: Container[] = [];
   #inner: Container | undefined;
@@ -48,56 +48,56 @@ class Reader {
   #name = '';
   root: unknown;
 
-  constructor(text: string, numberOf: (number: string) => unknown) {
+  constructor(text: string, parseNumber: (number: string) => unknown) {
     this.#text = text;
-    this.#numberOf = numberOf;
+    this.#parseNumber = parseNumber;
   }
 
   /** Reads up to this many values. Returns true at the end of the text. A list or an object counts when it begins. */
-  read(most: number): boolean {
-    for (let values = 0; values < most; values++) {
-      if (this.#value() && this.#goOn()) return true;
+  read(maxValues: number): boolean {
+    for (let values = 0; values < maxValues; values++) {
+      if (this.#readValue() && this.#advance()) return true;
     }
     return false;
   }
 
   /** Reads a value, or the opening of a non-empty list or object. Returns true if the value is complete. */
-  #value(): boolean {
+  #readValue(): boolean {
     this.#skipSpace();
-    switch (this.#text.charCodeAt(this.#at)) {
+    switch (this.#text.charCodeAt(this.#position)) {
       case openObject:
-        return this.#begin({}, closeObject);
+        return this.#openContainer({}, closeObject);
       case openList:
-        return this.#begin([], closeList);
+        return this.#openContainer([], closeList);
       case quote:
-        return this.#put(this.#string());
+        return this.#addValue(this.#readString());
       case 0x74:
-        return this.#put(this.#word('true', true));
+        return this.#addValue(this.#readLiteral('true', true));
       case 0x66:
-        return this.#put(this.#word('false', false));
+        return this.#addValue(this.#readLiteral('false', false));
       case 0x6e:
-        return this.#put(this.#word('null', null));
+        return this.#addValue(this.#readLiteral('null', null));
       default:
-        return this.#put(this.#number());
+        return this.#addValue(this.#readNumber());
     }
   }
 
-  #begin(container: Container, end: number): boolean {
-    this.#put(container);
-    this.#at++;
-    if (this.#isNext(end)) return true;
+  #openContainer(container: Container, closingCode: number): boolean {
+    this.#addValue(container);
+    this.#position++;
+    if (this.#consumeIfNext(closingCode)) return true;
     this.#open.push(container);
     this.#inner = container;
     if (!Array.isArray(container)) this.#readName();
     return false;
   }
 
-  #put(value: unknown): true {
+  #addValue(value: unknown): true {
     const container = this.#inner;
     if (container === undefined) this.root = value;
     else if (Array.isArray(container)) container.push(value);
     // An assignment would change the prototype.
-    else if (this.#name === '__proto__') define(container, this.#name, value);
+    else if (this.#name === '__proto__') defineMember(container, this.#name, value);
     else container[this.#name] = value;
     return true;
   }
@@ -106,77 +106,77 @@ class Reader {
    * Continues after the end of a value, up to the next value or the end of the text. Returns true at the end of the
    * text.
    */
-  #goOn(): boolean {
+  #advance(): boolean {
     while (this.#inner) {
       const isList = Array.isArray(this.#inner);
-      if (this.#isNext(comma)) {
+      if (this.#consumeIfNext(comma)) {
         if (!isList) this.#readName();
         return false;
       }
-      if (!this.#isNext(isList ? closeList : closeObject)) throw this.#fault();
+      if (!this.#consumeIfNext(isList ? closeList : closeObject)) throw this.#syntaxError();
       this.#open.pop();
       this.#inner = this.#open.at(-1);
     }
     this.#skipSpace();
-    if (this.#at < this.#text.length) throw this.#fault();
+    if (this.#position < this.#text.length) throw this.#syntaxError();
     return true;
   }
 
   #readName(): void {
     this.#skipSpace();
-    this.#name = this.#string();
-    if (!this.#isNext(colon)) throw this.#fault();
+    this.#name = this.#readString();
+    if (!this.#consumeIfNext(colon)) throw this.#syntaxError();
   }
 
-  #isNext(code: number): boolean {
+  #consumeIfNext(code: number): boolean {
     this.#skipSpace();
-    if (this.#text.charCodeAt(this.#at) !== code) return false;
-    this.#at++;
+    if (this.#text.charCodeAt(this.#position) !== code) return false;
+    this.#position++;
     return true;
   }
 
   #skipSpace(): void {
-    if (this.#text.charCodeAt(this.#at) > 0x20) return;
-    space.lastIndex = this.#at;
-    space.test(this.#text);
-    this.#at = space.lastIndex;
+    if (this.#text.charCodeAt(this.#position) > 0x20) return;
+    spacePattern.lastIndex = this.#position;
+    spacePattern.test(this.#text);
+    this.#position = spacePattern.lastIndex;
   }
 
-  #string(): string {
-    const from = this.#at;
-    if (this.#take(plainString)) return this.#text.slice(from + 1, this.#at - 1);
-    if (this.#text.charCodeAt(from) !== quote) throw this.#fault();
+  #readString(): string {
+    const from = this.#position;
+    if (this.#consume(plainStringPattern)) return this.#text.slice(from + 1, this.#position - 1);
+    if (this.#text.charCodeAt(from) !== quote) throw this.#syntaxError();
     // A regular expression for the whole string overflows on strings of 20 MB.
-    this.#at = closingQuote(this.#text, from + 1) + 1;
-    if (this.#at === 0) throw this.#fault();
-    return parseNative(this.#text.slice(from, this.#at)) as string;
+    this.#position = findClosingQuote(this.#text, from + 1) + 1;
+    if (this.#position === 0) throw this.#syntaxError();
+    return parseNative(this.#text.slice(from, this.#position)) as string;
   }
 
-  #word<Value>(word: string, value: Value): Value {
-    if (!this.#text.startsWith(word, this.#at)) throw this.#fault();
-    this.#at += word.length;
+  #readLiteral<Value>(literal: string, value: Value): Value {
+    if (!this.#text.startsWith(literal, this.#position)) throw this.#syntaxError();
+    this.#position += literal.length;
     return value;
   }
 
-  #number(): unknown {
-    const from = this.#at;
-    if (!this.#take(number)) throw this.#fault();
-    return this.#numberOf(this.#text.slice(from, this.#at));
+  #readNumber(): unknown {
+    const from = this.#position;
+    if (!this.#consume(numberPattern)) throw this.#syntaxError();
+    return this.#parseNumber(this.#text.slice(from, this.#position));
   }
 
-  #take(pattern: RegExp): boolean {
-    pattern.lastIndex = this.#at;
+  #consume(pattern: RegExp): boolean {
+    pattern.lastIndex = this.#position;
     if (!pattern.test(this.#text)) return false;
-    this.#at = pattern.lastIndex;
+    this.#position = pattern.lastIndex;
     return true;
   }
 
-  #fault(): SyntaxError {
-    return new SyntaxError(`not JSON at position ${this.#at}`);
+  #syntaxError(): SyntaxError {
+    return new SyntaxError(`not JSON at position ${this.#position}`);
   }
 }
 
-function define(object: object, name: string, value: unknown): void {
+function defineMember(object: object, name: string, value: unknown): void {
   Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
@@ -184,7 +184,7 @@ function define(object: object, name: string, value: unknown): void {
  * Returns the index of the quote that ends a string, or −1 if there is none. `from` is inside the string and not at an
  * escaped character.
  */
-export function closingQuote(text: string, from: number): number {
+export function findClosingQuote(text: string, from: number): number {
   // Searching for quotes would be slow if millions of them are escaped.
   for (let at = from; at < text.length; at++) {
     const code = text.charCodeAt(at);
@@ -195,7 +195,7 @@ export function closingQuote(text: string, from: number): number {
 }
 
 /** Returns true if the string that ends before `from` is the name of a member. */
-export function isName(text: string, from: number): boolean {
+export function isMemberName(text: string, from: number): boolean {
   let at = from;
   // Codes up to 0x20 are white space and control characters.
   while (text.charCodeAt(at) <= 0x20) at++;
@@ -205,9 +205,9 @@ export function isName(text: string, from: number): boolean {
 /** Returns true if a member's name is written with an escape. Takes time proportional to the length of the text. */
 export function hasEscapedName(text: string): boolean {
   for (let at = text.indexOf('\\'); at >= 0; at = text.indexOf('\\', at)) {
-    const end = closingQuote(text, at + 2);
+    const end = findClosingQuote(text, at + 2);
     if (end < 0) return false;
-    if (isName(text, end + 1)) return true;
+    if (isMemberName(text, end + 1)) return true;
     at = end + 1;
   }
   return false;
@@ -221,10 +221,10 @@ export function hasEscapedName(text: string): boolean {
  * fixed.
  */
 export function repairJsonParse(): void {
-  JSON.parse = parseRightly;
+  JSON.parse = parseCorrectly;
 }
 
-function parseRightly(text: string, reviver?: Parameters<typeof JSON.parse>[1]): unknown {
+function parseCorrectly(text: string, reviver?: Parameters<typeof JSON.parse>[1]): unknown {
   // No code in this process uses a reviver.
   if (reviver !== undefined || typeof text !== 'string' || !hasEscapedName(text)) return parseNative(text, reviver);
   try {

@@ -20,7 +20,7 @@ export type JsonScan = {
 export type BodyLimits = { bytes: number; depth: number; elements: number; names: number };
 
 /** Receives text as the content of a JSON string, in chunks. */
-export type EscapedPieces = {
+export type EscapedChunks = {
   /** Receives the next chunk: the first `length` bytes, which are valid only until this returns. */
   add(bytes: Buffer, length: number): void;
 };
@@ -43,12 +43,12 @@ type Exports = {
 };
 
 const wasm = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(base64, 'base64'))).exports as Exports;
-const pieceBytes = wasm.pieceBytes.value;
+const chunkBytes = wasm.pieceBytes.value;
 // A chunk is stored at the beginning of the memory.
-const input = new Uint8Array(wasm.memory.buffer, 0, pieceBytes);
-const output = Buffer.from(wasm.memory.buffer, wasm.outputAt.value, 2 * pieceBytes);
+const input = new Uint8Array(wasm.memory.buffer, 0, chunkBytes);
+const output = Buffer.from(wasm.memory.buffer, wasm.outputAt.value, 2 * chunkBytes);
 const findings = new Int32Array(wasm.memory.buffer, wasm.findingsAt.value, 4);
-const tooDeep = -2;
+const tooDeepResult = -2;
 
 /**
  * Scans JSON text. Returns undefined if `bytes` is not JSON. Nesting deeper than `maxDepth`, 131,000 at most, ends the
@@ -56,17 +56,17 @@ const tooDeep = -2;
  * the content of a JSON string. What it receives is valid only if the result has `isCompact`. A text of at most 64 KiB
  * is one chunk.
  */
-export function scanJson(bytes: Uint8Array, maxDepth: number, escaped?: EscapedPieces): JsonScan | undefined {
+export function scanJson(bytes: Uint8Array, maxDepth: number, escaped?: EscapedChunks): JsonScan | undefined {
   wasm.begin(maxDepth);
   let length = 0;
-  for (let at = 0; at < bytes.length && length >= 0; at += pieceBytes) {
-    const piece = bytes.length <= pieceBytes ? bytes : bytes.subarray(at, at + pieceBytes);
-    input.set(piece);
-    length = wasm.scan(piece.length);
+  for (let at = 0; at < bytes.length && length >= 0; at += chunkBytes) {
+    const chunk = bytes.length <= chunkBytes ? bytes : bytes.subarray(at, at + chunkBytes);
+    input.set(chunk);
+    length = wasm.scan(chunk.length);
     if (length > 0) escaped?.add(output, length);
   }
   const isJson = wasm.finish() !== 0 && length >= 0;
-  if (!isJson && length !== tooDeep) return undefined;
+  if (!isJson && length !== tooDeepResult) return undefined;
   return {
     depth: findings[0] as number,
     elements: findings[1] as number,
@@ -76,15 +76,15 @@ export function scanJson(bytes: Uint8Array, maxDepth: number, escaped?: EscapedP
 }
 
 /** Returns true if a body exceeds these limits; its depth does not count. */
-export function exceedsLimits(bytes: number, { elements, names }: JsonScan, most: BodyLimits): boolean {
-  return bytes > most.bytes || elements > most.elements || names > most.names;
+export function exceedsLimits(bytes: number, { elements, names }: JsonScan, limits: BodyLimits): boolean {
+  return bytes > limits.bytes || elements > limits.elements || names > limits.names;
 }
 
 /** Describes the limit that a posted body exceeds, or returns undefined. */
-export function bodyProblem({ depth, elements, names }: JsonScan, most: BodyLimits): string | undefined {
-  if (depth > most.depth) return `nested deeper than ${most.depth} levels`;
-  if (elements > most.elements) return `the body has more than ${most.elements} elements; split the request`;
-  if (names > most.names) return `the body has more than ${most.names} names; split the request`;
+export function getBodyProblem({ depth, elements, names }: JsonScan, limits: BodyLimits): string | undefined {
+  if (depth > limits.depth) return `nested deeper than ${limits.depth} levels`;
+  if (elements > limits.elements) return `the body has more than ${limits.elements} elements; split the request`;
+  if (names > limits.names) return `the body has more than ${limits.names} names; split the request`;
   return undefined;
 }
 
@@ -97,10 +97,10 @@ const backslash = 0x5c;
 const letterU = 0x75;
 const letterD = 0x64;
 const hexDigits = '0123456789abcdef';
-const valueOfHex = new Uint8Array(256).fill(0xff);
+const hexValues = new Uint8Array(256).fill(0xff);
 for (const [value, digit] of [...hexDigits].entries()) {
-  valueOfHex[digit.charCodeAt(0)] = value;
-  valueOfHex[digit.toUpperCase().charCodeAt(0)] = value;
+  hexValues[digit.charCodeAt(0)] = value;
+  hexValues[digit.toUpperCase().charCodeAt(0)] = value;
 }
 const replacement = Buffer.from('fffd');
 /** Length of an escape such as `\ud83d`. */
@@ -110,37 +110,41 @@ const escapeLength = 6;
  * Replaces each lone surrogate in JSON text with U+FFFD. Bytes without one are returned unchanged. Bytes that are not
  * JSON do not become JSON.
  */
-export function wellFormedJson(bytes: Buffer): Buffer {
-  const first = bytes.indexOf(backslash);
-  if (first < 0 || !(bytes.includes('\\ud', first, 'latin1') || bytes.includes('\\uD', first, 'latin1'))) return bytes;
-  let changed: Buffer | undefined;
-  for (let at = first; at < bytes.length; at++) {
+export function toWellFormedJson(bytes: Buffer): Buffer {
+  const firstBackslash = bytes.indexOf(backslash);
+  if (
+    firstBackslash < 0 ||
+    !(bytes.includes('\\ud', firstBackslash, 'latin1') || bytes.includes('\\uD', firstBackslash, 'latin1'))
+  )
+    return bytes;
+  let copy: Buffer | undefined;
+  for (let at = firstBackslash; at < bytes.length; at++) {
     if (bytes[at] !== backslash) continue;
-    const half = surrogateAt(bytes, at);
-    if (half === 'high' && surrogateAt(bytes, at + escapeLength) === 'low') at += escapeLength;
-    else if (half !== undefined) {
-      changed ??= Buffer.from(bytes);
-      changed.set(replacement, at + 2);
+    const surrogate = getSurrogateAt(bytes, at);
+    if (surrogate === 'high' && getSurrogateAt(bytes, at + escapeLength) === 'low') at += escapeLength;
+    else if (surrogate !== undefined) {
+      copy ??= Buffer.from(bytes);
+      copy.set(replacement, at + 2);
     }
     // The character after a backslash may be another backslash.
     at++;
   }
-  return changed ?? bytes;
+  return copy ?? bytes;
 }
 
 /** Replaces each lone surrogate in JSON text, for a string. */
-export function wellFormedJsonText(json: string): string {
-  return json.includes('\\ud') || json.includes('\\uD') ? wellFormedJson(Buffer.from(json)).toString('utf8') : json;
+export function toWellFormedJsonText(json: string): string {
+  return json.includes('\\ud') || json.includes('\\uD') ? toWellFormedJson(Buffer.from(json)).toString('utf8') : json;
 }
 
 /**
  * Returns the half of a surrogate pair that is escaped here; undefined for anything else, including a truncated escape.
  */
-function surrogateAt(bytes: Buffer, at: number): 'high' | 'low' | undefined {
+function getSurrogateAt(bytes: Buffer, at: number): 'high' | 'low' | undefined {
   if (at + escapeLength > bytes.length) return undefined;
   if (bytes[at] !== backslash || bytes[at + 1] !== letterU) return undefined;
   if (((bytes[at + 2] ?? 0) | 0x20) !== letterD) return undefined;
-  const second = valueOfHex[bytes[at + 3] ?? 0] ?? 0xff;
+  const second = hexValues[bytes[at + 3] ?? 0] ?? 0xff;
   if (second < 8 || second > 15) return undefined;
   return second < 12 ? 'high' : 'low';
 }

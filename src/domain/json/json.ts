@@ -1,7 +1,14 @@
 import { AppError } from '../../errors.ts';
-import { type MaybePromise, nextTurn } from '../work/next-turn.ts';
-import { bodyLimits, shortLimits } from './body-limits.ts';
-import { closingQuote, hasEscapedName, isName, parseNative, readJson, readJsonInTurns } from './json-reader.ts';
+import { type MaybePromise, yieldToEventLoop } from '../work/next-turn.ts';
+import { bodyLimits, eventLoopLimits } from './body-limits.ts';
+import {
+  findClosingQuote,
+  hasEscapedName,
+  isMemberName,
+  parseNative,
+  readJson,
+  readJsonInChunks,
+} from './json-reader.ts';
 import { exceedsLimits, type JsonScan } from './json-scan.ts';
 
 /**
@@ -21,34 +28,34 @@ declare global {
  * exponent, or −0. A match follows the beginning, a bracket, a colon, a comma, or white space, so `"2.0"` does not
  * match.
  */
-const fragileNumber = /(?:^|[[:,\s])(?:-?(?:(?:\d\.?){16}|0\.0{6}|\d+\.\d*0(?!\d)|[\d.]+[eE])|-0(?![.\d]))/;
+const fragileNumberPattern = /(?:^|[[:,\s])(?:-?(?:(?:\d\.?){16}|0\.0{6}|\d+\.\d*0(?!\d)|[\d.]+[eE])|-0(?![.\d]))/;
 
 /** Matches numbers that JavaScript writes back unchanged: short ones without a trailing fractional 0, and not −0. */
-const sturdyNumber = /^(?:0|-?[1-9]\d{0,14}|-?(?=.{1,16}$)(?:0|[1-9]\d*)\.(?!0{6})\d*[1-9])$/;
+const stableNumberPattern = /^(?:0|-?[1-9]\d{0,14}|-?(?=.{1,16}$)(?:0|[1-9]\d*)\.(?!0{6})\d*[1-9])$/;
 
 /**
  * Converts the source of a JSON number and preserves its digits (`1.10`, `9007199254740993`): returns a `JSON.rawJSON`
  * object if an ordinary number would be written differently.
  */
-export function numberWithDigits(source: string): unknown {
-  if (sturdyNumber.test(source)) return Number(source);
+export function toExactNumber(source: string): unknown {
+  if (stableNumberPattern.test(source)) return Number(source);
   const value = Number(source);
   return String(value) === source ? value : JSON.rawJSON(source);
 }
 
-const jsonString = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
+const jsonStringPattern = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
 
 /** Returns true if every number in JSON text certainly stays as written when JavaScript parses and writes it. */
-export function keepsNumbers(text: string): boolean {
-  return !fragileNumber.test(text) || !fragileNumber.test(text.replaceAll(jsonString, '""'));
+export function preservesNumbers(text: string): boolean {
+  return !fragileNumberPattern.test(text) || !fragileNumberPattern.test(text.replaceAll(jsonStringPattern, '""'));
 }
 
 /** Parses JSON. A number that would lose digits becomes a `JSON.rawJSON` object. @throws SyntaxError */
 export function parseJson(text: string): unknown {
-  if (!fragileNumber.test(text)) return JSON.parse(text);
+  if (!fragileNumberPattern.test(text)) return JSON.parse(text);
   try {
     // A reviver of JSON.parse does the same but takes five times as long.
-    return readJson(text, numberWithDigits);
+    return readJson(text, toExactNumber);
   } catch (error) {
     // The engine's own error reports where the text is not JSON.
     parseNative(text);
@@ -61,29 +68,29 @@ export function parseJson(text: string): unknown {
  * own parser are read in several chunks.
  * @throws SyntaxError
  */
-export function parseJsonInTurns(text: string): Promise<unknown> {
-  return inTurns(async () => {
-    const isOurs = fragileNumber.test(text) || hasEscapedName(text);
-    await nextTurn();
-    return isOurs ? readJsonInTurns(text, numberWithDigits) : parseNative(text);
+export function parseJsonInChunks(text: string): Promise<unknown> {
+  return yieldAround(async () => {
+    const needsOwnReader = fragileNumberPattern.test(text) || hasEscapedName(text);
+    await yieldToEventLoop();
+    return needsOwnReader ? readJsonInChunks(text, toExactNumber) : parseNative(text);
   });
 }
 
 /** Length, in characters, from which a text is parsed in its own event loop iterations. */
-const longText = 200_000;
+const longTextLength = 200_000;
 
 /**
  * Parses a text that Toolhost has written, such as a stored configuration. A long one is parsed in chunks.
  * @throws SyntaxError
  */
-export async function parseStored(text: string): Promise<unknown> {
-  return text.length > longText ? parseJsonInTurns(text) : parseJson(text);
+export async function parseStoredJson(text: string): Promise<unknown> {
+  return text.length > longTextLength ? parseJsonInChunks(text) : parseJson(text);
 }
 
-async function inTurns(parse: () => Promise<unknown>): Promise<unknown> {
-  await nextTurn();
+async function yieldAround(parse: () => Promise<unknown>): Promise<unknown> {
+  await yieldToEventLoop();
   const value = await parse();
-  await nextTurn();
+  await yieldToEventLoop();
   return value;
 }
 
@@ -96,8 +103,8 @@ export function isRawNumber(value: unknown): value is { rawJSON: string } {
  * Converts numbers with preserved digits to ordinary numbers, which is enough for checks. Returns the value itself if
  * there are none.
  */
-export function plainNumbers(value: unknown): unknown {
-  return hasRawNumber(value) ? withPlainNumbers(value) : value;
+export function toPlainNumbers(value: unknown): unknown {
+  return hasRawNumber(value) ? convertNumbers(value) : value;
 }
 
 function hasRawNumber(value: unknown): boolean {
@@ -108,34 +115,34 @@ function hasRawNumber(value: unknown): boolean {
   return false;
 }
 
-function withPlainNumbers(value: unknown): unknown {
+function convertNumbers(value: unknown): unknown {
   if (isRawNumber(value)) return Number(value.rawJSON);
   if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(withPlainNumbers);
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withPlainNumbers(inner)]));
+  if (Array.isArray(value)) return value.map(convertNumbers);
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, convertNumbers(inner)]));
 }
 
 /** Returns true if a value is nested deeper than `limit`. Safe for values that would overflow a recursive walk. */
 export function isDeeperThan(value: unknown, limit: number): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= limit; depth++) {
-    const next: unknown[] = [];
+    const nextLevel: unknown[] = [];
     for (const item of level) {
-      if (typeof item === 'object' && item !== null) for (const inner of Object.values(item)) next.push(inner);
+      if (typeof item === 'object' && item !== null) for (const inner of Object.values(item)) nextLevel.push(inner);
     }
-    if (next.length === 0) return false;
-    level = next;
+    if (nextLevel.length === 0) return false;
+    level = nextLevel;
   }
   return true;
 }
 
 /** Returns true if a text or a name in a value contains the character U+0000. */
-export function holdsNul(value: unknown): boolean {
+export function containsNul(value: unknown): boolean {
   if (typeof value === 'string') return value.includes('\0');
   if (typeof value !== 'object' || value === null) return false;
-  if (Array.isArray(value)) return value.some(holdsNul);
+  if (Array.isArray(value)) return value.some(containsNul);
   for (const name in value) {
-    if (name.includes('\0') || holdsNul((value as { [name: string]: unknown })[name])) return true;
+    if (name.includes('\0') || containsNul((value as { [name: string]: unknown })[name])) return true;
   }
   return false;
 }
@@ -143,8 +150,8 @@ export function holdsNul(value: unknown): boolean {
 /**
  * Returns true if a value contains more values, or more characters in its texts and names, than the limit. Stops there.
  */
-export function isLargerThan(value: unknown, most: { values: number; characters: number }): boolean {
-  let { values, characters } = most;
+export function isLargerThan(value: unknown, limits: { values: number; characters: number }): boolean {
+  let { values, characters } = limits;
   const count = (inner: unknown): boolean => {
     if (typeof inner === 'string') characters -= inner.length;
     if (--values < 0 || characters < 0) return true;
@@ -160,10 +167,10 @@ export function isLargerThan(value: unknown, most: { values: number; characters:
 }
 
 /** Parses a scanned body, a long one in chunks. @throws AppError tooLarge in its promise */
-export function parseScanned(body: Buffer, scan: JsonScan): MaybePromise<unknown> {
+export function parseScannedBody(body: Buffer, scan: JsonScan): MaybePromise<unknown> {
   const text = body.toString('utf8');
-  if (!exceedsLimits(body.length, scan, shortLimits)) return parseJson(text);
-  return exceedsLimits(body.length, scan, bodyLimits) ? parseLongJson(text) : parseJsonInTurns(text);
+  if (!exceedsLimits(body.length, scan, eventLoopLimits)) return parseJson(text);
+  return exceedsLimits(body.length, scan, bodyLimits) ? parseLongJson(text) : parseJsonInChunks(text);
 }
 
 /**
@@ -172,25 +179,25 @@ export function parseScanned(body: Buffer, scan: JsonScan): MaybePromise<unknown
  * @throws AppError tooLarge
  */
 export async function parseLongJson(text: string): Promise<unknown> {
-  await nextTurn();
+  await yieldToEventLoop();
   const names = await countNames(text, bodyLimits.names);
   if (names > bodyLimits.names)
     throw new AppError('tooLarge', `the body has more than ${bodyLimits.names} different names; split the request`);
-  return parseJsonInTurns(text);
+  return parseJsonInChunks(text);
 }
 
 /** Number of strings that are checked before yielding to the event loop, some milliseconds of work. */
-const stringsOfTurn = 20_000;
+const stringsPerChunk = 20_000;
 
 /** Counts the distinct names in JSON text, as written. Stops above `most`. */
-async function countNames(text: string, most: number): Promise<number> {
+async function countNames(text: string, maxNames: number): Promise<number> {
   const names = new Set<string>();
   let strings = 0;
-  for (let from = text.indexOf('"'); from >= 0 && names.size <= most; strings++) {
-    const end = closingQuote(text, from + 1);
-    if (isName(text, end + 1)) names.add(text.slice(from + 1, end));
-    from = text.indexOf('"', end + 1);
-    if (strings % stringsOfTurn === stringsOfTurn - 1) await nextTurn();
+  for (let from = text.indexOf('"'); from >= 0 && names.size <= maxNames; strings++) {
+    const quoteEnd = findClosingQuote(text, from + 1);
+    if (isMemberName(text, quoteEnd + 1)) names.add(text.slice(from + 1, quoteEnd));
+    from = text.indexOf('"', quoteEnd + 1);
+    if (strings % stringsPerChunk === stringsPerChunk - 1) await yieldToEventLoop();
   }
   return names.size;
 }

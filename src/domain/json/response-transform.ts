@@ -1,5 +1,5 @@
 import { ToolFailure } from '../../errors.ts';
-import { type DotPath, dotPathText, indexOf } from './dot-path.ts';
+import { type DotPath, formatDotPath, toItemIndex } from './dot-path.ts';
 import { JsonCursor, NameTable, type TextRange } from './json-cursor.ts';
 
 export const maxKeysShown = 20;
@@ -14,37 +14,37 @@ type Missing = { depth: number; keys: string[] | undefined; entries: number };
  * leads further is used. Every byte is read once.
  * @throws ToolFailure transform, with the path and the keys at the deepest level reached
  */
-export function findPart(json: Buffer, path: DotPath): TextRange {
-  const search = new Search(json, path);
-  const found = search.run();
-  if (found) return found;
+export function findValueRange(json: Buffer, path: DotPath): TextRange {
+  const search = new PathSearch(json, path);
+  const range = search.run();
+  if (range) return range;
   const { depth } = search.missing;
-  const reached = depth === 0 ? 'the response' : `"${dotPathText(path.slice(0, depth))}"`;
-  const sentence = `response_transform "${dotPathText(path)}" does not exist in the response`;
+  const reached = depth === 0 ? 'the response' : `"${formatDotPath(path.slice(0, depth))}"`;
+  const summary = `response_transform "${formatDotPath(path)}" does not exist in the response`;
   throw new ToolFailure(
     'transform',
-    `${sentence}: ${reached} has ${keysText(search.missing)}`,
+    `${summary}: ${reached} has ${formatKeys(search.missing)}`,
     [],
-    sentence + (depth > 0 ? `; the path exists up to ${reached}` : ''),
+    summary + (depth > 0 ? `; the path exists up to ${reached}` : ''),
   );
 }
 
 /** Returns true if a path exists in JSON text. */
-export function hasPart(json: Buffer, path: DotPath): boolean {
-  return new Search(json, path).run() !== undefined;
+export function hasPath(json: Buffer, path: DotPath): boolean {
+  return new PathSearch(json, path).run() !== undefined;
 }
 
-class Search {
+class PathSearch {
   readonly #cursor: JsonCursor;
   readonly #path: DotPath;
-  readonly #names: readonly NameTable<true>[];
-  #found: TextRange | undefined;
+  readonly #nameTables: readonly NameTable<true>[];
+  #range: TextRange | undefined;
   missing: Missing = { depth: 0, keys: undefined, entries: 0 };
 
   constructor(json: Buffer, path: DotPath) {
     this.#cursor = new JsonCursor(json);
     this.#path = path;
-    this.#names = path.map((name) => {
+    this.#nameTables = path.map((name) => {
       const table = new NameTable<true>();
       table.add(name, true);
       return table;
@@ -53,77 +53,77 @@ class Search {
 
   run(): TextRange | undefined {
     this.#cursor.skipSpace();
-    this.#value(0);
-    return this.#found;
+    this.#visitValue(0);
+    return this.#range;
   }
 
-  #value(depth: number): void {
+  #visitValue(depth: number): void {
     const cursor = this.#cursor;
     // A repeated name replaces the earlier value.
-    this.#found = undefined;
+    this.#range = undefined;
     if (depth === this.#path.length) {
-      const from = cursor.at;
+      const from = cursor.position;
       cursor.skipValue();
-      this.#found = { from, end: cursor.at };
-    } else if (cursor.isAt('object')) this.#object(depth);
-    else if (cursor.isAt('array')) this.#array(depth);
+      this.#range = { from, end: cursor.position };
+    } else if (cursor.isAt('object')) this.#visitObject(depth);
+    else if (cursor.isAt('array')) this.#visitArray(depth);
     else {
       cursor.skipValue();
       this.missing = { depth, keys: undefined, entries: -1 };
     }
   }
 
-  #object(depth: number): void {
+  #visitObject(depth: number): void {
     const cursor = this.#cursor;
     const keys: string[] = [];
     let entries = 0;
-    let isThere = false;
-    let best: { count: number; range: TextRange } | undefined;
-    cursor.at++;
+    let hasMatch = false;
+    let bestMatch: { count: number; range: TextRange } | undefined;
+    cursor.position++;
     while (cursor.next()) {
-      const from = cursor.at;
+      const from = cursor.position;
       cursor.skipString();
-      const end = cursor.at;
+      const end = cursor.position;
       cursor.skipColon();
-      const count = this.#namesOf(depth, from, end);
-      if (count > 0 && count <= (best?.count ?? count)) {
-        isThere = true;
-        this.#value(depth + count);
-        if (this.#found) best = { count, range: this.#found };
-        else if (best?.count === count) best = undefined;
+      const count = this.#countMatchedNames(depth, from, end);
+      if (count > 0 && count <= (bestMatch?.count ?? count)) {
+        hasMatch = true;
+        this.#visitValue(depth + count);
+        if (this.#range) bestMatch = { count, range: this.#range };
+        else if (bestMatch?.count === count) bestMatch = undefined;
         continue;
       }
       if (++entries <= maxKeysShown) keys.push(cursor.nameAt(from, end));
       cursor.skipValue();
     }
-    this.#found = best?.range;
-    if (!isThere) this.missing = { depth, keys, entries };
+    this.#range = bestMatch?.range;
+    if (!hasMatch) this.missing = { depth, keys, entries };
   }
 
   /** Returns how many names of the path the key at `from` matches: one, more for a key with dots, or zero. */
-  #namesOf(depth: number, from: number, end: number): number {
+  #countMatchedNames(depth: number, from: number, end: number): number {
     const { bytes } = this.#cursor;
-    if (this.#names[depth]?.find(bytes, from, end)) return 1;
+    if (this.#nameTables[depth]?.find(bytes, from, end)) return 1;
     if (depth + 1 === this.#path.length || !bytes.subarray(from, end).includes(dot)) return 0;
     const names = this.#cursor.nameAt(from, end).split('.');
     return names.every((name, index) => name === this.#path[depth + index]) ? names.length : 0;
   }
 
-  #array(depth: number): void {
+  #visitArray(depth: number): void {
     const cursor = this.#cursor;
-    const wanted = indexOf(this.#path[depth] as string) ?? -1;
+    const wantedIndex = toItemIndex(this.#path[depth] as string) ?? -1;
     let entries = 0;
-    cursor.at++;
+    cursor.position++;
     while (cursor.next()) {
-      if (entries === wanted) this.#value(depth + 1);
+      if (entries === wantedIndex) this.#visitValue(depth + 1);
       else cursor.skipValue();
       entries++;
     }
-    if (wanted < 0 || wanted >= entries) this.missing = { depth, keys: undefined, entries };
+    if (wantedIndex < 0 || wantedIndex >= entries) this.missing = { depth, keys: undefined, entries };
   }
 }
 
-export function keysText({ keys, entries }: Omit<Missing, 'depth'>): string {
+export function formatKeys({ keys, entries }: Omit<Missing, 'depth'>): string {
   if (entries < 0) return 'no keys, because it is a single value';
   if (!keys) return entries === 0 ? 'no entries' : `the indexes 0 to ${entries - 1}`;
   if (entries === 0) return 'no keys';

@@ -1,9 +1,9 @@
 /**
  * Number of characters that are estimated as one token, which is about right for current models with JSON and English.
  */
-export const charactersOfToken = 4;
+export const charactersPerToken = 4;
 
 /** Returns the estimated number of tokens of a text, from its length in characters. */
-export function tokensOfLength(characters: number): number {
-  return Math.ceil(characters / charactersOfToken);
+export function estimateTokenCount(characters: number): number {
+  return Math.ceil(characters / charactersPerToken);
 }

@@ -1,4 +1,4 @@
-import { plainFailure, type ToolFailure } from '../../errors.ts';
+import { recordableFailure, type ToolFailure } from '../../errors.ts';
 import {
   type Authentication,
   credentialHeader,
@@ -7,34 +7,42 @@ import {
   signatureHeaders,
 } from '../config/authentication.ts';
 import { isHeaderValue } from '../http/headers.ts';
-import { fillPlaceholders, fillPlaceholdersIn } from '../http/placeholders.ts';
-import { checked, renderUrl } from '../http/url-template.ts';
+import { interpolateDeep, interpolatePlaceholders } from '../http/placeholders.ts';
+import { checkUrlLength, renderUrl } from '../http/url-template.ts';
 import {
-  encode,
+  checkLength,
   encodeCookie,
+  formatValue,
+  getArgument,
+  getTextLength,
   hasControlCharacter,
-  lengthOf,
-  mostHeaderLength,
-  own,
-  refuseLonger,
-  valueText,
+  maxHeaderLength,
+  percentEncode,
+  toWireText,
   type WireText,
-  wireText,
 } from '../http/values.ts';
-import { contentOf } from './body.ts';
-import { addPairs, encodedPairs, isSeparated, joinedText, type Pairs, pairsOf, styledText } from './pairs.ts';
+import { buildContent } from './body.ts';
+import {
+  addParameters,
+  createParameterList,
+  encodeParameters,
+  isSeparated,
+  joinEntries,
+  type ParameterList,
+  toStyledText,
+} from './pairs.ts';
 import type { RequestTemplate } from './request-template.ts';
-import type { Arguments, SentArgument } from './sent-argument.ts';
+import type { Arguments, WireArgument } from './sent-argument.ts';
 import type { UpstreamRequest } from './upstream-request.ts';
 
 /** Credential of each entry of `authentication`; undefined where a call has none. */
-export type Tokens = readonly (string | undefined)[];
+export type CredentialTokens = readonly (string | undefined)[];
 
 /** Characters that a cookie value may contain (RFC 6265, 4.1.1). */
-const cookieValue = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/;
+const cookieValuePattern = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/;
 
 /** Credentials of a call. `secret` throws if a value is missing. */
-export type CallCredentials = { tokens: Tokens; secret: (name: string) => string };
+export type CallCredentials = { tokens: CredentialTokens; secret: (name: string) => string };
 
 /**
  * Builds the request of a call (specification 4.3) without sending anything.
@@ -43,45 +51,46 @@ export type CallCredentials = { tokens: Tokens; secret: (name: string) => string
  */
 export function buildRequest(
   template: RequestTemplate,
-  given: Arguments,
+  callArguments: Arguments,
   credentials: CallCredentials,
 ): UpstreamRequest {
   const { constants, hasSecrets } = template;
-  const filled = constants && hasSecrets ? (fillPlaceholdersIn(constants, credentials.secret) as Arguments) : constants;
-  const args = filled === undefined ? given : { ...given, ...filled };
+  const interpolatedConstants =
+    constants && hasSecrets ? (interpolateDeep(constants, credentials.secret) as Arguments) : constants;
+  const args = interpolatedConstants === undefined ? callArguments : { ...callArguments, ...interpolatedConstants };
   const { path, query } = renderUrl(template.url, {
     argument(name) {
-      const value = own(args, name);
-      const styled = value === undefined ? undefined : template.styledTokens?.get(name);
-      const text = styled ? styledToken(styled, value) : wireText(name, value);
+      const value = getArgument(args, name);
+      const styled = value === undefined ? undefined : template.styledArguments?.get(name);
+      const text = styled ? renderStyledToken(styled, value) : toWireText(name, value);
       if (text === undefined) return undefined;
       const hasControl = typeof text === 'string' ? hasControlCharacter(text) : text.some(hasControlCharacter);
-      if (hasControl) throw plainFailure('invalid_arguments', `${name}: must not contain control characters`);
+      if (hasControl) throw recordableFailure('invalid_arguments', `${name}: must not contain control characters`);
       return text;
     },
     secret: credentials.secret,
   });
   // The configuration was checked when it was stored, but the values of its secrets were not.
   const headers = template.fixedHeaders.slice();
-  for (const { name, value } of template.filledHeaders) {
-    const text = fillPlaceholders(value, credentials.secret);
-    if (text.length > mostHeaderLength) throw tooLong(name);
-    headers.push(name, headerText(name, text));
+  for (const { name, value } of template.interpolatedHeaders) {
+    const text = interpolatePlaceholders(value, credentials.secret);
+    if (text.length > maxHeaderLength) throw headerTooLong(name);
+    headers.push(name, checkHeaderValue(name, text));
   }
-  let pairs: Pairs | undefined;
+  let pairs: ParameterList | undefined;
   const cookies: string[] = [];
   for (const argument of template.arguments) {
-    const value = own(args, argument.name);
+    const value = getArgument(args, argument.name);
     if (value === undefined) continue;
-    if (argument.location === 'header') headers.push(...argumentHeaders(argument, value));
-    else if (argument.location === 'cookie') cookies.push(...argumentCookie(argument, value));
+    if (argument.location === 'header') headers.push(...buildArgumentHeaders(argument, value));
+    else if (argument.location === 'cookie') cookies.push(...buildArgumentCookie(argument, value));
     else {
-      pairs ??= pairsOf('a URL', template.arrayFormat);
-      addPairs(pairs, argument, value);
+      pairs ??= createParameterList('a URL', template.arrayFormat);
+      addParameters(pairs, argument, value);
     }
   }
-  if (pairs) query.push(...encodedPairs(pairs));
-  const content = template.body.kind === 'none' ? undefined : contentOf(template.body, args, credentials.secret);
+  if (pairs) query.push(...encodeParameters(pairs));
+  const content = template.body.kind === 'none' ? undefined : buildContent(template.body, args, credentials.secret);
   const contentType = template.body.contentType === undefined ? content?.contentType : undefined;
   if (contentType !== undefined) headers.push('Content-Type', contentType);
   if (template.credentials.length > 0)
@@ -91,70 +100,74 @@ export function buildRequest(
   return {
     method: template.method,
     origin: template.url.origin,
-    path: checked(path + search),
+    path: checkUrlLength(path + search),
     headers,
     body: content?.body,
   };
 }
 
-function tooLong(name: string): ToolFailure {
-  const message = `the value of the header ${name} is longer than ${mostHeaderLength} characters; its configuration repeats {{NAME}} too often`;
-  return plainFailure('invalid_arguments', message);
+function headerTooLong(name: string): ToolFailure {
+  const message = `the value of the header ${name} is longer than ${maxHeaderLength} characters; its configuration repeats {{NAME}} too often`;
+  return recordableFailure('invalid_arguments', message);
 }
 
-function styledToken(argument: SentArgument, value: unknown): WireText | undefined {
+function renderStyledToken(argument: WireArgument, value: unknown): WireText | undefined {
   if (argument.style === 'json') return value === null ? undefined : JSON.stringify(value);
-  return isSeparated(argument.style) ? joinedText(argument, value, true) : wireText(argument.name, value);
+  return isSeparated(argument.style) ? joinEntries(argument, value, true) : toWireText(argument.name, value);
 }
 
 /** Returns the header lines of an argument, alternating names and values. @throws ToolFailure invalid_arguments */
-function argumentHeaders(argument: SentArgument, value: unknown): string[] {
+function buildArgumentHeaders(argument: WireArgument, value: unknown): string[] {
   const { name, wireName, style } = argument;
   if (style === 'repeat' && Array.isArray(value)) {
-    refuseLonger(name, value.length * wireName.length, mostHeaderLength, 'a header');
-    const lines = value.flatMap((item) => line(argument, valueText(name, item)));
-    refuseLonger(name, lines.join('').length, mostHeaderLength, 'a header');
+    checkLength(name, value.length * wireName.length, maxHeaderLength, 'a header');
+    const lines = value.flatMap((item) => buildHeaderLine(argument, formatValue(name, item)));
+    checkLength(name, lines.join('').length, maxHeaderLength, 'a header');
     return lines;
   }
-  if (style === 'json') return line(argument, value === null ? undefined : asciiJson(name, value));
-  return line(argument, isSeparated(style) && value !== null ? styledText(argument, value) : valueText(name, value));
+  if (style === 'json') return buildHeaderLine(argument, value === null ? undefined : toAsciiJson(name, value));
+  return buildHeaderLine(
+    argument,
+    isSeparated(style) && value !== null ? toStyledText(argument, value) : formatValue(name, value),
+  );
 }
 
 /** Returns the cookie of an argument; none for an argument without text. @throws ToolFailure invalid_arguments */
-function argumentCookie(argument: SentArgument, value: unknown): string[] {
+function buildArgumentCookie(argument: WireArgument, value: unknown): string[] {
   const { name, wireName, style } = argument;
-  const text = value === null ? undefined : style === undefined ? wireText(name, value) : styledToken(argument, value);
+  const text =
+    value === null ? undefined : style === undefined ? toWireText(name, value) : renderStyledToken(argument, value);
   if (text === undefined) return [];
-  refuseLonger(name, lengthOf(text), mostHeaderLength, 'a cookie');
+  checkLength(name, getTextLength(text), maxHeaderLength, 'a cookie');
   return [`${wireName}=${encodeCookie(text)}`];
 }
 
 /** Returns a pair of name and value; none for an argument without text. */
-function line({ name, wireName }: SentArgument, text: string | undefined): string[] {
+function buildHeaderLine({ name, wireName }: WireArgument, text: string | undefined): string[] {
   if (text === undefined) return [];
-  refuseLonger(name, text.length, mostHeaderLength, 'a header');
-  return [wireName, headerText(wireName, text)];
+  checkLength(name, text.length, maxHeaderLength, 'a header');
+  return [wireName, checkHeaderValue(wireName, text)];
 }
 
 /** Returns ASCII-only JSON, as headers require; other characters are escaped. @throws ToolFailure invalid_arguments */
-function asciiJson(name: string, value: unknown): string {
+function toAsciiJson(name: string, value: unknown): string {
   const json = JSON.stringify(value);
   // This check comes before escaping, which never shortens a text.
-  refuseLonger(name, json.length, mostHeaderLength, 'a header');
+  checkLength(name, json.length, maxHeaderLength, 'a header');
   return json.replaceAll(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /** @throws ToolFailure invalid_arguments */
-function headerText(name: string, value: string): string {
+function checkHeaderValue(name: string, value: string): string {
   if (isHeaderValue(value)) return value;
   const message = `the value of the header ${name} contains characters that are not allowed in a header`;
-  throw plainFailure('invalid_arguments', message);
+  throw recordableFailure('invalid_arguments', message);
 }
 
 /** @throws ToolFailure invalid_arguments */
-function cookieText(value: string): string {
-  if (cookieValue.test(value)) return value;
-  throw plainFailure(
+function checkCookieValue(value: string): string {
+  if (cookieValuePattern.test(value)) return value;
+  throw recordableFailure(
     'invalid_arguments',
     'the value of the header Cookie contains characters that are not allowed in a cookie',
   );
@@ -166,23 +179,23 @@ function cookieText(value: string): string {
  * @throws ToolFailure invalid_arguments if a credential cannot be sent in its location
  */
 function addCredentials(
-  all: readonly Authentication[],
-  tokens: Tokens,
+  credentials: readonly Authentication[],
+  tokens: CredentialTokens,
   { headers, query, cookies }: { headers: string[]; query: string[]; cookies: string[] },
 ): void {
-  for (let index = 0; index < all.length; index++) {
-    const one = all[index] as Authentication;
+  for (let index = 0; index < credentials.length; index++) {
+    const credential = credentials[index] as Authentication;
     const token = tokens[index];
-    if (token === undefined || one.type === 'AwsSigV4') continue;
-    const header = credentialHeader(one);
-    if (header !== undefined) headers.push(header, headerText(header, credentialValue(one, token)));
-    else if (one.type === 'Cookie') cookies.push(`${one.cookie}=${cookieText(token)}`);
-    else query.push(`${encode(credentialQueryKey(one) as string)}=${encode(token)}`);
+    if (token === undefined || credential.type === 'AwsSigV4') continue;
+    const header = credentialHeader(credential);
+    if (header !== undefined) headers.push(header, checkHeaderValue(header, credentialValue(credential, token)));
+    else if (credential.type === 'Cookie') cookies.push(`${credential.cookie}=${checkCookieValue(token)}`);
+    else query.push(`${percentEncode(credentialQueryKey(credential) as string)}=${percentEncode(token)}`);
   }
 }
 
 /** Returns the headers that a signature adds to a request, with a mask as their values. */
-export function maskedSignature(one: Authentication, mask: string): string[] {
-  const isSent = (name: string) => name !== 'X-Amz-Security-Token' || one.session_token !== undefined;
+export function buildMaskedSignatureHeaders(credential: Authentication, mask: string): string[] {
+  const isSent = (name: string) => name !== 'X-Amz-Security-Token' || credential.session_token !== undefined;
   return signatureHeaders.filter(isSent).flatMap((name) => [name, mask]);
 }

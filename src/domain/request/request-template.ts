@@ -2,25 +2,31 @@ import {
   type Authentication,
   type Authentications,
   credentialQueryNames,
-  credentialsOf,
+  toCredentialList,
 } from '../config/authentication.ts';
 import {
   type BodyKind,
-  bodyKindOf,
-  contentTypeOfTool,
-  destinationsOf,
+  createConstantMatcher,
+  getBodyKind,
+  getContentType,
+  getDestinations,
   parseBodyTemplate,
-  readAsConstants,
 } from '../config/destinations.ts';
-import { type Argument, argumentsOf, constantsOf } from '../config/input-schema.ts';
+import { type Argument, getArguments, getConstants } from '../config/input-schema.ts';
 import type { Tool } from '../config/tool.ts';
-import { hasNoUsualBody, mediaTypeOf, sentHeaderName } from '../http/headers.ts';
-import { foldedHeader, isReadAs, type OwnedNames, ownedBesides, ownedInQuery } from '../http/parameter-names.ts';
-import { placeholderNames } from '../http/placeholders.ts';
-import { keepingSlashes, parseUrlTemplate, type QueryPair, type UrlTemplate } from '../http/url-template.ts';
+import { hasOptionalBody, parseMediaType, toSentHeaderName } from '../http/headers.ts';
+import {
+  createOwnedNamesSelector,
+  findOwnedInQuery,
+  foldHeaderName,
+  isReadAs,
+  type OwnedNames,
+} from '../http/parameter-names.ts';
+import { getPlaceholderNames } from '../http/placeholders.ts';
+import { parseUrlTemplate, type QueryPair, type UrlTemplate, withAllowedSlashes } from '../http/url-template.ts';
 import type { ArrayFormat } from '../http/values.ts';
 import type { BodyPlan } from './body.ts';
-import type { Arguments, SentArgument } from './sent-argument.ts';
+import type { Arguments, WireArgument } from './sent-argument.ts';
 
 /** The part of a tool's request that does not depend on the call. It is compiled once per server version. */
 export type RequestTemplate = {
@@ -31,13 +37,13 @@ export type RequestTemplate = {
   /** True if a constant contains `{{NAME}}`. */
   hasSecrets: boolean;
   /** Arguments that become query parameters, headers, or cookies. */
-  arguments: readonly SentArgument[];
+  arguments: readonly WireArgument[];
   /** Arguments in the URL whose style is not the default. */
-  styledTokens: ReadonlyMap<string, SentArgument> | undefined;
+  styledArguments: ReadonlyMap<string, WireArgument> | undefined;
   /** Headers that are the same in every call, alternating names and values. */
   fixedHeaders: readonly string[];
   /** Headers with `{{NAME}}` in their value. */
-  filledHeaders: readonly { name: string; value: string }[];
+  interpolatedHeaders: readonly { name: string; value: string }[];
   body: BodyPlan;
   arrayFormat: ArrayFormat;
   credentials: readonly Authentication[];
@@ -49,88 +55,101 @@ export function compileRequest(
   authentication: Authentications | undefined,
   userAgent: string,
 ): RequestTemplate {
-  const declared = argumentsOf(tool.input_schema);
+  const declared = getArguments(tool.input_schema);
   const names = declared.map((argument) => argument.name);
   const { template } = parseUrlTemplate(tool.url, names);
   if (!template) throw new Error(`tool ${tool.name} has an invalid URL`);
-  const kind = bodyKindOf(tool);
+  const kind = getBodyKind(tool);
   const bodyTemplate = kind === 'template' ? parseBodyTemplate(tool.body_template, names) : undefined;
   const credential = credentialQueryNames(authentication);
-  const lists = listsInUrl(tool, declared, template);
-  const query = template.query.filter((pair) => !holdsCredential(pair, credential) && !lists.has(pair));
+  const lists = findListsInUrl(tool, declared, template);
+  const query = template.query.filter((pair) => !containsCredentialName(pair, credential) && !lists.has(pair));
   const url = { ...template, query };
-  const constants = constantsOf(tool.input_schema);
+  const constants = getConstants(tool.input_schema);
   const fixed = new Set(constants.map(({ name }) => name));
   const inTemplates = { inUrl: template.names, inBody: bodyTemplate?.names ?? [] };
-  const all = [...lists.values(), ...sentArguments(tool, declared, inTemplates)].filter(
-    (one) => !isCredential(one, kind, credential),
+  const all = [...lists.values(), ...getWireArguments(tool, declared, inTemplates)].filter(
+    (argument) => !isReadAsCredential(argument, kind, credential),
   );
-  const sent = withReserved(withoutReadAsConstants(all, fixed, kind), { query: url.query, fixed }, credential);
-  const ofBody = sent.filter(({ location }) => location === 'body');
+  const wireArguments = addReservedNames(
+    removeConstantCollisions(all, fixed, kind),
+    { query: url.query, fixed },
+    credential,
+  );
+  const bodyArguments = wireArguments.filter(({ location }) => location === 'body');
   const arrayFormat = tool.array_format ?? 'repeat';
   return {
     method: tool.method,
-    url: keepingSlashes(url, new Set(declared.filter(({ wire }) => wire.allow_slashes).map(({ name }) => name))),
+    url: withAllowedSlashes(url, new Set(declared.filter(({ wire }) => wire.allow_slashes).map(({ name }) => name))),
     constants:
       constants.length === 0 ? undefined : Object.fromEntries(constants.map(({ name, value }) => [name, value])),
-    hasSecrets: constants.some(({ value }) => placeholderNames(value).length > 0),
-    arguments: sent.filter(({ location }) => location !== 'body'),
-    styledTokens: styledTokens(declared, template),
-    ...headersOf(tool, declared, userAgent, kind === 'multipart'),
+    hasSecrets: constants.some(({ value }) => getPlaceholderNames(value).length > 0),
+    arguments: wireArguments.filter(({ location }) => location !== 'body'),
+    styledArguments: getStyledArguments(declared, template),
+    ...buildHeaders(tool, declared, userAgent, kind === 'multipart'),
     body: {
-      arguments: ofBody,
-      kind: ofBody.length > 0 || bodyTemplate ? kind : 'none',
+      arguments: bodyArguments,
+      kind: bodyArguments.length > 0 || bodyTemplate ? kind : 'none',
       template: bodyTemplate,
-      texts:
-        kind === 'json' || kind === 'template' ? declared.filter(hasStyle).map((one) => sentArgument(one, 'body')) : [],
-      contentType: contentTypeOfTool(tool),
+      textArguments:
+        kind === 'json' || kind === 'template'
+          ? declared.filter(hasStyle).map((argument) => toWireArgument(argument, 'body'))
+          : [],
+      contentType: getContentType(tool),
       arrayFormat,
-      isAlwaysSent: !hasNoUsualBody(tool.method),
+      isAlwaysSent: !hasOptionalBody(tool.method),
     },
     arrayFormat,
-    credentials: credentialsOf(authentication),
+    credentials: toCredentialList(authentication),
   };
 }
 
 /** Finds pairs of the URL such as `ids=:ids`. `array_format` applies to them as to lists outside the URL. */
-function listsInUrl(
+function findListsInUrl(
   { array_format }: Tool,
   declared: readonly Argument[],
   { query }: UrlTemplate,
-): Map<QueryPair, SentArgument> {
+): Map<QueryPair, WireArgument> {
   if (array_format === undefined || array_format === 'comma') return new Map();
-  const lists = new Map(declared.filter((one) => one.type === 'array' && !hasStyle(one)).map((one) => [one.name, one]));
+  const lists = new Map(
+    declared
+      .filter((argument) => argument.type === 'array' && !hasStyle(argument))
+      .map((argument) => [argument.name, argument]),
+  );
   return new Map(
-    query.flatMap((pair): [QueryPair, SentArgument][] => {
-      const [part, ...others] = pair.parts ?? [];
-      const list = part && 'argument' in part && others.length === 0 ? lists.get(part.argument) : undefined;
+    query.flatMap((pair): [QueryPair, WireArgument][] => {
+      const [part, ...otherParts] = pair.parts ?? [];
+      const list = part && 'argument' in part && otherParts.length === 0 ? lists.get(part.argument) : undefined;
       const [name = ''] = new URLSearchParams(pair.name).keys();
       const wireName = array_format === 'brackets' ? name.replace(/\[\]$/, '') : name;
-      return list ? [[pair, { ...sentArgument(list, 'query'), wireName }]] : [];
+      return list ? [[pair, { ...toWireArgument(list, 'query'), wireName }]] : [];
     }),
   );
 }
 
 const hasStyle = ({ wire }: Argument) => wire.style !== undefined;
 
-function styledTokens(declared: readonly Argument[], { names }: UrlTemplate): RequestTemplate['styledTokens'] {
-  const styled = declared.filter((one) => hasStyle(one) && names.includes(one.name));
-  return styled.length === 0 ? undefined : new Map(styled.map((one) => [one.name, sentArgument(one, 'query')]));
+function getStyledArguments(declared: readonly Argument[], { names }: UrlTemplate): RequestTemplate['styledArguments'] {
+  const styled = declared.filter((argument) => hasStyle(argument) && names.includes(argument.name));
+  return styled.length === 0
+    ? undefined
+    : new Map(styled.map((argument) => [argument.name, toWireArgument(argument, 'query')]));
 }
 
 /** Returns the arguments outside the templates. If `body` names an argument, no other one is in the body. */
-function sentArguments(
+function getWireArguments(
   tool: Tool,
   declared: readonly Argument[],
-  templates: Parameters<typeof destinationsOf>[2],
-): SentArgument[] {
-  const destinations = destinationsOf(tool, declared, templates);
-  const kind = bodyKindOf(tool);
+  templates: Parameters<typeof getDestinations>[2],
+): WireArgument[] {
+  const destinations = getDestinations(tool, declared, templates);
+  const kind = getBodyKind(tool);
   return declared.flatMap((argument) => {
-    const to = destinations.get(argument.name);
-    if (to === undefined || to === 'url' || to === 'part') return [];
-    const isExtra = to === 'body' && (kind === 'template' || (kind === 'argument' && argument.name !== tool.body));
-    return isExtra ? [] : [sentArgument(argument, to)];
+    const destination = destinations.get(argument.name);
+    if (destination === undefined || destination === 'url' || destination === 'part') return [];
+    const isOutsideBody =
+      destination === 'body' && (kind === 'template' || (kind === 'argument' && argument.name !== tool.body));
+    return isOutsideBody ? [] : [toWireArgument(argument, destination)];
   });
 }
 
@@ -138,7 +157,7 @@ function sentArguments(
  * Returns true for arguments that a receiver could read as the credential. Receivers merge form fields with the query,
  * so neither may contain such a name.
  */
-function isCredential({ location, wireName }: SentArgument, kind: BodyKind, credential: OwnedNames): boolean {
+function isReadAsCredential({ location, wireName }: WireArgument, kind: BodyKind, credential: OwnedNames): boolean {
   const isMerged = location === 'query' || (location === 'body' && (kind === 'form' || kind === 'multipart'));
   return isMerged && isReadAs(wireName, credential);
 }
@@ -147,27 +166,27 @@ function isCredential({ location, wireName }: SentArgument, kind: BodyKind, cred
  * Removes caller arguments that a receiver could read as a constant. Configurations with such an argument are refused;
  * a view that fixes the other argument works without it.
  */
-function withoutReadAsConstants(
-  all: readonly SentArgument[],
+function removeConstantCollisions(
+  all: readonly WireArgument[],
   fixed: ReadonlySet<string>,
   kind: BodyKind,
-): readonly SentArgument[] {
+): readonly WireArgument[] {
   if (fixed.size === 0) return all;
-  const lost = (['query', 'body'] as const).flatMap((location) => {
-    const beside = all.filter((one) => one.location === location);
-    return readAsConstants(beside, location === 'query' ? 'query' : kind)(fixed).map(({ name }) => name);
+  const removedNames = (['query', 'body'] as const).flatMap((location) => {
+    const sameLocation = all.filter((argument) => argument.location === location);
+    return createConstantMatcher(sameLocation, location === 'query' ? 'query' : kind)(fixed).map(({ name }) => name);
   });
-  return lost.length === 0 ? all : all.filter(({ name }) => !lost.includes(name));
+  return removedNames.length === 0 ? all : all.filter(({ name }) => !removedNames.includes(name));
 }
 
-function sentArgument({ name, wire }: Argument, location: SentArgument['location']): SentArgument {
+function toWireArgument({ name, wire }: Argument, location: WireArgument['location']): WireArgument {
   return {
     name,
-    wireName: location === 'header' ? sentHeaderName(wire.wire_name ?? name) : (wire.wire_name ?? name),
+    wireName: location === 'header' ? toSentHeaderName(wire.wire_name ?? name) : (wire.wire_name ?? name),
     location,
     style: wire.style,
-    reserved: undefined,
-    keepsReserved: location === 'query' && wire.allow_reserved === true,
+    reservedNames: undefined,
+    allowsReserved: location === 'query' && wire.allow_reserved === true,
     isBase64: wire.content === 'base64',
     fileName: wire.file_name,
     mediaType: wire.media_type,
@@ -179,24 +198,27 @@ function sentArgument({ name, wire }: Argument, location: SentArgument['location
  * Otherwise their names begin with the argument's own name, and only names that callers must not set are compared with
  * them.
  */
-function withReserved(
-  all: readonly SentArgument[],
+function addReservedNames(
+  all: readonly WireArgument[],
   { query, fixed }: Pick<UrlTemplate, 'query'> & { fixed: ReadonlySet<string> },
   credential: OwnedNames,
-): readonly SentArgument[] {
-  if (!all.some(isSpread)) return all;
+): readonly WireArgument[] {
+  if (!all.some(hasSpreadProperties)) return all;
   const names = [...all.map(({ wireName }) => wireName), ...query.map(({ name }) => name)];
-  const besides = ownedBesides(names, credential);
-  return all.map((one, index) => {
-    if (!isSpread(one)) return one;
-    const isRepeated = one.style === 'repeat';
-    const isOther = (other: number) => isRepeated || fixed.has(all[other]?.name ?? '');
-    return { ...one, reserved: besides((other) => other !== index && isOther(other)) };
+  const getOwnedBesides = createOwnedNamesSelector(names, credential);
+  return all.map((argument, index) => {
+    if (!hasSpreadProperties(argument)) return argument;
+    const isRepeated = argument.style === 'repeat';
+    const isComparable = (otherIndex: number) => isRepeated || fixed.has(all[otherIndex]?.name ?? '');
+    return {
+      ...argument,
+      reservedNames: getOwnedBesides((otherIndex) => otherIndex !== index && isComparable(otherIndex)),
+    };
   });
 }
 
 /** Returns true if an object's properties have names of their own in a request. */
-function isSpread({ style }: SentArgument): boolean {
+function hasSpreadProperties({ style }: WireArgument): boolean {
   return style === 'repeat' || style === 'brackets' || style === 'indices' || style === 'deep';
 }
 
@@ -204,33 +226,33 @@ function isSpread({ style }: SentArgument): boolean {
  * Returns true if a query pair contains a credential's name. Configurations stored before names were compared may have
  * such a pair.
  */
-function holdsCredential({ name, parts }: QueryPair, credential: OwnedNames): boolean {
+function containsCredentialName({ name, parts }: QueryPair, credential: OwnedNames): boolean {
   const value = (parts ?? []).map((part) => ('text' in part ? part.text : '')).join('');
-  return ownedInQuery(`${name}=${value}`, credential).length > 0;
+  return findOwnedInQuery(`${name}=${value}`, credential).length > 0;
 }
 
-function headersOf(
+function buildHeaders(
   tool: Tool,
   declared: readonly Argument[],
   userAgent: string,
   isMultipart: boolean,
-): Pick<RequestTemplate, 'fixedHeaders' | 'filledHeaders'> {
+): Pick<RequestTemplate, 'fixedHeaders' | 'interpolatedHeaders'> {
   // The boundary of a multipart form determines the header, so it is written together with the body.
-  const isWrittenLater = isMultipart && mediaTypeOf(contentTypeOfTool(tool)) === 'multipart/form-data';
-  const given = Object.entries(tool.headers)
-    .filter(([name]) => foldedHeader(name) !== 'content-type' || !isWrittenLater)
-    .map(([name, value]): [string, string] => [sentHeaderName(name), value]);
-  const ofArguments = declared
+  const isSetWithBody = isMultipart && parseMediaType(getContentType(tool)) === 'multipart/form-data';
+  const configuredHeaders = Object.entries(tool.headers)
+    .filter(([name]) => foldHeaderName(name) !== 'content-type' || !isSetWithBody)
+    .map(([name, value]): [string, string] => [toSentHeaderName(name), value]);
+  const argumentHeaders = declared
     .filter(({ location }) => location === 'header')
     .map(({ name, wire }) => wire.wire_name ?? name);
-  const names = new Set([...Object.keys(tool.headers), ...ofArguments].map(foldedHeader));
-  const isFilled = ([, value]: [string, string]) => placeholderNames(value).length > 0;
+  const names = new Set([...Object.keys(tool.headers), ...argumentHeaders].map(foldHeaderName));
+  const hasPlaceholder = ([, value]: [string, string]) => getPlaceholderNames(value).length > 0;
   return {
     fixedHeaders: [
       ...(names.has('accept') ? [] : ['Accept', 'application/json']),
       ...(names.has('user-agent') ? [] : ['User-Agent', userAgent]),
-      ...given.filter((header) => !isFilled(header)).flat(),
+      ...configuredHeaders.filter((header) => !hasPlaceholder(header)).flat(),
     ],
-    filledHeaders: given.filter(isFilled).map(([name, value]) => ({ name, value })),
+    interpolatedHeaders: configuredHeaders.filter(hasPlaceholder).map(([name, value]) => ({ name, value })),
   };
 }

@@ -5,7 +5,7 @@ import type { OwnedNames } from '../http/parameter-names.ts';
 export type Arguments = { [name: string]: unknown };
 
 /** An argument outside the URL template, and how it is sent. */
-export type SentArgument = {
+export type WireArgument = {
   name: string;
   /** Its name in the query, the headers, or the body. */
   wireName: string;
@@ -13,9 +13,9 @@ export type SentArgument = {
   /** Undefined means the default: arrays follow the tool's `array_format`, objects become JSON text. */
   style: WireStyle | undefined;
   /** Names that callers must not use for properties of an object. */
-  reserved: OwnedNames | undefined;
+  reservedNames: OwnedNames | undefined;
   /** True if the reserved characters of a query value are not encoded. */
-  keepsReserved: boolean;
+  allowsReserved: boolean;
   isBase64: boolean;
   fileName: TextOrArgument | undefined;
   mediaType: TextOrArgument | undefined;

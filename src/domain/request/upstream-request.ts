@@ -23,13 +23,13 @@ export type ReadableBody = string | { byteCount: number } | { fields: ReadablePa
 /** The third entry marks the part as a file, with its name and media type. */
 export type ReadablePart = [name: string, text: string, of?: { fileName?: string; mediaType?: string }];
 
-export function readableBody(body: UpstreamBody | ReadableBody | undefined): ReadableBody | undefined {
+export function toReadableBody(body: UpstreamBody | ReadableBody | undefined): ReadableBody | undefined {
   if (body instanceof Uint8Array) return { byteCount: body.length };
   if (typeof body !== 'object' || 'byteCount' in body) return body;
-  return { fields: body.fields.map(readablePart) };
+  return { fields: body.fields.map(toReadablePart) };
 }
 
-function readablePart([name, value, of]: FormPart): ReadablePart {
+function toReadablePart([name, value, fileInfo]: FormPart): ReadablePart {
   const text = typeof value === 'string' ? value : `(${value.length} bytes)`;
-  return of === undefined ? [name, text] : [name, text, of];
+  return fileInfo === undefined ? [name, text] : [name, text, fileInfo];
 }

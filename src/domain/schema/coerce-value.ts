@@ -1,12 +1,12 @@
 import { bodyLimits } from '../json/body-limits.ts';
 import { isRawNumber, parseJson } from '../json/json.ts';
-import { bodyProblem, scanJson } from '../json/json-scan.ts';
-import { Steps, TooMuchWork } from '../work/steps.ts';
+import { getBodyProblem, scanJson } from '../json/json-scan.ts';
+import { StepBudget, StepLimitExceeded } from '../work/steps.ts';
 import { indexSchema, isSchemaObject, type JsonSchema, resolveReference } from './json-schema.ts';
-import { type Kind, kindOf } from './keyword-tests.ts';
+import { getKind, type Kind } from './keyword-tests.ts';
 
 /** Step budget of a few milliseconds. Larger arguments are not coerced. */
-const mostSteps = 50_000;
+const maxSteps = 50_000;
 
 /**
  * Converts a value that does not fit its schema to the value that the client probably meant. At every level:
@@ -19,9 +19,9 @@ const mostSteps = 50_000;
  */
 export function coerceValue(value: unknown, schema: JsonSchema): unknown {
   try {
-    return new Coercion(schema).coerced(value, schema);
+    return new Coercion(schema).coerce(value, schema);
   } catch (error) {
-    if (error instanceof TooMuchWork) return value;
+    if (error instanceof StepLimitExceeded) return value;
     throw error;
   }
 }
@@ -32,57 +32,64 @@ const anyObject: JsonSchema = { type: 'object' };
  * Returns the object that a JSON-RPC client meant, `{}` for no value, or undefined if the value cannot be an object.
  */
 export function coerceObject(value: unknown): { [name: string]: unknown } | undefined {
-  const meant = value === undefined || value === null ? {} : coerceValue(value, anyObject);
-  return plainKind(meant) === 'object' ? (meant as { [name: string]: unknown }) : undefined;
+  const coerced = value === undefined || value === null ? {} : coerceValue(value, anyObject);
+  return getPlainKind(coerced) === 'object' ? (coerced as { [name: string]: unknown }) : undefined;
 }
 
 type JsonObject = { [name: string]: unknown };
 type Kinds = ReadonlySet<Kind | 'integer'>;
-const everyKind: Kinds = new Set(['null', 'boolean', 'number', 'string', 'array', 'object']);
+const allKinds: Kinds = new Set(['null', 'boolean', 'number', 'string', 'array', 'object']);
 
 /** Kind of a JSON text, by its first character. */
-const kindOfText: { [first: string]: Kind } = { '[': 'array', '{': 'object', t: 'boolean', f: 'boolean', n: 'null' };
+const kindsByFirstCharacter: { [prefixSchemas: string]: Kind } = {
+  '[': 'array',
+  '{': 'object',
+  t: 'boolean',
+  f: 'boolean',
+  n: 'null',
+};
 
 class Coercion {
   readonly #root: JsonSchema;
-  readonly #steps = new Steps(mostSteps);
+  readonly #steps = new StepBudget(maxSteps);
   readonly #kinds = new Map<JsonSchema, Kinds>();
 
   constructor(root: JsonSchema) {
     this.#root = root;
   }
 
-  coerced(given: unknown, schema: unknown): unknown {
-    this.#steps.take(1);
-    if (!isSchemaObject(schema)) return given;
-    let value = this.#meant(given, schema);
-    for (const part of this.#partsFor(value, schema)) value = this.coerced(value, part);
+  coerce(original: unknown, schema: unknown): unknown {
+    this.#steps.consume(1);
+    if (!isSchemaObject(schema)) return original;
+    let value = this.#coerceScalar(original, schema);
+    for (const subschema of this.#getSubschemas(value, schema)) value = this.coerce(value, subschema);
     if (Array.isArray(value)) return this.#withItems(value, schema);
-    return plainKind(value) === 'object' ? this.#withProperties(value as JsonObject, schema) : value;
+    return getPlainKind(value) === 'object' ? this.#withProperties(value as JsonObject, schema) : value;
   }
 
-  #meant(given: unknown, schema: JsonSchema): unknown {
-    if (typeof given === 'string') return this.#valueOf(given, schema);
-    const isEmptyList = Array.isArray(given) && given.length === 0;
-    const kind = plainKind(given);
-    if (!isEmptyList && kind !== 'number' && kind !== 'boolean') return given;
-    const kinds = this.#kindsOf(schema);
-    if (isEmptyList) return kinds.has('object') && !kinds.has('array') ? {} : given;
-    const isOnlyText = kinds.has('string') && !takes(kinds, kind) && !kinds.has('integer');
-    if (!isOnlyText) return given;
-    return isRawNumber(given) ? given.rawJSON : String(given);
+  #coerceScalar(value: unknown, schema: JsonSchema): unknown {
+    if (typeof value === 'string') return this.#parseText(value, schema);
+    const isEmptyList = Array.isArray(value) && value.length === 0;
+    const kind = getPlainKind(value);
+    if (!isEmptyList && kind !== 'number' && kind !== 'boolean') return value;
+    const kinds = this.#getKinds(schema);
+    if (isEmptyList) return kinds.has('object') && !kinds.has('array') ? {} : value;
+    const acceptsOnlyText = kinds.has('string') && !acceptsKind(kinds, kind) && !kinds.has('integer');
+    if (!acceptsOnlyText) return value;
+    return isRawNumber(value) ? value.rawJSON : String(value);
   }
 
   /** Parses the text as JSON if the schema accepts the result's type and no text; otherwise returns the text. */
-  #valueOf(text: string, schema: JsonSchema): unknown {
-    const kinds = this.#kindsOf(schema);
-    const start = text.trimStart()[0] ?? '';
-    const kind = kindOfText[start] ?? 'number';
-    if (kinds.has('string') || !takes(kinds, kind) || (kind === 'number' && !/[-\d]/.test(start))) return text;
+  #parseText(text: string, schema: JsonSchema): unknown {
+    const kinds = this.#getKinds(schema);
+    const firstCharacter = text.trimStart()[0] ?? '';
+    const kind = kindsByFirstCharacter[firstCharacter] ?? 'number';
+    if (kinds.has('string') || !acceptsKind(kinds, kind) || (kind === 'number' && !/[-\d]/.test(firstCharacter)))
+      return text;
     // Parsing about four characters costs as much as one step.
-    this.#steps.take(text.length >> 2);
+    this.#steps.consume(text.length >> 2);
     const scan = scanJson(Buffer.from(text), bodyLimits.depth);
-    if (!scan || bodyProblem(scan, bodyLimits)) return text;
+    if (!scan || getBodyProblem(scan, bodyLimits)) return text;
     const value = parseJson(text);
     return kind !== 'number' || kinds.has('number') || Number.isInteger(plainNumber(value)) ? value : text;
   }
@@ -91,81 +98,89 @@ class Coercion {
    * Returns the schemas that a value must fit besides the keywords of `schema`. Alternatives count only if exactly one
    * of them accepts the value's kind.
    */
-  #partsFor(value: unknown, schema: JsonSchema): unknown[] {
-    const kind = plainKind(value);
-    const parts = [...this.#referred(schema), ...listOf(schema.allOf)];
-    for (const alternatives of [listOf(schema.anyOf), listOf(schema.oneOf)]) {
-      const fitting = alternatives.filter((alternative) => takes(this.#kindsOf(alternative), kind));
-      if (fitting.length === 1) parts.push(...fitting);
+  #getSubschemas(value: unknown, schema: JsonSchema): unknown[] {
+    const kind = getPlainKind(value);
+    const subschemas = [...this.#getReferenced(schema), ...toArray(schema.allOf)];
+    for (const alternatives of [toArray(schema.anyOf), toArray(schema.oneOf)]) {
+      const fitting = alternatives.filter((alternative) => acceptsKind(this.#getKinds(alternative), kind));
+      if (fitting.length === 1) subschemas.push(...fitting);
     }
-    return parts;
+    return subschemas;
   }
 
   #withItems(list: unknown[], { items, prefixItems }: JsonSchema): unknown[] {
-    const first = listOf(prefixItems);
-    const coerced = list.map((item, index) => this.coerced(item, first[index] ?? items));
+    const prefixSchemas = toArray(prefixItems);
+    const coerced = list.map((item, index) => this.coerce(item, prefixSchemas[index] ?? items));
     return coerced.some((item, index) => item !== list[index]) ? coerced : list;
   }
 
   #withProperties(object: JsonObject, schema: JsonSchema): JsonObject {
     const { properties, additionalProperties } = schema;
     const declared = isSchemaObject(properties) ? properties : {};
-    const required = new Set(listOf(schema.required));
+    const required = new Set(toArray(schema.required));
     const entries = Object.entries(object);
-    const kept: [string, unknown][] = [];
+    const coercedEntries: [string, unknown][] = [];
     for (const [name, value] of entries) {
       const inner = Object.hasOwn(declared, name) ? declared[name] : additionalProperties;
-      if (value === null && !required.has(name) && !this.#kindsOf(inner).has('null')) continue;
-      kept.push([name, this.coerced(value, inner)]);
+      if (value === null && !required.has(name) && !this.#getKinds(inner).has('null')) continue;
+      coercedEntries.push([name, this.coerce(value, inner)]);
     }
-    const isSame = kept.length === entries.length && kept.every(([, value], index) => value === entries[index]?.[1]);
-    return isSame ? object : Object.fromEntries(kept);
+    const isUnchanged =
+      coercedEntries.length === entries.length &&
+      coercedEntries.every(([, value], index) => value === entries[index]?.[1]);
+    return isUnchanged ? object : Object.fromEntries(coercedEntries);
   }
 
   /** Returns the kinds of values that a schema may accept. May include kinds that it rejects. */
-  #kindsOf(schema: unknown): Kinds {
-    this.#steps.take(1);
-    if (!isSchemaObject(schema)) return everyKind;
-    const known = this.#kinds.get(schema);
-    if (known) return known;
+  #getKinds(schema: unknown): Kinds {
+    this.#steps.consume(1);
+    if (!isSchemaObject(schema)) return allKinds;
+    const cached = this.#kinds.get(schema);
+    if (cached) return cached;
     const { type, enum: values, anyOf, oneOf } = schema;
-    const sets: Kinds[] = [...this.#referred(schema), ...listOf(schema.allOf)].map((part) => this.#kindsOf(part));
-    if (type !== undefined) sets.push(new Set([type].flat() as Kind[]));
-    if (Array.isArray(values)) sets.push(new Set(values.map(plainKind)));
-    if (Object.hasOwn(schema, 'const')) sets.push(new Set([plainKind(schema.const)]));
+    const constraints: Kinds[] = [...this.#getReferenced(schema), ...toArray(schema.allOf)].map((subschema) =>
+      this.#getKinds(subschema),
+    );
+    if (type !== undefined) constraints.push(new Set([type].flat() as Kind[]));
+    if (Array.isArray(values)) constraints.push(new Set(values.map(getPlainKind)));
+    if (Object.hasOwn(schema, 'const')) constraints.push(new Set([getPlainKind(schema.const)]));
     for (const alternatives of [anyOf, oneOf]) {
-      if (Array.isArray(alternatives)) sets.push(new Set(alternatives.flatMap((part) => [...this.#kindsOf(part)])));
+      if (Array.isArray(alternatives))
+        constraints.push(new Set(alternatives.flatMap((subschema) => [...this.#getKinds(subschema)])));
     }
-    const kinds = sets.reduce(both, everyKind);
+    const kinds = constraints.reduce(intersectKinds, allKinds);
     this.#kinds.set(schema, kinds);
     return kinds;
   }
 
-  #referred({ $ref }: JsonSchema): unknown[] {
+  #getReferenced({ $ref }: JsonSchema): unknown[] {
     if (typeof $ref !== 'string') return [];
     const anchors = $ref.startsWith('#/') ? new Map<string, JsonSchema>() : indexSchema(this.#root)?.anchors;
     return [resolveReference({ root: this.#root, anchors: anchors ?? new Map() }, $ref)];
   }
 }
 
-function takes(kinds: Kinds, kind: Kind): boolean {
+function acceptsKind(kinds: Kinds, kind: Kind): boolean {
   return kinds.has(kind) || (kind === 'number' && kinds.has('integer'));
 }
 
 /** Returns the kinds that are in both sets. An integer is also a number. */
-function both(one: Kinds, other: Kinds): Kinds {
+function intersectKinds(first: Kinds, second: Kinds): Kinds {
   const isIn = (kinds: Kinds, kind: Kind | 'integer') => kinds.has(kind) || (kind === 'integer' && kinds.has('number'));
-  return new Set([...[...one].filter((kind) => isIn(other, kind)), ...[...other].filter((kind) => isIn(one, kind))]);
+  return new Set([
+    ...[...first].filter((kind) => isIn(second, kind)),
+    ...[...second].filter((kind) => isIn(first, kind)),
+  ]);
 }
 
-function plainKind(value: unknown): Kind {
-  return kindOf(plainNumber(value));
+function getPlainKind(value: unknown): Kind {
+  return getKind(plainNumber(value));
 }
 
 function plainNumber(value: unknown): unknown {
   return isRawNumber(value) ? Number(value.rawJSON) : value;
 }
 
-function listOf(value: unknown): unknown[] {
+function toArray(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }

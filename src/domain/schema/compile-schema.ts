@@ -1,16 +1,16 @@
-import { isRawNumber, plainNumbers } from '../json/json.ts';
-import { Steps, stepsOfText } from '../work/steps.ts';
-import { CheckRun, type Fault } from './faults.ts';
+import { isRawNumber, toPlainNumbers } from '../json/json.ts';
+import { countTextSteps, StepBudget } from '../work/steps.ts';
+import { CheckRun, type Violation } from './faults.ts';
 import { indexSchema, isSchemaObject, type JsonSchema, resolveReference, type SchemaIndex } from './json-schema.ts';
-import { type Kind, keywordTests, kindOf, namesOf, type Test } from './keyword-tests.ts';
+import { getKind, type Kind, keywordTests, listNames, type Test } from './keyword-tests.ts';
 
 /** A compiled schema that checks values. Both methods throw TooMuchWork if the step budget is used up. */
 export type CompiledSchema = {
-  fits(value: unknown, steps: Steps): boolean;
+  isValid(value: unknown, steps: StepBudget): boolean;
   /** Returns the violations of a value: all of them up to a maximum, or only the first. */
-  faults(value: unknown, steps: Steps, wanted: 'first fault' | 'faults'): readonly Fault[];
+  violations(value: unknown, steps: StepBudget, mode: 'first fault' | 'faults'): readonly Violation[];
   /** Declared properties that may not be null. */
-  notNull: ReadonlySet<string>;
+  nonNullable: ReadonlySet<string>;
 };
 
 /**
@@ -21,44 +21,44 @@ export function compileSchema(root: JsonSchema): CompiledSchema {
   const index = indexSchema(root);
   if (!index) throw new Error('cannot compile a schema that was not validated');
   const compiler = new Compiler(index);
-  return compiled(compiler.test(root), notNull(root, compiler));
+  return toCompiledSchema(compiler.test(root), getNonNullableNames(root, compiler));
 }
 
 /** Retains only the test. The index and the compiler take several times as much memory. */
-function compiled(test: Test, notNull: ReadonlySet<string>): CompiledSchema {
+function toCompiledSchema(test: Test, nonNullable: ReadonlySet<string>): CompiledSchema {
   return {
-    fits: (value, steps) => test(value, new CheckRun(steps, 'verdict'), undefined),
-    faults(value, steps, wanted) {
-      const run = new CheckRun(steps, wanted);
+    isValid: (value, steps) => test(value, new CheckRun(steps, 'verdict'), undefined),
+    violations(value, steps, mode) {
+      const run = new CheckRun(steps, mode);
       test(value, run, undefined);
-      return run.faults ?? [];
+      return run.violations ?? [];
     },
-    notNull,
+    nonNullable,
   };
 }
 
 /** Returns the declared properties that may not be null. */
-function notNull({ properties }: JsonSchema, compiler: Compiler): ReadonlySet<string> {
-  const run = new CheckRun(new Steps(Number.POSITIVE_INFINITY), 'verdict');
+function getNonNullableNames({ properties }: JsonSchema, compiler: Compiler): ReadonlySet<string> {
+  const run = new CheckRun(new StepBudget(Number.POSITIVE_INFINITY), 'verdict');
   const declared = Object.entries(isSchemaObject(properties) ? properties : {});
-  const refusing = declared.filter(([, schema]) => !compiler.test(schema)(null, run, undefined));
-  return new Set(refusing.map(([name]) => name));
+  const nonNullable = declared.filter(([, schema]) => !compiler.test(schema)(null, run, undefined));
+  return new Set(nonNullable.map(([name]) => name));
 }
 
-const anything: Test = () => true;
+const acceptAny: Test = () => true;
 /** Shared test of all schemas without keywords. */
-const anyValue = all([]);
+const emptyTest = combineTests([]);
 
 type Properties = { [name: string]: unknown };
 
 /** Returns the limit of a keyword. Listed values keep their exact digits; all other limits are plain numbers. */
-function limitOf(keyword: string, value: unknown): unknown {
-  return keyword === 'enum' || keyword === 'const' ? value : plainNumbers(value);
+function toLimit(keyword: string, value: unknown): unknown {
+  return keyword === 'enum' || keyword === 'const' ? value : toPlainNumbers(value);
 }
 
 class Compiler {
   readonly #index: SchemaIndex;
-  readonly #made = new Map<JsonSchema, Test>();
+  readonly #testsBySchema = new Map<JsonSchema, Test>();
 
   constructor(index: SchemaIndex) {
     this.#index = index;
@@ -66,25 +66,26 @@ class Compiler {
 
   /** Returns the test of a schema. It is created once, however often the schema is referenced. */
   test(schema: unknown): Test {
-    if (schema === false) return (value, run, at) => run.fault(at, { keyword: 'false', limit: false, found: value });
-    if (!isSchemaObject(schema)) return anything;
-    const known = this.#made.get(schema);
-    if (known) return known;
-    const tests = this.#testsOf(schema);
-    const made = tests.length === 0 ? anyValue : all(tests);
-    this.#made.set(schema, made);
-    return made;
+    if (schema === false)
+      return (value, run, at) => run.addViolation(at, { keyword: 'false', limit: false, value: value });
+    if (!isSchemaObject(schema)) return acceptAny;
+    const cached = this.#testsBySchema.get(schema);
+    if (cached) return cached;
+    const tests = this.#createTests(schema);
+    const test = tests.length === 0 ? emptyTest : combineTests(tests);
+    this.#testsBySchema.set(schema, test);
+    return test;
   }
 
-  #testsOf(schema: JsonSchema): Test[] {
+  #createTests(schema: JsonSchema): Test[] {
     const tests: (Test | undefined)[] = [];
     if (typeof schema.$ref === 'string') tests.push(this.test(resolveReference(this.#index, schema.$ref)));
-    for (const [keyword, make] of keywordTests) {
-      if (Object.hasOwn(schema, keyword)) tests.push(make(limitOf(keyword, schema[keyword]) as never));
+    for (const [keyword, createTest] of keywordTests) {
+      if (Object.hasOwn(schema, keyword)) tests.push(createTest(toLimit(keyword, schema[keyword]) as never));
     }
     if (schema.not !== undefined) tests.push(notTest(this.test(schema.not)));
     if (Array.isArray(schema.anyOf)) tests.push(someTest('anyOf', this.#tests(schema.anyOf)));
-    if (Array.isArray(schema.allOf)) tests.push(all(this.#tests(schema.allOf)));
+    if (Array.isArray(schema.allOf)) tests.push(combineTests(this.#tests(schema.allOf)));
     if (Array.isArray(schema.oneOf)) tests.push(someTest('oneOf', this.#tests(schema.oneOf)));
     tests.push(this.#ifTest(schema), ...this.#objectTests(schema), ...this.#arrayTests(schema));
     return tests.filter((test) => test !== undefined);
@@ -97,11 +98,11 @@ class Compiler {
   #ifTest(schema: JsonSchema): Test | undefined {
     if (schema.if === undefined) return undefined;
     const [condition, then, otherwise] = [this.test(schema.if), this.test(schema.then), this.test(schema.else)];
-    return (value, run, at, given) => {
-      const before = run.faultCount;
-      const holds = condition(value, run, at, given);
-      run.discard(before);
-      return (holds ? then : otherwise)(value, run, at, given);
+    return (value, run, at, exact) => {
+      const countBefore = run.violationCount;
+      const matches = condition(value, run, at, exact);
+      run.discard(countBefore);
+      return (matches ? then : otherwise)(value, run, at, exact);
     };
   }
 
@@ -109,16 +110,16 @@ class Compiler {
     const tests: Test[] = [];
     if (Array.isArray(schema.required)) tests.push(requiredTest(schema.required as string[]));
     if (isSchemaObject(schema.dependentRequired)) {
-      for (const [name, needed] of Object.entries(schema.dependentRequired)) {
-        tests.push(whenPresent(name, neededTest(name, needed as string[])));
+      for (const [name, requiredNames] of Object.entries(schema.dependentRequired)) {
+        tests.push(ifPresent(name, dependentTest(name, requiredNames as string[])));
       }
     }
     if (isSchemaObject(schema.dependentSchemas)) {
       for (const [name, inner] of Object.entries(schema.dependentSchemas)) {
-        tests.push(whenPresent(name, this.test(inner)));
+        tests.push(ifPresent(name, this.test(inner)));
       }
     }
-    return [...tests.map((test) => forKind('object', test)), this.#propertiesTest(schema)];
+    return [...tests.map((test) => onlyForKind('object', test)), this.#propertiesTest(schema)];
   }
 
   /**
@@ -132,72 +133,72 @@ class Compiler {
     const names = declared.map(([name]) => name);
     const tests = new Map(declared.map(([name, inner]): [string, Test] => [name, this.test(inner)]));
     const nameTest = propertyNames === undefined ? undefined : this.test(propertyNames);
-    const otherTest = additionalProperties === false ? undefined : this.test(additionalProperties);
-    return forKind('object', propertiesTest(names, tests, nameTest, otherTest));
+    const undeclaredTest = additionalProperties === false ? undefined : this.test(additionalProperties);
+    return onlyForKind('object', propertiesTest(names, tests, nameTest, undeclaredTest));
   }
 
   #arrayTests(schema: JsonSchema): (Test | undefined)[] {
     const { prefixItems, items, contains } = schema;
-    const first = Array.isArray(prefixItems) ? this.#tests(prefixItems) : [];
-    const rest = items === undefined ? undefined : this.test(items);
+    const prefixTests = Array.isArray(prefixItems) ? this.#tests(prefixItems) : [];
+    const restTest = items === undefined ? undefined : this.test(items);
     const itemsTest: Test = (value, run, at) => {
       const list = value as unknown[];
-      const length = rest ? list.length : Math.min(first.length, list.length);
-      let fits = true;
+      const length = restTest ? list.length : Math.min(prefixTests.length, list.length);
+      let isValid = true;
       for (let i = 0; i < length; i++) {
-        run.steps.take(1);
-        if ((first[i] ?? rest ?? anything)(list[i], run, run.into(at, String(i)))) continue;
-        fits = false;
+        run.steps.consume(1);
+        if ((prefixTests[i] ?? restTest ?? acceptAny)(list[i], run, run.enter(at, String(i)))) continue;
+        isValid = false;
         if (!run.isThorough) return false;
       }
-      return fits;
+      return isValid;
     };
     return [
-      first.length > 0 || rest ? forKind('array', itemsTest) : undefined,
-      contains === undefined ? undefined : forKind('array', containsTest(this.test(contains), schema)),
+      prefixTests.length > 0 || restTest ? onlyForKind('array', itemsTest) : undefined,
+      contains === undefined ? undefined : onlyForKind('array', containsTest(this.test(contains), schema)),
     ];
   }
 }
 
 /**
- * Creates the test of an object's properties. `otherTest` checks undeclared properties; undefined allows none. Retains
+ * Creates the test of an object's properties. `undeclaredTest` checks undeclared properties; undefined allows none. Retains
  * nothing of the compiler.
  */
 function propertiesTest(
   names: readonly string[],
   tests: ReadonlyMap<string, Test>,
   nameTest: Test | undefined,
-  otherTest: Test | undefined,
+  undeclaredTest: Test | undefined,
 ): Test {
   return (value, run, at) => {
-    let fits = true;
-    for (const name of namesOf(value as object, run.steps)) {
-      run.steps.take(1 + stepsOfText(name));
-      const step = run.into(at, name);
-      const test = tests.get(name) ?? otherTest;
+    let isValid = true;
+    for (const name of listNames(value as object, run.steps)) {
+      run.steps.consume(1 + countTextSteps(name));
+      const step = run.enter(at, name);
+      const test = tests.get(name) ?? undeclaredTest;
       const found = (value as Properties)[name];
-      if (nameTest && !nameTest(name, run, step)) fits = false;
-      else if (!test) fits = run.fault(step, { keyword: 'unknown', limit: false, found, names });
-      else if (!test(found, run, step)) fits = false;
-      if (!fits && !run.isThorough) return false;
+      if (nameTest && !nameTest(name, run, step)) isValid = false;
+      else if (!test) isValid = run.addViolation(step, { keyword: 'unknown', limit: false, value: found, names });
+      else if (!test(found, run, step)) isValid = false;
+      if (!isValid && !run.isThorough) return false;
     }
-    return fits;
+    return isValid;
   };
 }
 
 /** Combines tests into one that a value passes if it passes all of them. Steps are counted here. */
-function all(tests: readonly Test[]): Test {
-  const cost = 1 + tests.length;
-  return (value, run, at, given = value) => {
-    run.steps.take(cost);
+function combineTests(tests: readonly Test[]): Test {
+  const stepCost = 1 + tests.length;
+  return (value, run, at, exact = value) => {
+    run.steps.consume(stepCost);
     const plain = isRawNumber(value) ? Number(value.rawJSON) : value;
-    let fits = true;
+    let isValid = true;
     for (const test of tests) {
-      if (test(plain, run, at, given)) continue;
-      fits = false;
+      if (test(plain, run, at, exact)) continue;
+      isValid = false;
       if (!run.isThorough) return false;
     }
-    return fits;
+    return isValid;
   };
 }
 
@@ -206,79 +207,81 @@ function all(tests: readonly Test[]): Test {
  * alternative has a violation.
  */
 function someTest(keyword: 'anyOf' | 'oneOf', tests: readonly Test[]): Test {
-  return (value, run, at, given) => {
-    const before = run.faultCount;
+  return (value, run, at, exact) => {
+    const countBefore = run.violationCount;
     let matches = 0;
     for (const test of tests) {
-      if (!test(value, run, at, given)) continue;
+      if (!test(value, run, at, exact)) continue;
       matches++;
       if (keyword === 'anyOf' || matches > 1) break;
     }
-    if (matches > 0) run.discard(before);
+    if (matches > 0) run.discard(countBefore);
     if (matches === 1) return true;
-    if (run.faultCount === before) run.fault(at, { keyword, limit: undefined, found: value });
+    if (run.violationCount === countBefore) run.addViolation(at, { keyword, limit: undefined, value: value });
     return false;
   };
 }
 
 function notTest(test: Test): Test {
-  return (value, run, at, given) => {
-    const before = run.faultCount;
-    if (test(value, run, at, given)) return run.fault(at, { keyword: 'not', limit: undefined, found: value });
-    run.discard(before);
+  return (value, run, at, exact) => {
+    const countBefore = run.violationCount;
+    if (test(value, run, at, exact)) return run.addViolation(at, { keyword: 'not', limit: undefined, value: value });
+    run.discard(countBefore);
     return true;
   };
 }
 
 function containsTest(test: Test, schema: JsonSchema): Test {
-  const { minContains = 1, maxContains = Infinity } = plainNumbers(schema) as JsonSchema;
+  const { minContains = 1, maxContains = Infinity } = toPlainNumbers(schema) as JsonSchema;
   return (value, run, at) => {
     const list = value as unknown[];
-    const before = run.faultCount;
+    const countBefore = run.violationCount;
     let count = 0;
     for (const [i, item] of list.entries()) {
-      run.steps.take(1);
-      if (test(item, run, run.into(at, String(i)))) count++;
+      run.steps.consume(1);
+      if (test(item, run, run.enter(at, String(i)))) count++;
     }
-    if (count >= Number(minContains)) run.discard(before);
+    if (count >= Number(minContains)) run.discard(countBefore);
     if (count < Number(minContains)) {
-      if (run.faultCount > before) return false;
+      if (run.violationCount > countBefore) return false;
       const keyword = Number(minContains) === 1 ? 'contains' : 'minContains';
-      return run.fault(at, { keyword, limit: minContains, found: value });
+      return run.addViolation(at, { keyword, limit: minContains, value: value });
     }
-    return count <= Number(maxContains) || run.fault(at, { keyword: 'maxContains', limit: maxContains, found: value });
+    return (
+      count <= Number(maxContains) || run.addViolation(at, { keyword: 'maxContains', limit: maxContains, value: value })
+    );
   };
 }
 
 function requiredTest(required: readonly string[]): Test {
   return (value, run, at) => {
-    run.steps.take(required.length);
-    let fits = true;
+    run.steps.consume(required.length);
+    let isValid = true;
     for (const name of required) {
       if (Object.hasOwn(value as object, name)) continue;
-      fits = run.fault(run.into(at, name), { keyword: 'required', limit: required, found: undefined });
+      isValid = run.addViolation(run.enter(at, name), { keyword: 'required', limit: required, value: undefined });
       if (!run.isThorough) return false;
     }
-    return fits;
+    return isValid;
   };
 }
 
-function neededTest(name: string, needed: readonly string[]): Test {
-  const test = requiredTest(needed);
+function dependentTest(name: string, requiredNames: readonly string[]): Test {
+  const test = requiredTest(requiredNames);
   return (value, run, at) => {
-    const before = run.faultCount;
+    const countBefore = run.violationCount;
     if (test(value, run, at)) return true;
-    run.discard(before);
-    const missing = needed.filter((other) => !Object.hasOwn(value as object, other));
-    return run.fault(at, { keyword: 'dependentRequired', limit: [name, ...missing], found: value });
+    run.discard(countBefore);
+    const missing = requiredNames.filter((requiredName) => !Object.hasOwn(value as object, requiredName));
+    return run.addViolation(at, { keyword: 'dependentRequired', limit: [name, ...missing], value: value });
   };
 }
 
-function whenPresent(name: string, test: Test): Test {
+function ifPresent(name: string, test: Test): Test {
   return (value, run, at) => !Object.hasOwn(value as object, name) || test(value, run, at);
 }
 
 /** Restricts a test to values of one kind. */
-function forKind(kind: Kind, test: Test): Test {
-  return (value, run, at) => kindOf(value) !== kind || test(value, run, at);
+function onlyForKind(kind: Kind, test: Test): Test {
+  return (value, run, at) => getKind(value) !== kind || test(value, run, at);
 }

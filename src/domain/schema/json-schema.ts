@@ -1,7 +1,7 @@
 /** A JSON Schema document (2020-12). */
 export type JsonSchema = { [keyword: string]: unknown };
 
-export const dialect = 'https://json-schema.org/draft/2020-12/schema';
+export const schemaDialect = 'https://json-schema.org/draft/2020-12/schema';
 
 /** Keywords whose value is one schema, a list of schemas, or a map of schemas. */
 export const schemaKeywords = {
@@ -16,9 +16,9 @@ export function isSchemaObject(value: unknown): value is JsonSchema {
 }
 
 /** A schema in a document, and its position in the parent schema. */
-export type SchemaPart = {
+export type SchemaNode = {
   schema: JsonSchema;
-  parent: SchemaPart | undefined;
+  parent: SchemaNode | undefined;
   /** Keyword of the parent that contains it; empty at the root. */
   keyword: string;
   /** Name or index, if the keyword contains several schemas. */
@@ -30,62 +30,62 @@ export type SchemaPart = {
 /** All schemas of a document. Each parent comes before its children. */
 export type SchemaIndex = {
   root: JsonSchema;
-  parts: readonly SchemaPart[];
+  nodes: readonly SchemaNode[];
   /** The schemas of the document, as opposed to values that only look like schemas. */
-  partOf: ReadonlyMap<JsonSchema, SchemaPart>;
+  nodesBySchema: ReadonlyMap<JsonSchema, SchemaNode>;
   anchors: ReadonlyMap<string, JsonSchema>;
 };
 
 /** Maximum schemas in a document, including those that references repeat. */
-export const mostSchemas = 2000;
+export const maxSchemas = 2000;
 
-const holdings: ReadonlyMap<string, string> = new Map(
-  Object.entries(schemaKeywords).flatMap(([holding, keywords]) => keywords.map((keyword) => [keyword, holding])),
+const keywordShapes: ReadonlyMap<string, string> = new Map(
+  Object.entries(schemaKeywords).flatMap(([shape, keywords]) => keywords.map((keyword) => [keyword, shape])),
 );
 
-/** Walks a document once. Stops and returns undefined if it has more than `mostSchemas`. */
+/** Walks a document once. Stops and returns undefined if it has more than `maxSchemas`. */
 export function indexSchema(root: JsonSchema): SchemaIndex | undefined {
-  const parts: SchemaPart[] = [
+  const nodes: SchemaNode[] = [
     { schema: root, parent: undefined, keyword: '', name: undefined, isPlainProperty: true },
   ];
-  const partOf = new Map<JsonSchema, SchemaPart>();
+  const nodesBySchema = new Map<JsonSchema, SchemaNode>();
   const anchors = new Map<string, JsonSchema>();
   // The array grows during the iteration.
-  for (const part of parts) {
-    const { schema } = part;
-    partOf.set(schema, part);
+  for (const node of nodes) {
+    const { schema } = node;
+    nodesBySchema.set(schema, node);
     if (typeof schema.$anchor === 'string' && !anchors.has(schema.$anchor)) anchors.set(schema.$anchor, schema);
-    if (!addInner(part, parts)) return undefined;
+    if (!addChildren(node, nodes)) return undefined;
   }
-  return { root, parts, partOf, anchors };
+  return { root, nodes, nodesBySchema, anchors };
 }
 
 /** Adds the schemas directly inside `parent`. Returns false if there are too many. */
-function addInner(parent: SchemaPart, parts: SchemaPart[]): boolean {
+function addChildren(parent: SchemaNode, nodes: SchemaNode[]): boolean {
   const add = (keyword: string, name: string | number | undefined, schema: unknown): boolean => {
     if (!isSchemaObject(schema)) return true;
-    if (parts.length >= mostSchemas) return false;
+    if (nodes.length >= maxSchemas) return false;
     const isPlainProperty = parent.isPlainProperty && keyword === 'properties';
-    parts.push({ schema, parent, keyword, name, isPlainProperty });
+    nodes.push({ schema, parent, keyword, name, isPlainProperty });
     return true;
   };
   for (const keyword of Object.keys(parent.schema)) {
-    const held = parent.schema[keyword];
-    const holding = holdings.get(keyword);
-    if (holding === 'one' && !add(keyword, undefined, held)) return false;
-    if (holding === 'list' && Array.isArray(held) && !held.every((item, i) => add(keyword, i, item))) return false;
-    if (holding !== 'map' || !isSchemaObject(held)) continue;
-    for (const name of Object.keys(held)) if (!add(keyword, name, held[name])) return false;
+    const value = parent.schema[keyword];
+    const shape = keywordShapes.get(keyword);
+    if (shape === 'one' && !add(keyword, undefined, value)) return false;
+    if (shape === 'list' && Array.isArray(value) && !value.every((item, i) => add(keyword, i, item))) return false;
+    if (shape !== 'map' || !isSchemaObject(value)) continue;
+    for (const name of Object.keys(value)) if (!add(keyword, name, value[name])) return false;
   }
   return true;
 }
 
 /** Returns the path of a schema in its document, such as `properties.tags.items`; empty at the root. */
-export function pathOf(part: SchemaPart): string {
+export function getSchemaPath(node: SchemaNode): string {
   const steps: string[] = [];
-  for (let at: SchemaPart | undefined = part; at?.parent; at = at.parent) {
-    if (typeof at.name === 'number') steps.push(`${at.keyword}[${at.name}]`);
-    else steps.push(at.name === undefined ? at.keyword : `${at.keyword}.${at.name}`);
+  for (let current: SchemaNode | undefined = node; current?.parent; current = current.parent) {
+    if (typeof current.name === 'number') steps.push(`${current.keyword}[${current.name}]`);
+    else steps.push(current.name === undefined ? current.keyword : `${current.keyword}.${current.name}`);
   }
   return steps.reverse().join('.');
 }
@@ -95,8 +95,8 @@ export function resolveReference({ root, anchors }: Pick<SchemaIndex, 'root' | '
   if (ref === '#') return root;
   if (!ref.startsWith('#/')) return anchors.get(ref.slice(1));
   let value: unknown = root;
-  for (const part of ref.slice(2).split('/')) {
-    const key = part.replaceAll('~1', '/').replaceAll('~0', '~');
+  for (const token of ref.slice(2).split('/')) {
+    const key = token.replaceAll('~1', '/').replaceAll('~0', '~');
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
     value = (value as JsonSchema)[key];
   }
@@ -104,9 +104,9 @@ export function resolveReference({ root, anchors }: Pick<SchemaIndex, 'root' | '
 }
 
 /** Returns every property name that a schema declares. Other names in a value were chosen by its sender. */
-export function declaredNames(root: JsonSchema): ReadonlySet<string> {
+export function getDeclaredNames(root: JsonSchema): ReadonlySet<string> {
   const names = new Set<string>();
-  for (const { schema, keyword, name } of indexSchema(root)?.parts ?? []) {
+  for (const { schema, keyword, name } of indexSchema(root)?.nodes ?? []) {
     if (keyword === 'properties' && typeof name === 'string') names.add(name);
     if (Array.isArray(schema.required)) for (const required of schema.required) names.add(String(required));
   }

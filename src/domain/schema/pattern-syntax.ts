@@ -10,7 +10,7 @@ type NamedSet = (code: number) => boolean;
 
 const isDigit = (code: number) => code >= 0x30 && code <= 0x39;
 const isSpace = (code: number) => /\s/u.test(String.fromCodePoint(code));
-const not =
+const negate =
   (set: NamedSet): NamedSet =>
   (code) =>
     !set(code);
@@ -23,11 +23,11 @@ export function isWordCharacter(code: number): boolean {
 /** Sets of `\d` and similar escapes, by letter. */
 const escapedSets: ReadonlyMap<string, NamedSet> = new Map([
   ['d', isDigit],
-  ['D', not(isDigit)],
+  ['D', negate(isDigit)],
   ['w', isWordCharacter],
-  ['W', not(isWordCharacter)],
+  ['W', negate(isWordCharacter)],
   ['s', isSpace],
-  ['S', not(isSpace)],
+  ['S', negate(isSpace)],
 ]);
 
 /** Unicode properties that a pattern may name. The tables of other properties take long to build. */
@@ -56,12 +56,12 @@ export function hasCode({ isNegated, ranges, named }: CharacterSet, code: number
 }
 
 /** Returns the maximum number of comparisons for testing one character. */
-export function costOf({ ranges, named }: CharacterSet): number {
+export function getComparisonCost({ ranges, named }: CharacterSet): number {
   return 1 + (ranges.length >> 4) + 4 * named.length;
 }
 
 /** The set of `.` */
-const notLineEnd: CharacterSet = {
+const anyButLineEnd: CharacterSet = {
   isNegated: true,
   ranges: [0x0a, 0x0a, 0x0d, 0x0d, 0x2028, 0x2029],
   named: [],
@@ -73,7 +73,7 @@ export type PatternNode =
   | { kind: 'character'; code: number }
   | { kind: 'start' | 'end' | 'boundary' | 'inside' }
   | { kind: 'all' | 'any'; nodes: readonly PatternNode[] }
-  | { kind: 'repeat'; node: PatternNode; least: number; most: number };
+  | { kind: 'repeat'; node: PatternNode; min: number; max: number };
 
 /** An ECMAScript regular expression without features that cannot be matched in linear time. */
 export type Pattern = {
@@ -84,40 +84,40 @@ export type Pattern = {
   size: number;
 };
 
-export const longestPattern = 1000;
+export const maxPatternLength = 1000;
 /** Maximum instructions of a program. Counted repetitions are expanded: `[a-z]{1,2048}` has 4,095 instructions. */
-export const mostInstructions = 5000;
-const mostGroups = 50;
+export const maxInstructions = 5000;
+const maxGroupDepth = 50;
 
 /** A problem of a pattern, for the person who wrote it. */
-class PatternFault extends Error {}
+class PatternError extends Error {}
 
 /** Parses a pattern, or returns its problem. The time is proportional to the pattern's length. */
 export function parsePattern(source: string): { pattern: Pattern } | { fault: string } {
-  if (source.length > longestPattern) {
-    return { fault: `has ${source.length} characters; allowed: at most ${longestPattern}` };
+  if (source.length > maxPatternLength) {
+    return { fault: `has ${source.length} characters; allowed: at most ${maxPatternLength}` };
   }
-  const isUnicode = isSyntax(source, 'u');
-  if (!isUnicode && !isSyntax(source, '')) return { fault: 'is not an ECMAScript regular expression' };
+  const isUnicode = isValidSyntax(source, 'u');
+  if (!isUnicode && !isValidSyntax(source, '')) return { fault: 'is not an ECMAScript regular expression' };
   try {
     const root = new Parser(source, isUnicode).parse();
-    const size = sizeOf(root) + 1;
-    if (size > mostInstructions)
-      throw new PatternFault(
-        `repeats too much: it expands to more than ${mostInstructions} instructions; use smaller counts, * or +, or maxLength`,
+    const size = countInstructions(root) + 1;
+    if (size > maxInstructions)
+      throw new PatternError(
+        `repeats too much: it expands to more than ${maxInstructions} instructions; use smaller counts, * or +, or maxLength`,
       );
     return { pattern: { root, isUnicode, size } };
   } catch (error) {
-    if (error instanceof PatternFault) return { fault: error.message };
+    if (error instanceof PatternError) return { fault: error.message };
     throw error;
   }
 }
 
 /** Checks the syntax without Unicode properties, because their tables take long to build. */
-function isSyntax(source: string, flags: string): boolean {
-  const checked = flags === 'u' ? source.replaceAll(/\\[pP]\{[\w=]{1,60}\}/g, '\\d') : source;
+function isValidSyntax(source: string, flags: string): boolean {
+  const checkedSource = flags === 'u' ? source.replaceAll(/\\[pP]\{[\w=]{1,60}\}/g, '\\d') : source;
   try {
-    return new RegExp(checked, flags) !== undefined;
+    return new RegExp(checkedSource, flags) !== undefined;
   } catch (error) {
     if (error instanceof SyntaxError) return false;
     throw error;
@@ -125,39 +125,38 @@ function isSyntax(source: string, flags: string): boolean {
 }
 
 /** Returns the number of instructions. */
-function sizeOf(node: PatternNode): number {
-  if (node.kind === 'all') return node.nodes.reduce((sum, inner) => sum + sizeOf(inner), 0);
-  if (node.kind === 'any') return node.nodes.reduce((sum, inner) => sum + sizeOf(inner) + 2, -2);
+function countInstructions(node: PatternNode): number {
+  if (node.kind === 'all') return node.nodes.reduce((sum, inner) => sum + countInstructions(inner), 0);
+  if (node.kind === 'any') return node.nodes.reduce((sum, inner) => sum + countInstructions(inner) + 2, -2);
   if (node.kind !== 'repeat') return 1;
   // Copies of an empty node take time too.
-  const size = Math.max(1, sizeOf(node.node));
-  return (
-    node.least * size + (node.most === Number.POSITIVE_INFINITY ? size + 2 : (node.most - node.least) * (size + 1))
-  );
+  const size = Math.max(1, countInstructions(node.node));
+  return node.min * size + (node.max === Number.POSITIVE_INFINITY ? size + 2 : (node.max - node.min) * (size + 1));
 }
 
 const controlLetters: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 };
-const setOf = (named: NamedSet): CharacterSet => ({ isNegated: false, ranges: [], named: [named] });
+const toSet = (named: NamedSet): CharacterSet => ({ isNegated: false, ranges: [], named: [named] });
 
 const quantifier = /[*+?]\??|\{(\d+)(?:(,)(\d*))?\}\??/y;
 const groupSign = /\?(?:<?[=!]|<[^>]*>|[\w-]*:)/y;
-const property = /([pP])\{([^}]*)\}/y;
+const propertyEscape = /([pP])\{([^}]*)\}/y;
 /**
  * Escapes of one character by its code: `\0`, `\cA`, `\x41`, `\u0041`, and with the flag u a surrogate pair and
  * `\u{41}`.
  */
-const code = /(?<zero>0)(?!\d)|c(?<letter>[A-Za-z])|x(?<hex>[\dA-Fa-f]{2})|u(?<unit>[\dA-Fa-f]{4})/y;
-const unicodeCode = new RegExp(
-  String.raw`u(?<high>[Dd][89ABab][\dA-Fa-f]{2})\\u(?<low>[Dd][C-Fc-f][\dA-Fa-f]{2})|u\{(?<point>[\dA-Fa-f]+)\}|${code.source}`,
+const codeEscape = /(?<zero>0)(?!\d)|c(?<letter>[A-Za-z])|x(?<hex>[\dA-Fa-f]{2})|u(?<unit>[\dA-Fa-f]{4})/y;
+const unicodeCodeEscape = new RegExp(
+  String.raw`u(?<high>[Dd][89ABab][\dA-Fa-f]{2})\\u(?<low>[Dd][C-Fc-f][\dA-Fa-f]{2})|u\{(?<point>[\dA-Fa-f]+)\}|${codeEscape.source}`,
   'y',
 );
 
-function codeOf({ groups = {} }: RegExpExecArray): number {
+function getEscapedCode({ groups = {} }: RegExpExecArray): number {
   const { letter, hex, unit, high, low, point } = groups;
-  const number = (digits: string) => Number.parseInt(digits, 16);
+  const parseHex = (digits: string) => Number.parseInt(digits, 16);
   if (letter !== undefined) return letter.charCodeAt(0) % 32;
-  if (high !== undefined && low !== undefined) return (number(high) - 0xd800) * 0x400 + number(low) - 0xdc00 + 0x10000;
-  return number(hex ?? unit ?? point ?? '0');
+  if (high !== undefined && low !== undefined)
+    return (parseHex(high) - 0xd800) * 0x400 + parseHex(low) - 0xdc00 + 0x10000;
+  return parseHex(hex ?? unit ?? point ?? '0');
 }
 
 /** Parses a text that is known to be a valid regular expression. */
@@ -185,26 +184,26 @@ class Parser {
   #sequence(): PatternNode {
     const nodes: PatternNode[] = [];
     while (this.#at < this.#source.length && !'|)'.includes(this.#source[this.#at] as string))
-      nodes.push(this.#repeated());
+      nodes.push(this.#quantified());
     return { kind: 'all', nodes };
   }
 
-  #repeated(): PatternNode {
+  #quantified(): PatternNode {
     const node = this.#atom();
     const sign = this.#source[this.#at] ?? '';
     if (!'*+?{'.includes(sign) || sign === '') return node;
-    const found = this.#take(quantifier);
-    if (!found) return node;
-    const [whole, from, comma, to = ''] = found;
+    const match = this.#match(quantifier);
+    if (!match) return node;
+    const [text, from, comma, to = ''] = match;
     if (from === undefined) {
-      return { kind: 'repeat', node, least: sign === '+' ? 1 : 0, most: sign === '?' ? 1 : Number.POSITIVE_INFINITY };
+      return { kind: 'repeat', node, min: sign === '+' ? 1 : 0, max: sign === '?' ? 1 : Number.POSITIVE_INFINITY };
     }
-    if (Math.max(Number(from), Number(to)) > mostInstructions) {
-      throw new PatternFault(`has ${whole.slice(0, 20)}; allowed: counts of at most ${mostInstructions}, or maxLength`);
+    if (Math.max(Number(from), Number(to)) > maxInstructions) {
+      throw new PatternError(`has ${text.slice(0, 20)}; allowed: counts of at most ${maxInstructions}, or maxLength`);
     }
-    const least = Number(from);
-    const most = comma === undefined ? least : to === '' ? Number.POSITIVE_INFINITY : Number(to);
-    return { kind: 'repeat', node, least, most };
+    const min = Number(from);
+    const max = comma === undefined ? min : to === '' ? Number.POSITIVE_INFINITY : Number(to);
+    return { kind: 'repeat', node, min, max };
   }
 
   #atom(): PatternNode {
@@ -221,7 +220,7 @@ class Parser {
         return this.#class();
       case '.':
         this.#at++;
-        return { kind: 'set', set: notLineEnd };
+        return { kind: 'set', set: anyButLineEnd };
       case '\\':
         if (this.#source[this.#at + 1] === 'b') return this.#assertion('boundary', 2);
         if (this.#source[this.#at + 1] === 'B') return this.#assertion('inside', 2);
@@ -238,14 +237,15 @@ class Parser {
   }
 
   #group(): PatternNode {
-    const [sign = ''] = this.#source[this.#at] === '?' ? (this.#take(groupSign) ?? []) : [];
+    const [sign = ''] = this.#source[this.#at] === '?' ? (this.#match(groupSign) ?? []) : [];
     if (/[=!]$/.test(sign)) {
-      throw new PatternFault(
+      throw new PatternError(
         `has "(${sign}", a lookaround, which can take exponential time; match the allowed text instead, or use several patterns in allOf, or "not"`,
       );
     }
-    if (/^\?[\w-]+:$/.test(sign)) throw new PatternFault(`has "(${sign}", which sets flags; use [Aa] instead of flags`);
-    if (++this.#depth > mostGroups) throw new PatternFault(`has nested groups; allowed: at most ${mostGroups} levels`);
+    if (/^\?[\w-]+:$/.test(sign)) throw new PatternError(`has "(${sign}", which sets flags; use [Aa] instead of flags`);
+    if (++this.#depth > maxGroupDepth)
+      throw new PatternError(`has nested groups; allowed: at most ${maxGroupDepth} levels`);
     const node = this.#choice();
     this.#depth--;
     this.#skip(')');
@@ -253,7 +253,7 @@ class Parser {
   }
 
   #member(member: number | NamedSet): PatternNode {
-    return typeof member === 'number' ? { kind: 'character', code: member } : { kind: 'set', set: setOf(member) };
+    return typeof member === 'number' ? { kind: 'character', code: member } : { kind: 'set', set: toSet(member) };
   }
 
   #class(): PatternNode {
@@ -261,17 +261,17 @@ class Parser {
     const ranges: number[] = [];
     const sets: NamedSet[] = [];
     while (!this.#skip(']')) {
-      const first = this.#classAtom();
-      const members = [first];
+      const firstMember = this.#classAtom();
+      const members = [firstMember];
       if (this.#source[this.#at] === '-' && this.#source[this.#at + 1] !== ']') {
         this.#at++;
-        const last = this.#classAtom();
-        if (typeof first === 'number' && typeof last === 'number') {
-          ranges.push(first, last);
+        const lastMember = this.#classAtom();
+        if (typeof firstMember === 'number' && typeof lastMember === 'number') {
+          ranges.push(firstMember, lastMember);
           continue;
         }
         // Without the flag u, a range that begins or ends in a set has three members (ECMAScript, B.1.2.7).
-        members.push(0x2d, last);
+        members.push(0x2d, lastMember);
       }
       for (const member of members) {
         if (typeof member === 'number') ranges.push(member, member);
@@ -299,7 +299,7 @@ class Parser {
     if (isInClass && this.#skip('b')) return 8;
     if (isInClass && this.#isUnicode && this.#skip('-')) return 0x2d;
     if (/[1-9]/.test(letter) || (letter === 'k' && this.#source[this.#at + 1] === '<')) {
-      throw new PatternFault(
+      throw new PatternError(
         `has "\\${letter}", a backreference, which can take exponential time; match the allowed text without it`,
       );
     }
@@ -313,19 +313,20 @@ class Parser {
       return control;
     }
     if ('0cux'.includes(letter)) {
-      const found = this.#take(this.#isUnicode ? unicodeCode : code);
-      if (found) return codeOf(found);
+      const match = this.#match(this.#isUnicode ? unicodeCodeEscape : codeEscape);
+      if (match) return getEscapedCode(match);
       if (letter === '0' || letter === 'c') {
-        throw new PatternFault(`has "\\${letter}"; write the character as \\u and four hex digits`);
+        throw new PatternError(`has "\\${letter}"; write the character as \\u and four hex digits`);
       }
     }
     return this.#code();
   }
 
   #property(): NamedSet {
-    const [whole = '', sign, name = ''] = this.#take(property) ?? [];
+    const [escapeText = '', sign, name = ''] = this.#match(propertyEscape) ?? [];
     const set = propertySet(name, sign === 'P');
-    if (!set) throw new PatternFault(`has "\\${whole.slice(0, 60)}"; allowed: \\p{…} of ${propertyNames.join(', ')}`);
+    if (!set)
+      throw new PatternError(`has "\\${escapeText.slice(0, 60)}"; allowed: \\p{…} of ${propertyNames.join(', ')}`);
     return set;
   }
 
@@ -342,10 +343,10 @@ class Parser {
     return true;
   }
 
-  #take(sticky: RegExp): RegExpExecArray | undefined {
+  #match(sticky: RegExp): RegExpExecArray | undefined {
     sticky.lastIndex = this.#at;
-    const found = sticky.exec(this.#source) ?? undefined;
-    this.#at += found?.[0].length ?? 0;
-    return found;
+    const match = sticky.exec(this.#source) ?? undefined;
+    this.#at += match?.[0].length ?? 0;
+    return match;
   }
 }

@@ -1,16 +1,16 @@
 import type { Problem } from '../../errors.ts';
 import { isDeeperThan } from '../json/json.ts';
-import { didYouMean, type Guesses, type ProblemList, shown } from '../problems.ts';
+import { describeValue, type ProblemList, type SuggestionBudget, suggestName } from '../problems.ts';
 import {
-  dialect,
+  getSchemaPath,
   indexSchema,
   isSchemaObject,
   type JsonSchema,
-  mostSchemas,
-  pathOf,
+  maxSchemas,
   resolveReference,
   type SchemaIndex,
-  type SchemaPart,
+  type SchemaNode,
+  schemaDialect,
   schemaKeywords,
 } from './json-schema.ts';
 import { parsePattern } from './pattern-syntax.ts';
@@ -18,14 +18,15 @@ import { parsePattern } from './pattern-syntax.ts';
 const maxDepth = 32;
 const types = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
 
-type Form = { fits: (value: unknown) => boolean; allowed: string };
+type Form = { isValid: (value: unknown) => boolean; allowed: string };
 
 const isSchema = (value: unknown) => typeof value === 'boolean' || isSchemaObject(value);
-const isSchemas = (value: unknown) => Array.isArray(value) && value.length > 0 && value.every(isSchema);
+const isSchemaList = (value: unknown) => Array.isArray(value) && value.length > 0 && value.every(isSchema);
 const isCount = (value: unknown) => Number.isSafeInteger(value) && Number(value) >= 0;
-const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every((item) => typeof item === 'string');
-const isMapOf = (fits: (value: unknown) => boolean) => (value: unknown) =>
-  isSchemaObject(value) && Object.values(value).every(fits);
+const isStringList = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((item) => typeof item === 'string');
+const isMapOf = (isValid: (value: unknown) => boolean) => (value: unknown) =>
+  isSchemaObject(value) && Object.values(value).every(isValid);
 
 /**
  * Allowed keywords of an untrusted schema, and the form of each. Not supported are `patternProperties`, because every
@@ -36,14 +37,14 @@ const forms = new Map<string, Form>(
   (
     [
       [schemaKeywords.one, isSchema, 'a schema'],
-      [schemaKeywords.list, isSchemas, 'an array of schemas'],
+      [schemaKeywords.list, isSchemaList, 'an array of schemas'],
       [schemaKeywords.map, isMapOf(isSchema), 'an object of schemas'],
       [['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'], Number.isFinite, 'a number'],
       [['multipleOf'], (value) => Number.isFinite(value) && Number(value) > 0, 'a number above 0'],
       [['minLength', 'maxLength', 'minItems', 'maxItems'], isCount, 'a non-negative integer'],
       [['minContains', 'maxContains', 'minProperties', 'maxProperties'], isCount, 'a non-negative integer'],
-      [['required'], isStrings, 'an array of property names'],
-      [['dependentRequired'], isMapOf(isStrings), 'an object of arrays of property names'],
+      [['required'], isStringList, 'an array of property names'],
+      [['dependentRequired'], isMapOf(isStringList), 'an object of arrays of property names'],
       [['enum', 'examples'], Array.isArray, 'an array of values'],
       [['deprecated', 'readOnly', 'writeOnly'], (value) => typeof value === 'boolean', 'true or false'],
       [['$comment', '$anchor', 'title', 'description', 'format'], (v) => typeof v === 'string', 'a string'],
@@ -57,11 +58,13 @@ const forms = new Map<string, Form>(
         (v) => [v].flat().length > 0 && [v].flat().every((type) => types.includes(type as string)),
         types.join(', '),
       ],
-      [['$schema'], (value) => value === dialect, `"${dialect}", or leave it out`],
+      [['$schema'], (value) => value === schemaDialect, `"${schemaDialect}", or leave it out`],
       [['pattern'], (v) => typeof v === 'string' && !('fault' in parsePattern(v)), 'a regular expression'],
       [['const', 'default', 'x-mcp-header'], () => true, ''],
-    ] as [readonly string[], Form['fits'], string][]
-  ).flatMap(([keywords, fits, allowed]) => keywords.map((keyword): [string, Form] => [keyword, { fits, allowed }])),
+    ] as [readonly string[], Form['isValid'], string][]
+  ).flatMap(([keywords, isValid, allowed]) =>
+    keywords.map((keyword): [string, Form] => [keyword, { isValid, allowed }]),
+  ),
 );
 
 /** Returns true if schemas may have a keyword, in any form. */
@@ -79,9 +82,9 @@ export function depthProblem(schema: unknown): Problem | undefined {
 
 /** Adds everything that makes a tool's JSON Schema unusable or unsafe. `root` must describe an object. */
 export function checkSchema(root: JsonSchema, problems: ProblemList): void {
-  const tooDeep = depthProblem(root);
-  if (tooDeep) {
-    problems.add(() => tooDeep);
+  const depthError = depthProblem(root);
+  if (depthError) {
+    problems.add(() => depthError);
     return;
   }
   const index = indexSchema(root);
@@ -89,51 +92,51 @@ export function checkSchema(root: JsonSchema, problems: ProblemList): void {
     problems.add(tooManySchemas);
     return;
   }
-  const tooManyPatterns = patternAmountProblem(index);
-  if (tooManyPatterns) {
-    problems.add(() => tooManyPatterns);
+  const patternProblem = checkPatternLength(index);
+  if (patternProblem) {
+    problems.add(() => patternProblem);
     return;
   }
-  const before = problems.count;
+  const countBefore = problems.count;
   if (root.type !== 'object') {
-    problems.add(() => ({ path: 'type', message: `found ${shown(root.type)}; allowed: "object"` }));
+    problems.add(() => ({ path: 'type', message: `found ${describeValue(root.type)}; allowed: "object"` }));
   }
-  for (const part of index.parts) checkKeywords(part, problems);
-  if (problems.count > before) return;
+  for (const node of index.nodes) checkKeywords(node, problems);
+  if (problems.count > countBefore) return;
   checkReferences(index, problems);
   checkHeaderAnnotations(index, problems);
 }
 
-function checkKeywords(part: SchemaPart, problems: ProblemList): void {
-  for (const keyword of Object.keys(part.schema)) {
+function checkKeywords(node: SchemaNode, problems: ProblemList): void {
+  for (const keyword of Object.keys(node.schema)) {
     const form = forms.get(keyword);
-    if (form?.fits(part.schema[keyword])) continue;
-    problems.add(() => keywordProblem(part, keyword, form, problems.guesses));
+    if (form?.isValid(node.schema[keyword])) continue;
+    problems.add(() => keywordProblem(node, keyword, form, problems.suggestionBudget));
   }
 }
 
 /** Alternatives to keywords that are not supported. */
-const instead: ReadonlyMap<string, string> = new Map([
+const alternatives: ReadonlyMap<string, string> = new Map([
   ['patternProperties', '; use additionalProperties for the values, and propertyNames with a pattern for the names'],
   ['uniqueItems', '; leave it out, because the API checks it'],
 ]);
 
-function patternFault(pattern: string): string {
-  const read = parsePattern(pattern);
-  return 'fault' in read ? `found ${shown(pattern)}, which ${read.fault}` : '';
+function formatPatternProblem(pattern: string): string {
+  const parsed = parsePattern(pattern);
+  return 'fault' in parsed ? `found ${describeValue(pattern)}, which ${parsed.fault}` : '';
 }
 
-function keywordProblem(part: SchemaPart, keyword: string, form: Form | undefined, guesses: Guesses): Problem {
-  const holder = pathOf(part);
-  const path = holder ? `${holder}.${keyword}` : keyword;
+function keywordProblem(node: SchemaNode, keyword: string, form: Form | undefined, guesses: SuggestionBudget): Problem {
+  const parentPath = getSchemaPath(node);
+  const path = parentPath ? `${parentPath}.${keyword}` : keyword;
   if (!form) {
-    const advice = instead.get(keyword) ?? didYouMean(keyword, [...forms.keys()], guesses);
+    const advice = alternatives.get(keyword) ?? suggestName(keyword, [...forms.keys()], guesses);
     return { path, message: `this keyword is not supported${advice}` };
   }
-  const pattern = part.schema[keyword];
-  if (keyword === 'pattern' && typeof pattern === 'string') return { path, message: patternFault(pattern) };
-  const found = keyword === '$schema' ? 'unknown dialect' : 'found';
-  return { path, message: `${found} ${shown(part.schema[keyword])}; allowed: ${form.allowed}` };
+  const pattern = node.schema[keyword];
+  if (keyword === 'pattern' && typeof pattern === 'string') return { path, message: formatPatternProblem(pattern) };
+  const prefix = keyword === '$schema' ? 'unknown dialect' : 'found';
+  return { path, message: `${prefix} ${describeValue(node.schema[keyword])}; allowed: ${form.allowed}` };
 }
 
 /**
@@ -142,109 +145,114 @@ function keywordProblem(part: SchemaPart, keyword: string, form: Form | undefine
  * whole tool.
  */
 function checkHeaderAnnotations(index: SchemaIndex, problems: ProblemList): void {
-  const seen = new Set<string>();
-  for (const part of index.parts) {
-    const name = part.schema['x-mcp-header'];
+  const seenNames = new Set<string>();
+  for (const node of index.nodes) {
+    const name = node.schema['x-mcp-header'];
     if (name === undefined) continue;
-    const fault = annotationFault(name, part.schema, part.isPlainProperty, seen);
-    if (fault === undefined) continue;
+    const problem = checkHeaderAnnotation(name, node.schema, node.isPlainProperty, seenNames);
+    if (problem === undefined) continue;
     problems.add(() => {
-      const path = pathOf(part);
-      return { path: path ? `${path}.x-mcp-header` : 'x-mcp-header', message: fault };
+      const path = getSchemaPath(node);
+      return { path: path ? `${path}.x-mcp-header` : 'x-mcp-header', message: problem };
     });
   }
 }
 
-function annotationFault(name: unknown, schema: JsonSchema, reachable: boolean, seen: Set<string>): string | undefined {
+function checkHeaderAnnotation(
+  name: unknown,
+  schema: JsonSchema,
+  isReachable: boolean,
+  seenNames: Set<string>,
+): string | undefined {
   if (typeof name !== 'string' || !/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/.test(name)) {
-    return `found ${shown(name)}; allowed: a header name of letters, digits and -`;
+    return `found ${describeValue(name)}; allowed: a header name of letters, digits and -`;
   }
-  if (seen.has(name.toLowerCase())) return `${shown(name)} is used twice in this schema`;
-  seen.add(name.toLowerCase());
+  if (seenNames.has(name.toLowerCase())) return `${describeValue(name)} is used twice in this schema`;
+  seenNames.add(name.toLowerCase());
   if (!['string', 'integer', 'boolean'].includes(schema.type as string)) {
-    return `found on type ${shown(schema.type)}; allowed: string, integer, boolean`;
+    return `found on type ${describeValue(schema.type)}; allowed: string, integer, boolean`;
   }
-  return reachable ? undefined : 'only allowed on properties, not inside items, combinations or definitions';
+  return isReachable ? undefined : 'only allowed on properties, not inside items, combinations or definitions';
 }
 
 /** Maximum nesting depth of schemas when references are followed. */
-const deepestUnfolded = 200;
+const maxReferenceDepth = 200;
 
 /**
  * Checks references. They must target a schema of the document (not its examples, whose keywords are not checked) and
  * must not be cyclic, and the expanded schema must stay small. The time is proportional to the document.
  */
 function checkReferences(index: SchemaIndex, problems: ProblemList): void {
-  const innerOf = new Map<SchemaPart, SchemaPart[]>();
-  for (const part of index.parts) {
-    const beside = part.parent && innerOf.get(part.parent);
-    if (beside) beside.push(part);
-    else if (part.parent) innerOf.set(part.parent, [part]);
+  const childrenByNode = new Map<SchemaNode, SchemaNode[]>();
+  for (const node of index.nodes) {
+    const siblings = node.parent && childrenByNode.get(node.parent);
+    if (siblings) siblings.push(node);
+    else if (node.parent) childrenByNode.set(node.parent, [node]);
   }
-  const sizes = new Map<SchemaPart, number>();
-  const open = new Set<SchemaPart>();
+  const sizes = new Map<SchemaNode, number>();
+  const openNodes = new Set<SchemaNode>();
   let isTooDeep = false;
-  const unfold = (part: SchemaPart): number => {
-    const known = sizes.get(part);
-    if (known !== undefined) return known;
-    if (open.has(part)) {
+  const expand = (node: SchemaNode): number => {
+    const cachedSize = sizes.get(node);
+    if (cachedSize !== undefined) return cachedSize;
+    if (openNodes.has(node)) {
       problems.add(() => ({
-        path: pathOf(part),
+        path: getSchemaPath(node),
         message: 'this reference is recursive; recursive schemas are not supported',
       }));
       return 1;
     }
-    if (open.size >= deepestUnfolded) {
+    if (openNodes.size >= maxReferenceDepth) {
       isTooDeep = true;
       return 1;
     }
-    open.add(part);
+    openNodes.add(node);
     let size = 1;
-    const { $ref } = part.schema;
+    const { $ref } = node.schema;
     if (typeof $ref === 'string') {
-      const target = index.partOf.get(resolveReference(index, $ref) as JsonSchema);
-      if (target) size += unfold(target);
+      const target = index.nodesBySchema.get(resolveReference(index, $ref) as JsonSchema);
+      if (target) size += expand(target);
       else {
-        const path = pathOf(part);
+        const path = getSchemaPath(node);
         problems.add(() => ({
           path: path ? `${path}.$ref` : '$ref',
-          message: `found ${shown($ref)}; it does not refer to a schema`,
+          message: `found ${describeValue($ref)}; it does not refer to a schema`,
         }));
       }
     }
-    for (const inner of innerOf.get(part) ?? []) size += unfold(inner);
-    open.delete(part);
-    sizes.set(part, size);
+    for (const child of childrenByNode.get(node) ?? []) size += expand(child);
+    openNodes.delete(node);
+    sizes.set(node, size);
     return size;
   };
-  const size = unfold(index.parts[0] as SchemaPart);
-  if (size > mostSchemas) problems.add(tooManySchemas);
+  const size = expand(index.nodes[0] as SchemaNode);
+  if (size > maxSchemas) problems.add(tooManySchemas);
   if (isTooDeep) {
-    problems.add(() => ({ path: '', message: `references are nested more than ${deepestUnfolded} schemas deep` }));
+    problems.add(() => ({ path: '', message: `references are nested more than ${maxReferenceDepth} schemas deep` }));
   }
 }
 
-const tooManySchemas = () => ({ path: '', message: `expands to more than ${mostSchemas} schemas` });
+const tooManySchemas = () => ({ path: '', message: `expands to more than ${maxSchemas} schemas` });
 
 /**
  * Maximum characters of all patterns of a schema. A program takes several times as much memory as its pattern, and
  * tools of public API descriptions have at most 200 characters.
  */
-const mostCharacters = 20_000;
+const maxPatternCharacters = 20_000;
 
 /** Returns the problem of a schema whose patterns are too long in total. */
-function patternAmountProblem({ parts }: SchemaIndex): Problem | undefined {
-  const lengths = parts.map(({ schema }) => (typeof schema.pattern === 'string' ? schema.pattern.length : 0));
+function checkPatternLength({ nodes }: SchemaIndex): Problem | undefined {
+  const lengths = nodes.map(({ schema }) => (typeof schema.pattern === 'string' ? schema.pattern.length : 0));
   const characters = lengths.reduce((sum, length) => sum + length, 0);
-  if (characters <= mostCharacters) return undefined;
+  if (characters <= maxPatternCharacters) return undefined;
   return {
     path: '',
-    message: `found ${characters} characters of patterns; allowed: at most ${mostCharacters} per schema; write shorter patterns, or let the API check some values`,
+    message: `found ${characters} characters of patterns; allowed: at most ${maxPatternCharacters} per schema; write shorter patterns, or let the API check some values`,
   };
 }
 
 /** Checks the pattern length of a stored schema, which may be older than this limit. */
-export function patternAmountProblemOf(schema: JsonSchema): Problem | undefined {
+export function checkStoredPatternLength(schema: JsonSchema): Problem | undefined {
   const index = indexSchema(schema);
-  return index && patternAmountProblem(index);
+  return index && checkPatternLength(index);
 }

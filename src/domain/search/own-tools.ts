@@ -4,12 +4,12 @@ import type { JsonSchema } from '../schema/json-schema.ts';
 export const searchToolNames = { search: 'search_tools', describe: 'describe_tool', call: 'call_tool' } as const;
 
 /** Maximum results of one search, and maximum tools of one description request. */
-export const mostResults = 10;
-export const mostDescribed = 10;
-const longestQuery = 500;
+export const maxResults = 10;
+export const maxDescribedTools = 10;
+const maxQueryLength = 500;
 
 /** Facts that agents learn about the tools before they search. */
-export type CatalogueFacts = {
+export type CatalogFacts = {
   tools: number;
   /** Number of tools by tag, in tool order. */
   tags: ReadonlyMap<string, number>;
@@ -27,14 +27,14 @@ export type ToolDefinition = {
   annotations: object;
 };
 
-const reading = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
+const readOnlyAnnotations = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 
 export const searchInput: JsonSchema = {
   type: 'object',
   properties: {
     query: {
       type: 'string',
-      maxLength: longestQuery,
+      maxLength: maxQueryLength,
       description: 'What the tool should do, in a few English words, or part of its name.',
     },
     tag: {
@@ -54,7 +54,7 @@ export const describeInput: JsonSchema = {
       type: 'array',
       items: { type: 'string' },
       minItems: 1,
-      maxItems: mostDescribed,
+      maxItems: maxDescribedTools,
       description: 'Tool names, as returned by search_tools.',
     },
   },
@@ -73,23 +73,23 @@ const callInput: JsonSchema = {
 };
 
 /** Returns the definitions of the three tools, written for a model that has never seen the server. */
-export function searchToolDefinitions({ tools, tags, hints }: CatalogueFacts): ToolDefinition[] {
+export function createSearchToolDefinitions({ tools, tags, hints }: CatalogFacts): ToolDefinition[] {
   const { search, describe, call } = searchToolNames;
   const count = tools === 1 ? '1 tool' : `${tools} tools`;
   return [
     {
       name: search,
       title: 'Search tools',
-      description: `Finds tools by what they do. This server has ${count}, which are not listed. Search here first, read the arguments of matching tools with ${describe}, then run one with ${call}. Returns the best ${mostResults}, one line each.${tagsText(tags)}`,
+      description: `Finds tools by what they do. This server has ${count}, which are not listed. Search here first, read the arguments of matching tools with ${describe}, then run one with ${call}. Returns the best ${maxResults}, one line each.${formatTags(tags)}`,
       inputSchema: searchInput,
-      annotations: reading,
+      annotations: readOnlyAnnotations,
     },
     {
       name: describe,
       title: 'Describe tools',
-      description: `Returns the description, the input schema, and the annotations of up to ${mostDescribed} tools that ${search} has found.`,
+      description: `Returns the description, the input schema, and the annotations of up to ${maxDescribedTools} tools that ${search} has found.`,
       inputSchema: describeInput,
-      annotations: reading,
+      annotations: readOnlyAnnotations,
     },
     {
       name: call,
@@ -106,21 +106,21 @@ export function searchToolDefinitions({ tools, tags, hints }: CatalogueFacts): T
   ];
 }
 
-const mostTagsShown = 40;
-const longestTags = 1000;
+const maxTagsShown = 40;
+const maxTagsLength = 1000;
 
-function tagsText(tags: ReadonlyMap<string, number>): string {
+function formatTags(tags: ReadonlyMap<string, number>): string {
   if (tags.size === 0) return '';
-  const shown: string[] = [];
+  const formattedTags: string[] = [];
   let length = 0;
   for (const [tag, count] of [...tags].sort(([, a], [, b]) => b - a)) {
     length += tag.length + 8;
-    if (shown.length === mostTagsShown || length > longestTags) break;
-    shown.push(`${tag} (${count})`);
+    if (formattedTags.length === maxTagsShown || length > maxTagsLength) break;
+    formattedTags.push(`${tag} (${count})`);
   }
-  const more = tags.size - shown.length;
-  const rest = more > 0 ? ` and ${more} more, which a search without query and tag lists` : '';
-  return ` Tags, with the number of tools: ${shown.join(', ')}${rest}.`;
+  const omittedCount = tags.size - formattedTags.length;
+  const omittedNote = omittedCount > 0 ? ` and ${omittedCount} more, which a search without query and tag lists` : '';
+  return ` Tags, with the number of tools: ${formattedTags.join(', ')}${omittedNote}.`;
 }
 
 /** Sentence for the instructions of a server in search mode. */

@@ -1,17 +1,17 @@
 import { distance } from 'fastest-levenshtein';
-import { likeness, wantedEffect } from './effects.ts';
+import { getRequestedEffect, rateEffect } from './effects.ts';
 import { synonyms } from './synonyms.ts';
-import { rarityOf, type ToolIndex } from './tool-index.ts';
-import { termsOf } from './words.ts';
+import { getRarity, type ToolIndex } from './tool-index.ts';
+import { getTerms } from './words.ts';
 
 /** Saturation of term weights: k1 of BM25. */
 const saturation = 0.77;
 /** Maximum query words without an exact match for which similar terms are searched. */
-const mostUnknown = 6;
+const maxUnknownWords = 6;
 /** Additional weight of a tool that matches the verb of the query, or that reads if the query has no verb. */
-const effectBonus = { asked: 0.54, assumed: 0.14 };
+const effectBonus = { requested: 0.54, assumed: 0.14 };
 /** Additional weight of a tool whose whole name is in the query: `get_project` before `get_project_features`. */
-const wholeNameBonus = 1;
+const fullNameBonus = 1;
 /** Score of a tool whose exact name is in the query. It exceeds every other score. */
 const nameScore = 1000;
 
@@ -22,7 +22,7 @@ export type Matches = { total: number; best: readonly number[] };
 type Sums = {
   scores: Float64Array;
   /** Rarities of the terms in the tool's name that the query contains. */
-  namesCovered: Float64Array;
+  nameCoverage: Float64Array;
   /** Contribution of the current query term. Zero between two terms. */
   current: Float64Array;
 };
@@ -34,51 +34,52 @@ type Sums = {
 export function searchTools(
   index: ToolIndex,
   query: string,
-  most: number,
-  isWanted: (position: number) => boolean = () => true,
+  maxResults: number,
+  isIncluded: (position: number) => boolean = () => true,
 ): Matches {
   const { size, nameRarities } = index;
-  const sums = {
+  const totals = {
     scores: new Float64Array(size),
-    namesCovered: new Float64Array(size),
+    nameCoverage: new Float64Array(size),
     current: new Float64Array(size),
   };
   let unknown = 0;
   for (const term of queryTerms(index, query)) {
-    if (index.numbers.has(term) || ++unknown <= mostUnknown) addTerm(index, term, sums);
+    if (index.numbers.has(term) || ++unknown <= maxUnknownWords) addTerm(index, term, totals);
   }
-  const asked = wantedEffect(query);
-  const bonus = asked === undefined ? effectBonus.assumed : effectBonus.asked;
-  const named = namedTools(index, query);
-  const { scores, namesCovered } = sums;
+  const requestedEffect = getRequestedEffect(query);
+  const bonus = requestedEffect === undefined ? effectBonus.assumed : effectBonus.requested;
+  const namedPositions = namedTools(index, query);
+  const { scores, nameCoverage } = totals;
   let total = 0;
   for (let position = 0; position < size; position++) {
-    const covered = (namesCovered[position] as number) / (nameRarities[position] || 1);
+    const coverage = (nameCoverage[position] as number) / (nameRarities[position] || 1);
     const factor =
-      (1 + bonus * likeness(index.effects[position] as number, asked)) * (1 + wholeNameBonus * Math.min(1, covered));
-    const score = (scores[position] as number) * factor + (named.has(position) ? nameScore : 0);
-    scores[position] = score > 0 && isWanted(position) ? score : 0;
+      (1 + bonus * rateEffect(index.effects[position] as number, requestedEffect)) *
+      (1 + fullNameBonus * Math.min(1, coverage));
+    const score = (scores[position] as number) * factor + (namedPositions.has(position) ? nameScore : 0);
+    scores[position] = score > 0 && isIncluded(position) ? score : 0;
     if (scores[position] !== 0) total++;
   }
-  return { total, best: highest(scores, Math.min(most, total)) };
+  return { total, best: findHighest(scores, Math.min(maxResults, total)) };
 }
 
 /**
  * Returns the positions of the `count` highest scores. Sorting the numbers in their own array takes a tenth of the
  * time.
  */
-function highest(scores: Float64Array, count: number): number[] {
-  const least = scores.toSorted()[scores.length - count] ?? Number.POSITIVE_INFINITY;
-  const found: number[] = [];
+function findHighest(scores: Float64Array, count: number): number[] {
+  const minScore = scores.toSorted()[scores.length - count] ?? Number.POSITIVE_INFINITY;
+  const positions: number[] = [];
   for (let position = 0; position < scores.length; position++) {
-    if ((scores[position] as number) >= least) found.push(position);
+    if ((scores[position] as number) >= minScore) positions.push(position);
   }
-  return found.sort((a, b) => (scores[b] as number) - (scores[a] as number) || a - b).slice(0, count);
+  return positions.sort((a, b) => (scores[b] as number) - (scores[a] as number) || a - b).slice(0, count);
 }
 
 /** Returns the tools whose names are in the query. */
 function namedTools({ names }: ToolIndex, query: string): Set<number> {
-  const words = query.toLowerCase().split(/[\s,;:'"`()]+/, mostQueryTerms);
+  const words = query.toLowerCase().split(/[\s,;:'"`()]+/, maxQueryTerms);
   return new Set(words.flatMap((word) => names.get(word) ?? []));
 }
 
@@ -86,32 +87,32 @@ function namedTools({ names }: ToolIndex, query: string): Set<number> {
  * Adds the contribution of a query term. Of its variants, only the best counts for a tool, once. The variants are rated
  * by their common frequency, so that a rare synonym of a common word adds little.
  */
-function addTerm(index: ToolIndex, term: string, { scores, namesCovered, current }: Sums): void {
-  const variants = variantsOf(index, term);
-  const rarity = rarityOf(
+function addTerm(index: ToolIndex, term: string, { scores, nameCoverage, current }: Sums): void {
+  const variants = getVariants(index, term);
+  const rarity = getRarity(
     variants.reduce((sum, { from, end }) => sum + end - from, 0),
     index.size,
   );
-  const touched: number[] = [];
-  for (const { from, end, share } of variants) {
-    const covered = share * rarityOf(end - from, index.size);
+  const touchedPositions: number[] = [];
+  for (const { from, end, share: weightFactor } of variants) {
+    const coverage = weightFactor * getRarity(end - from, index.size);
     for (let at = from; at < end; at++) {
       const position = index.tools[at] as number;
       const weight = index.weights[at] as number;
-      const gain = (share * rarity * weight * (saturation + 1)) / (weight + saturation);
-      if (current[position] === 0) touched.push(position);
+      const gain = (weightFactor * rarity * weight * (saturation + 1)) / (weight + saturation);
+      if (current[position] === 0) touchedPositions.push(position);
       if (gain > (current[position] as number)) current[position] = gain;
-      if (index.inName[at]) namesCovered[position] = (namesCovered[position] as number) + covered;
+      if (index.inName[at]) nameCoverage[position] = (nameCoverage[position] as number) + coverage;
     }
   }
-  for (const position of touched) {
+  for (const position of touchedPositions) {
     scores[position] = (scores[position] as number) + (current[position] as number);
     current[position] = 0;
   }
 }
 
 /** Maximum terms of a query that are searched. */
-const mostQueryTerms = 24;
+const maxQueryTerms = 24;
 
 /**
  * Returns the terms of a query. Two adjacent words also count as one if tools contain the compound, such as "work log"
@@ -119,19 +120,19 @@ const mostQueryTerms = 24;
  */
 function queryTerms({ numbers }: ToolIndex, query: string): string[] {
   // All words of this question are stop words otherwise.
-  const terms = termsOf(query.replace(/\bwho ?am ?i\b/gi, 'current user'), new Map());
-  const joined = terms.slice(1).map((term, index) => `${terms[index]}${term}`);
-  return [...new Set([...terms, ...joined.filter((term) => numbers.has(term))])].slice(0, mostQueryTerms);
+  const terms = getTerms(query.replace(/\bwho ?am ?i\b/gi, 'current user'), new Map());
+  const compounds = terms.slice(1).map((term, index) => `${terms[index]}${term}`);
+  return [...new Set([...terms, ...compounds.filter((term) => numbers.has(term))])].slice(0, maxQueryTerms);
 }
 
 /** Weight of an occurrence of a synonym, a derived word, a word with the same beginning, or a similar spelling. */
-const shareOf = { synonym: 0.7, derived: 1, beginning: 0.6, spelling: 0.5 };
-const mostAlike = 12;
-const shortestBeginning = 3;
-const shortestMisspelled = 5;
-const shortestRoot = 4;
+const variantWeights = { synonym: 0.7, derived: 1, beginning: 0.6, spelling: 0.5 };
+const maxSimilarTerms = 12;
+const minPrefixLength = 3;
+const minMisspelledLength = 5;
+const minRootLength = 4;
 /** Maximum terms that an unknown word is compared with. */
-const mostCompared = 20_000;
+const maxComparedTerms = 20_000;
 /** Suffixes that the stemmer does not remove: "contributor" and "contribute", "watcher" and "watch". */
 const endings = ['er', 'or', 'ee', 'ment', 'ship', 'ion', 'al', 'ance', 'ive', 'ing', 'ed', 'abl', 'e'];
 
@@ -139,52 +140,52 @@ const endings = ['er', 'or', 'ee', 'ment', 'ship', 'ion', 'al', 'ance', 'ive', '
 type Variant = { from: number; end: number; share: number };
 
 /** Returns the terms of an index that match a query term, including itself. */
-function variantsOf(index: ToolIndex, term: string): Variant[] {
-  return standingFor(index, term).flatMap(([other, share]) => {
-    const number = index.numbers.get(other);
+function getVariants(index: ToolIndex, term: string): Variant[] {
+  return findMatchingTerms(index, term).flatMap(([match, weightFactor]) => {
+    const number = index.numbers.get(match);
     if (number === undefined) return [];
-    return [{ from: index.starts[number] as number, end: index.starts[number + 1] as number, share }];
+    return [{ from: index.starts[number] as number, end: index.starts[number + 1] as number, share: weightFactor }];
   });
 }
 
-function standingFor(index: ToolIndex, term: string): [term: string, share: number][] {
-  const shared = (terms: readonly string[], share: number) =>
-    terms.filter((other) => index.numbers.has(other)).map((other): [string, number] => [other, share]);
-  const same = shared(synonyms.get(term) ?? [], shareOf.synonym);
-  const derived = shared(derivedFrom(term), shareOf.derived);
-  if (index.numbers.has(term)) return [[term, 1], ...same, ...derived];
-  if (derived.length > 0) return [...derived, ...same];
-  const { beginning, spelling } = termsLike(index, term);
-  if (beginning.length > 0) return [...shared(beginning, shareOf.beginning), ...same];
-  return same.length > 0 ? same : shared(spelling, shareOf.spelling);
+function findMatchingTerms(index: ToolIndex, term: string): [term: string, share: number][] {
+  const weighted = (terms: readonly string[], weightFactor: number) =>
+    terms.filter((other) => index.numbers.has(other)).map((other): [string, number] => [other, weightFactor]);
+  const synonymMatches = weighted(synonyms.get(term) ?? [], variantWeights.synonym);
+  const derived = weighted(getDerivedTerms(term), variantWeights.derived);
+  if (index.numbers.has(term)) return [[term, 1], ...synonymMatches, ...derived];
+  if (derived.length > 0) return [...derived, ...synonymMatches];
+  const { beginning, spelling } = findSimilarTerms(index, term);
+  if (beginning.length > 0) return [...weighted(beginning, variantWeights.beginning), ...synonymMatches];
+  return synonymMatches.length > 0 ? synonymMatches : weighted(spelling, variantWeights.spelling);
 }
 
-function derivedFrom(term: string): string[] {
-  if (term.length < shortestRoot) return [];
+function getDerivedTerms(term: string): string[] {
+  if (term.length < minRootLength) return [];
   const roots = endings
-    .filter((ending) => term.endsWith(ending) && term.length - ending.length >= shortestRoot)
+    .filter((ending) => term.endsWith(ending) && term.length - ending.length >= minRootLength)
     .map((ending) => term.slice(0, -ending.length));
   return [...endings.map((ending) => term + ending), ...roots];
 }
 
 /** Returns the terms that begin with a text, and those with the same first letter at an edit distance of one. */
-function termsLike({ numbers }: ToolIndex, text: string): { beginning: string[]; spelling: string[] } {
-  const found = { beginning: [] as string[], spelling: [] as string[] };
-  const [first] = text;
+function findSimilarTerms({ numbers }: ToolIndex, text: string): { beginning: string[]; spelling: string[] } {
+  const similar = { beginning: [] as string[], spelling: [] as string[] };
+  const [firstLetter] = text;
   let compared = 0;
   for (const term of numbers.keys()) {
-    if (++compared > mostCompared) break;
-    if (term[0] !== first) continue;
+    if (++compared > maxComparedTerms) break;
+    if (term[0] !== firstLetter) continue;
     if (term.startsWith(text)) {
-      if (text.length >= shortestBeginning && found.beginning.length < mostAlike) found.beginning.push(term);
+      if (text.length >= minPrefixLength && similar.beginning.length < maxSimilarTerms) similar.beginning.push(term);
     } else if (
-      text.length >= shortestMisspelled &&
-      found.spelling.length < mostAlike &&
+      text.length >= minMisspelledLength &&
+      similar.spelling.length < maxSimilarTerms &&
       Math.abs(term.length - text.length) <= 1 &&
       distance(term, text) === 1
     ) {
-      found.spelling.push(term);
+      similar.spelling.push(term);
     }
   }
-  return found;
+  return similar;
 }

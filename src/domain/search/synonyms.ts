@@ -142,16 +142,16 @@ const groups = [
 ];
 
 /** Other terms of all groups that contain the term. */
-export const synonyms: ReadonlyMap<string, readonly string[]> = synonymsOf(groups.map((group) => group.split(' ')));
+export const synonyms: ReadonlyMap<string, readonly string[]> = createSynonyms(groups.map((group) => group.split(' ')));
 
-function synonymsOf(lists: readonly (readonly string[])[]): Map<string, readonly string[]> {
-  const found = new Map<string, Set<string>>();
-  for (const terms of lists.map((words) => words.map(stem))) {
+function createSynonyms(lists: readonly (readonly string[])[]): Map<string, readonly string[]> {
+  const synonymsByTerm = new Map<string, Set<string>>();
+  for (const terms of lists.map((group) => group.map(stem))) {
     for (const term of terms) {
-      const others = found.get(term) ?? new Set();
-      for (const other of terms) if (other !== term) others.add(other);
-      found.set(term, others);
+      const related = synonymsByTerm.get(term) ?? new Set();
+      for (const candidate of terms) if (candidate !== term) related.add(candidate);
+      synonymsByTerm.set(term, related);
     }
   }
-  return new Map([...found].map(([term, others]) => [term, [...others]]));
+  return new Map([...synonymsByTerm].map(([term, related]) => [term, [...related]]));
 }

@@ -1,4 +1,4 @@
-import { normalised } from '../normalised.ts';
+import { normalizeText } from '../normalised.ts';
 
 /** Words that carry no meaning about a tool's function. */
 const stopWords = new Set(
@@ -13,29 +13,29 @@ const stopWords = new Set(
 const wordPattern = /\p{Lu}{2,}(?=\p{Lu}\p{Ll}|[^\p{L}]|$)|\p{Lu}?[\p{Ll}\p{M}]+|\p{Lu}+|[\p{Lo}\p{Lm}\p{M}]+|\p{N}+/gu;
 /** Scripts without spaces between words. */
 const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u;
-const longestWord = 40;
+const maxWordLength = 40;
 
 /** Returns the words of a text or of a name such as `listOpenIssues`, in lowercase, with repetitions. */
-export function wordsOf(text: string): string[] {
+export function splitWords(text: string): string[] {
   const words: string[] = [];
-  for (const [found] of normalised(text, 'NFKC').matchAll(wordPattern)) {
-    if (unspaced.test(found)) words.push(...pairsOf(found));
-    else words.push(found.slice(0, longestWord).toLowerCase());
+  for (const [match] of normalizeText(text, 'NFKC').matchAll(wordPattern)) {
+    if (unspaced.test(match)) words.push(...toCharacterPairs(match));
+    else words.push(match.slice(0, maxWordLength).toLowerCase());
   }
   return words;
 }
 
 /** Splits text without spaces between words into pairs of adjacent characters. */
-function pairsOf(text: string): string[] {
+function toCharacterPairs(text: string): string[] {
   const characters = [...text];
   if (characters.length < 2) return characters;
   return characters.slice(1).map((character, index) => `${characters[index]}${character}`);
 }
 
 /** Returns the searchable terms of a text: the stems of its words. `stems` caches the stems of words. */
-export function termsOf(text: string, stems: Map<string, string>): string[] {
+export function getTerms(text: string, stems: Map<string, string>): string[] {
   const terms: string[] = [];
-  for (const word of wordsOf(text)) {
+  for (const word of splitWords(text)) {
     if (stopWords.has(word)) continue;
     let term = stems.get(word);
     if (term === undefined) {
@@ -74,11 +74,11 @@ function hasVowel(text: string): boolean {
   return false;
 }
 
-const endsInDouble = (text: string) =>
+const endsInDoubleConsonant = (text: string) =>
   text.length > 1 && text.at(-1) === text.at(-2) && isConsonant(text, text.length - 1);
 
 /** Returns true if a text ends in consonant, vowel, consonant, and the last one is not w, x, or y. */
-function endsShort(text: string): boolean {
+function endsInShortSyllable(text: string): boolean {
   const last = text.length - 1;
   if (last < 2 || 'wxy'.includes(text[last] as string)) return false;
   return isConsonant(text, last) && !isConsonant(text, last - 1) && isConsonant(text, last - 2);
@@ -92,55 +92,55 @@ function step1(word: string): string {
   if (text.endsWith('eed')) {
     if (measure(text.slice(0, -3)) > 0) text = text.slice(0, -1);
   } else {
-    const end = /(?:ed|ing)$/.exec(text)?.[0];
-    if (end && hasVowel(text.slice(0, -end.length))) text = repaired(text.slice(0, -end.length));
+    const suffix = /(?:ed|ing)$/.exec(text)?.[0];
+    if (suffix && hasVowel(text.slice(0, -suffix.length))) text = repairEnd(text.slice(0, -suffix.length));
   }
   return text.endsWith('y') && hasVowel(text.slice(0, -1)) ? `${text.slice(0, -1)}i` : text;
 }
 
 /** Repairs the end of a word after "ed" or "ing" was removed: "creat" becomes "create", "submitt" becomes "submit". */
-function repaired(text: string): string {
+function repairEnd(text: string): string {
   if (/(?:at|bl|iz)$/.test(text)) return `${text}e`;
-  if (endsInDouble(text) && !/[lsz]$/.test(text)) return text.slice(0, -1);
-  return measure(text) === 1 && endsShort(text) ? `${text}e` : text;
+  if (endsInDoubleConsonant(text) && !/[lsz]$/.test(text)) return text.slice(0, -1);
+  return measure(text) === 1 && endsInShortSyllable(text) ? `${text}e` : text;
 }
 
 type Rules = readonly (readonly [suffix: string, replacement: string])[];
 
 /** Parses pairs of a suffix and its replacement. */
-function rulesOf(text: string): Rules {
+function parseRules(text: string): Rules {
   return text.split(' ').map((pair) => pair.split(':') as [string, string]);
 }
 
-const rules2 = rulesOf(
+const rules2 = parseRules(
   'ational:ate tional:tion enci:ence anci:ance izer:ize bli:ble alli:al entli:ent eli:e ousli:ous ization:ize ' +
     'ation:ate ator:ate alism:al iveness:ive fulness:ful ousness:ous aliti:al iviti:ive biliti:ble logi:log',
 );
-const rules3 = rulesOf('icate:ic ative: alize:al iciti:ic ical:ic ful: ness:');
+const rules3 = parseRules('icate:ic ative: alize:al iciti:ic ical:ic ful: ness:');
 const suffixes4 = /(?:ement|ance|ence|able|ible|ment|ant|ent|ism|ate|iti|ous|ive|ize|al|er|ic|ou|(?<=[st])ion)$/;
 
-const step2 = (word: string) => replaced(word, rules2);
-const step3 = (word: string) => replaced(word, rules3);
+const step2 = (word: string) => replaceSuffix(word, rules2);
+const step3 = (word: string) => replaceSuffix(word, rules3);
 
-function replaced(word: string, rules: Rules): string {
+function replaceSuffix(word: string, rules: Rules): string {
   const rule = rules.find(([suffix]) => word.endsWith(suffix));
-  const before = rule && word.slice(0, -rule[0].length);
-  return rule && before !== undefined && measure(before) > 0 ? before + rule[1] : word;
+  const base = rule && word.slice(0, -rule[0].length);
+  return rule && base !== undefined && measure(base) > 0 ? base + rule[1] : word;
 }
 
 function step4(word: string): string {
   const suffix = suffixes4.exec(word)?.[0];
-  const before = suffix && word.slice(0, -suffix.length);
-  return before && measure(before) > 1 ? before : word;
+  const base = suffix && word.slice(0, -suffix.length);
+  return base && measure(base) > 1 ? base : word;
 }
 
 /** Removes a final e, and one l of a final double l. */
 function step5(word: string): string {
   let text = word;
   if (text.endsWith('e')) {
-    const before = text.slice(0, -1);
-    const count = measure(before);
-    if (count > 1 || (count === 1 && !endsShort(before))) text = before;
+    const base = text.slice(0, -1);
+    const count = measure(base);
+    if (count > 1 || (count === 1 && !endsInShortSyllable(base))) text = base;
   }
   return text.endsWith('ll') && measure(text) > 1 ? text.slice(0, -1) : text;
 }

@@ -1,4 +1,4 @@
-import { fitsCommandLine, pythonLiteral, scriptLiteral, shellWord } from './literals.ts';
+import { fitsCommandLine, quoteShellWord, toPythonLiteral, toScriptLiteral } from './literals.ts';
 
 /** Environment variable that holds a credential in a copied snippet, and its description. */
 export const credentialVariables = {
@@ -32,42 +32,43 @@ const variables: { [Credential in CallCredential]: { name: string; about: string
 };
 
 /** Returns a call in each form in which it can be copied. No form contains a credential. */
-export function callSnippets(target: CallTarget): CallSnippet[] {
+export function createCallSnippets(target: CallTarget): CallSnippet[] {
   const variable = variables[target.credential];
   const about = variable && `${variable.about}.`;
-  const needs = (tool: string) => [tool, about].filter((text) => text !== undefined && text !== '').join(' ');
+  const needs = (tool: string) =>
+    [tool, about].filter((sentence) => sentence !== undefined && sentence !== '').join(' ');
   return [
-    { id: 'mcp', title: 'MCP', code: JSON.stringify(message(target), null, 2), needs: '' },
-    { id: 'mcp-curl', title: 'curl', code: mcpCurl(target), needs: needs('') },
+    { id: 'mcp', title: 'MCP', code: JSON.stringify(toMessage(target), null, 2), needs: '' },
+    { id: 'mcp-curl', title: 'curl', code: toCurl(target), needs: needs('') },
     {
       id: 'typescript',
       title: 'TypeScript',
-      code: typescript(target),
+      code: toTypeScript(target),
       needs: needs('npm install @modelcontextprotocol/client.'),
     },
-    { id: 'python', title: 'Python', code: python(target), needs: needs('pip install mcp.') },
+    { id: 'python', title: 'Python', code: toPython(target), needs: needs('pip install mcp.') },
   ];
 }
 
 /** Returns the JSON-RPC message of the call (MCP, server/tools). */
-function message({ tool, arguments: args }: CallTarget) {
+function toMessage({ tool, arguments: args }: CallTarget) {
   return { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: args } };
 }
 
-function mcpCurl(target: CallTarget): string {
+function toCurl(target: CallTarget): string {
   const variable = variables[target.credential]?.name;
-  const body = JSON.stringify(message(target));
+  const body = JSON.stringify(toMessage(target));
   const lines = [
-    `curl -sS ${shellWord(target.url)}`,
+    `curl -sS ${quoteShellWord(target.url)}`,
     ...(variable === undefined ? [] : [`-H "Authorization: Bearer $${variable}"`]),
     "-H 'Content-Type: application/json'",
     "-H 'Accept: application/json, text/event-stream'",
-    fitsCommandLine(body) ? `--data-raw ${shellWord(body)}` : '--data-binary @request.json',
+    fitsCommandLine(body) ? `--data-raw ${quoteShellWord(body)}` : '--data-binary @request.json',
   ];
   return lines.join(' \\\n  ');
 }
 
-function typescript(target: CallTarget): string {
+function toTypeScript(target: CallTarget): string {
   const variable = variables[target.credential]?.name;
   const credential =
     variable === undefined
@@ -77,19 +78,19 @@ function typescript(target: CallTarget): string {
   return `import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 
 const client = new Client({ name: 'example', version: '1.0.0' });
-${credential}await client.connect(new StreamableHTTPClientTransport(new URL(${scriptLiteral(target.url)})${options}));
+${credential}await client.connect(new StreamableHTTPClientTransport(new URL(${toScriptLiteral(target.url)})${options}));
 const result = await client.callTool({
-  name: ${scriptLiteral(target.tool)},
-  arguments: ${scriptLiteral(target.arguments, '  ')},
+  name: ${toScriptLiteral(target.tool)},
+  arguments: ${toScriptLiteral(target.arguments, '  ')},
 });
 console.log(result);
 await client.close();`;
 }
 
 /** Returns the code for version 2 of the SDK, which takes headers from the HTTP client. */
-function python(target: CallTarget): string {
+function toPython(target: CallTarget): string {
   const variable = variables[target.credential]?.name;
-  const url = pythonLiteral(target.url);
+  const url = toPythonLiteral(target.url);
   const indent = ' '.repeat(variable === undefined ? 8 : 12);
   const inner = `${indent}    `;
   const plain = [`    async with Client(${url}) as client:`];
@@ -105,8 +106,8 @@ function python(target: CallTarget): string {
     ...(variable === undefined ? [] : ['from mcp.client.streamable_http import streamable_http_client']),
     ...['', '', 'async def main():', ...(variable === undefined ? plain : withHeaders)],
     `${indent}result = await client.call_tool(`,
-    `${inner}${pythonLiteral(target.tool)},`,
-    `${inner}${pythonLiteral(target.arguments, inner)},`,
+    `${inner}${toPythonLiteral(target.tool)},`,
+    `${inner}${toPythonLiteral(target.arguments, inner)},`,
     ...[`${indent})`, `${indent}print(result)`, '', '', 'asyncio.run(main())'],
   ].join('\n');
 }

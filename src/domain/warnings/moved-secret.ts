@@ -1,11 +1,11 @@
 const pattern = /^the secret (.+?) was set for /;
 
 /** Formats the warning about a secret that may not be sent to every host of the tools. */
-export function movedSecretMessage(name: string, hosts: string): string {
+export function formatMovedSecret(name: string, hosts: string): string {
   return `the secret ${name} was set for ${hosts || 'no host'}; set it again to allow the other hosts too`;
 }
 
 /** Returns the name of the secret in such a warning. */
-export function movedSecretIn(message: string): string | undefined {
+export function parseMovedSecret(message: string): string | undefined {
   return pattern.exec(message)?.[1];
 }

@@ -2,41 +2,48 @@ import { knownClients } from '../clients/clients.ts';
 import {
   type Authentication,
   type Authentications,
-  authenticationOfTool,
   credentialQueryNames,
-  everyCredential,
+  getToolAuthentication,
+  listCredentials,
 } from '../config/authentication.ts';
-import { bodyKindOf } from '../config/destinations.ts';
-import { argumentsOf } from '../config/input-schema.ts';
+import { getBodyKind } from '../config/destinations.ts';
+import { getArguments } from '../config/input-schema.ts';
 import type { ServerConfig } from '../config/server-config.ts';
-import { type SecretUse, secretUsesOfServer, secretUsesOfTool, toolResolver } from '../config/server-wide.ts';
-import { enabledTools, limitsAnswers, listedTools, type Tool, toolDefinition, toolList } from '../config/tool.ts';
-import { indexTools, isReadOnly, toolsOfView, type View, viewToolOf } from '../config/view.ts';
-import { isReadAs } from '../http/parameter-names.ts';
-import { placeholderNames } from '../http/placeholders.ts';
-import { readUrl } from '../http/read-url.ts';
-import { tokensOfLength } from '../pieces/tokens.ts';
-import { newGuesses } from '../problems.ts';
-import type { ToolDefinition } from '../search/own-tools.ts';
-import { hiddenCharacters } from '../unseen-characters.ts';
-import { nextTurn } from '../work/next-turn.ts';
-import { clientWarnings } from './client-warnings.ts';
+import { createToolResolver, getServerSecretUses, getToolSecretUses, type SecretUse } from '../config/server-wide.ts';
 import {
-  answerWarnings,
-  besideFixed,
-  bracesInHeaders,
-  clearCredentials,
-  hintWarnings,
-  pathWarnings,
-  toolWarnings,
+  createToolList,
+  getEnabledTools,
+  getListedTools,
+  hasResponseLimit,
+  type Tool,
+  toToolDefinition,
+} from '../config/tool.ts';
+import { indexTools, isReadOnly, selectTools, toViewTool, type View } from '../config/view.ts';
+import { isReadAs } from '../http/parameter-names.ts';
+import { getPlaceholderNames } from '../http/placeholders.ts';
+import { parseUrl } from '../http/read-url.ts';
+import { estimateTokenCount } from '../pieces/tokens.ts';
+import { createSuggestionBudget } from '../problems.ts';
+import type { ToolDefinition } from '../search/own-tools.ts';
+import { deceptiveCharacters } from '../unseen-characters.ts';
+import { yieldToEventLoop } from '../work/next-turn.ts';
+import { findClientWarnings } from './client-warnings.ts';
+import {
+  findBraceWarnings,
+  findFixedConflicts,
+  findHintWarnings,
+  findPathWarnings,
+  findPlaintextCredentials,
+  findResponseWarnings,
+  findToolWarnings,
 } from './tool-warnings.ts';
 
 /** A warning about a configuration that is valid but probably does not work as intended. */
 export type Warning = { path: string; message: string };
 
-const manyTools = 40;
-const manyTokens = 10_000;
-const limitsOfClients = knownClients
+const manyToolsThreshold = 40;
+const manyTokensThreshold = 10_000;
+const clientLimits = knownClients
   .filter(({ maxTools }) => maxTools !== undefined)
   .map(({ name, maxTools }) => `${name} allows ${maxTools}`)
   .join(', ');
@@ -44,86 +51,88 @@ const limitsOfClients = knownClients
 /**
  * Estimates the tokens of the tool list for an agent. Current models use about one token per four characters of JSON.
  */
-export function estimatedTokens(config: ServerConfig): number {
-  return tokensOfLength(lengthOf(toolList(config)));
+export function estimateTokens(config: ServerConfig): number {
+  return estimateTokenCount(getJsonLength(createToolList(config)));
 }
 
 /** Number of tool definitions serialized before yielding to the event loop. */
-const toolsOfTurn = 100;
+const toolsPerChunk = 100;
 
 /** Estimates the tokens of the tool list, and yields to the event loop if there are many tools. */
-export async function estimatedTokensInTurns(config: ServerConfig): Promise<number> {
-  if (config.tools.length <= toolsOfTurn) return estimatedTokens(config);
-  const listed = listedTools(config);
-  const isListed = new Set(listed);
-  const own = { ...config, tools: config.tools.filter((tool) => !isListed.has(tool)) };
-  let length = lengthOf(toolList({ ...own, ...(limitsAnswers(config) && { max_answer_tokens: 1 }) }));
-  for (let first = 0; first < listed.length; first += toolsOfTurn) {
-    await nextTurn();
-    const part = listed.slice(first, first + toolsOfTurn);
+export async function estimateTokensInChunks(config: ServerConfig): Promise<number> {
+  if (config.tools.length <= toolsPerChunk) return estimateTokens(config);
+  const listedTools = getListedTools(config);
+  const isListed = new Set(listedTools);
+  const unlistedConfig = { ...config, tools: config.tools.filter((tool) => !isListed.has(tool)) };
+  let length = getJsonLength(
+    createToolList({ ...unlistedConfig, ...(hasResponseLimit(config) && { max_answer_tokens: 1 }) }),
+  );
+  for (let start = 0; start < listedTools.length; start += toolsPerChunk) {
+    await yieldToEventLoop();
+    const chunk = listedTools.slice(start, start + toolsPerChunk);
     // A comma instead of the two brackets.
-    length += lengthOf(part.map((tool) => toolDefinition(tool, config))) - 1;
+    length += getJsonLength(chunk.map((tool) => toToolDefinition(tool, config))) - 1;
   }
-  return tokensOfLength(length);
+  return estimateTokenCount(length);
 }
 
 /** Estimates the tokens of each tool definition, in tool order. */
-export async function estimatedTokensOfTools(config: ServerConfig): Promise<number[]> {
+export async function estimateToolTokens(config: ServerConfig): Promise<number[]> {
   const tokens: number[] = [];
   for (const tool of config.tools) {
-    if (tokens.length % toolsOfTurn === toolsOfTurn - 1) await nextTurn();
-    tokens.push(tokensOfLength(lengthOf([toolDefinition(tool, config)])));
+    if (tokens.length % toolsPerChunk === toolsPerChunk - 1) await yieldToEventLoop();
+    tokens.push(estimateTokenCount(getJsonLength([toToolDefinition(tool, config)])));
   }
   return tokens;
 }
 
-function lengthOf(list: readonly ToolDefinition[]): number {
+function getJsonLength(list: readonly ToolDefinition[]): number {
   return JSON.stringify(list.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))).length;
 }
 
 /** Returns the warnings of a configuration. `storedSecrets` are the names of the secrets that have a value. */
-export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
-  const listed = new Set(listedTools(config));
-  const guesses = newGuesses();
-  const resolve = toolResolver(config);
+export function findWarnings(config: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
+  const listedTools = new Set(getListedTools(config));
+  const guesses = createSuggestionBudget();
+  const resolve = createToolResolver(config);
   const warnings: Warning[] = config.tools.flatMap((tool, index) => [
-    ...toolWarnings(tool, `tools[${index}]`, resolve(tool)),
-    ...secretWarnings(tool.disabled ? [] : secretUsesOfTool(tool, config), `tools[${index}].`, storedSecrets),
-    ...replacedArguments(tool, `tools[${index}]`, authenticationOfTool(config, tool)),
-    ...(listed.has(tool) ? clientWarnings(tool, `tools[${index}]`, config.slug) : []),
-    ...hintWarnings(tool, `tools[${index}]`),
-    ...pathWarnings(tool, `tools[${index}]`),
-    ...answerWarnings(tool, `tools[${index}]`, guesses),
-    ...bracesInHeaders(tool.headers, `tools[${index}].headers`),
+    ...findToolWarnings(tool, `tools[${index}]`, resolve(tool)),
+    ...findSecretWarnings(tool.disabled ? [] : getToolSecretUses(tool, config), `tools[${index}].`, storedSecrets),
+    ...findReplacedArguments(tool, `tools[${index}]`, getToolAuthentication(config, tool)),
+    ...(listedTools.has(tool) ? findClientWarnings(tool, `tools[${index}]`, config.slug) : []),
+    ...findHintWarnings(tool, `tools[${index}]`),
+    ...findPathWarnings(tool, `tools[${index}]`),
+    ...findResponseWarnings(tool, `tools[${index}]`, guesses),
+    ...findBraceWarnings(tool.headers, `tools[${index}].headers`),
   ]);
-  warnings.push(...warningsOfList(config), ...loginWarnings(config));
+  warnings.push(...findListWarnings(config), ...findLoginWarnings(config));
   warnings.push(
-    ...secretWarnings(secretUsesOfServer(config), '', storedSecrets),
-    ...clearCredentials(config, 'headers'),
-    ...bracesInHeaders(config.headers, 'headers'),
-    ...variableWarnings(config, storedSecrets),
-    ...viewWarnings(config),
-    ...besideFixed(config),
+    ...findSecretWarnings(getServerSecretUses(config), '', storedSecrets),
+    ...findPlaintextCredentials(config, 'headers'),
+    ...findBraceWarnings(config.headers, 'headers'),
+    ...findVariableWarnings(config, storedSecrets),
+    ...findViewWarnings(config),
+    ...findFixedConflicts(config),
   );
-  if (config.description && hiddenCharacters.test(config.description.replaceAll(/[\n\t]/g, ''))) {
+  if (config.description && deceptiveCharacters.test(config.description.replaceAll(/[\n\t]/g, ''))) {
     warnings.push({ path: 'description', message: 'has invisible characters' });
   }
   return warnings;
 }
 
-/** Returns warnings about the tool list as a whole. `tokens` is the result of `estimatedTokens`. */
-export function warningsOfList(config: ServerConfig, tokens = estimatedTokens(config)): Warning[] {
+/** Returns warnings about the tool list as a whole. `tokens` is the result of `estimateTokens`. */
+export function findListWarnings(config: ServerConfig, tokens = estimateTokens(config)): Warning[] {
   const warnings: Warning[] = [];
-  const count = enabledTools(config).length;
-  if (count === 0) warnings.push({ path: 'tools', message: noTools(config) });
-  const listed = listedTools(config).length;
-  if (listed > manyTools) {
+  const count = getEnabledTools(config).length;
+  if (count === 0) warnings.push({ path: 'tools', message: getNoToolsMessage(config) });
+  const listedCount = getListedTools(config).length;
+  if (listedCount > manyToolsThreshold) {
     warnings.push({
       path: 'tools',
-      message: `has ${listed} tools, but some clients drop tools above ${manyTools} (${limitsOfClients}, across all their servers); use several servers, or set tool_mode to search`,
+      message: `has ${listedCount} tools, but some clients drop tools above ${manyToolsThreshold} (${clientLimits}, across all their servers); use several servers, or set tool_mode to search`,
     });
   }
-  if (tokens > manyTokens) {
+  if (tokens > manyTokensThreshold) {
     warnings.push({
       path: 'tools',
       message: `the tool list uses about ${tokens} tokens in every conversation; shorten descriptions, split the server, or set tool_mode to search`,
@@ -133,13 +142,13 @@ export function warningsOfList(config: ServerConfig, tokens = estimatedTokens(co
 }
 
 /** Returns the warning about a server without enabled tools. */
-export function noTools(config: Pick<ServerConfig, 'tools'>): string {
+export function getNoToolsMessage(config: Pick<ServerConfig, 'tools'>): string {
   return config.tools.length === 0
     ? 'the server has no tools yet'
     : 'every tool of the server is disabled; agents see none';
 }
 
-function secretWarnings(uses: readonly SecretUse[], at: string, storedSecrets: ReadonlySet<string>): Warning[] {
+function findSecretWarnings(uses: readonly SecretUse[], at: string, storedSecrets: ReadonlySet<string>): Warning[] {
   return uses.flatMap(({ path, names }) =>
     names
       .filter((name) => !storedSecrets.has(name))
@@ -150,11 +159,19 @@ function secretWarnings(uses: readonly SecretUse[], at: string, storedSecrets: R
   );
 }
 
-function variableWarnings({ variables = {}, ...rest }: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
+function findVariableWarnings(
+  { variables = {}, ...config }: ServerConfig,
+  storedSecrets: ReadonlySet<string>,
+): Warning[] {
   const names = Object.keys(variables);
   if (names.length === 0) return [];
   const used = new Set(
-    placeholderNames([rest.base_url, rest.headers, rest.tools.map(({ url, headers }) => [url, headers]), rest.views]),
+    getPlaceholderNames([
+      config.base_url,
+      config.headers,
+      config.tools.map(({ url, headers }) => [url, headers]),
+      config.views,
+    ]),
   );
   return names.flatMap((name) => {
     const path = `variables.${name}`;
@@ -165,37 +182,37 @@ function variableWarnings({ variables = {}, ...rest }: ServerConfig, storedSecre
 }
 
 /** Returns warnings about tools that a view names but does not include, and about a view without enabled tools. */
-export function viewWarnings({ tools, views = {} }: Pick<ServerConfig, 'tools' | 'views'>): Warning[] {
+export function findViewWarnings({ tools, views = {} }: Pick<ServerConfig, 'tools' | 'views'>): Warning[] {
   const index = indexTools(tools);
   return Object.entries(views).flatMap(([name, view]) => {
-    const isEmpty = toolsOfView(view, index).every(({ tool }) => tool.disabled === true);
+    const isEmpty = selectTools(view, index).every(({ tool }) => tool.disabled === true);
     const empty = { path: `views.${name}`, message: 'every tool of the view is disabled, so agents see none' };
-    return [...namedInVain(view, `views.${name}`, index.byName), ...(isEmpty ? [empty] : [])];
+    return [...findOmittedTools(view, `views.${name}`, index.byName), ...(isEmpty ? [empty] : [])];
   });
 }
 
-function namedInVain(view: View, at: string, byName: ReadonlyMap<string, Tool>): Warning[] {
+function findOmittedTools(view: View, at: string, byName: ReadonlyMap<string, Tool>): Warning[] {
   return (view.tools ?? []).flatMap((entry, position) => {
-    const { name } = viewToolOf(entry);
+    const { name } = toViewTool(entry);
     const tool = byName.get(name);
-    const message = tool && whyLeftOut(tool, view);
+    const message = tool && getOmissionReason(tool, view);
     return message === undefined ? [] : [{ path: `${at}.tools[${position}]`, message }];
   });
 }
 
-function whyLeftOut(tool: Tool, { read_only }: View): string | undefined {
+function getOmissionReason(tool: Tool, { read_only }: View): string | undefined {
   if (tool.disabled) return `the tool "${tool.name}" is disabled, so the view does not include it`;
   if (!read_only || isReadOnly(tool)) return undefined;
   return `the tool "${tool.name}" may change data, so read_only omits it; remove its name, or set its annotation readOnlyHint`;
 }
 
 /** Returns warnings about `oauth` and credential settings that are valid but probably do not work. */
-function loginWarnings(config: ServerConfig): Warning[] {
+function findLoginWarnings(config: ServerConfig): Warning[] {
   const { oauth, authentication } = config;
-  const warnings = everyCredential(config).flatMap(({ one, path }) =>
-    credentialWarnings(one).map((warning) => ({ ...warning, path: `${path}.${warning.path}` })),
+  const warnings = listCredentials(config).flatMap(({ credential, path }) =>
+    findCredentialWarnings(credential).map((warning) => ({ ...warning, path: `${path}.${warning.path}` })),
   );
-  warnings.push(...unusedCredentials(config));
+  warnings.push(...findUnusedCredentials(config));
   if (!oauth) return warnings;
   const warn = (path: string, message: string) => warnings.push({ path, message });
   if (!authentication) {
@@ -209,7 +226,7 @@ function loginWarnings(config: ServerConfig): Warning[] {
       'oauth.token_url',
       'is the same URL as authorization_url; a provider has one for people and one for this service',
     );
-  } else if (hostOf(oauth.authorization_url) !== hostOf(oauth.token_url)) {
+  } else if (getHost(oauth.authorization_url) !== getHost(oauth.token_url)) {
     warn(
       'oauth.token_url',
       'is on a different host than authorization_url; make sure that both belong to you or to the same provider',
@@ -222,13 +239,13 @@ function loginWarnings(config: ServerConfig): Warning[] {
   return warnings;
 }
 
-function unusedCredentials({ credentials = {}, tools }: ServerConfig): Warning[] {
+function findUnusedCredentials({ credentials = {}, tools }: ServerConfig): Warning[] {
   const used = new Set(tools.map(({ credential }) => credential));
   const unused = Object.keys(credentials).filter((name) => !used.has(name));
   return unused.map((name) => ({ path: `credentials.${name}`, message: 'no tool refers to it in credential' }));
 }
 
-function credentialWarnings({ type, token }: Authentication): Warning[] {
+function findCredentialWarnings({ type, token }: Authentication): Warning[] {
   const isPrefixed =
     (type === 'Bearer' || type === 'Basic') && token?.toLowerCase().startsWith(`${type.toLowerCase()} `);
   if (!isPrefixed) return [];
@@ -236,18 +253,18 @@ function credentialWarnings({ type, token }: Authentication): Warning[] {
 }
 
 /** Returns warnings about arguments that the query credential replaces. */
-function replacedArguments(tool: Tool, at: string, authentication: Authentications | undefined): Warning[] {
+function findReplacedArguments(tool: Tool, at: string, authentication: Authentications | undefined): Warning[] {
   const credential = credentialQueryNames(authentication);
-  const kind = bodyKindOf(tool);
-  const inBody = kind === 'json' || kind === 'template';
-  return argumentsOf(tool.input_schema)
+  const kind = getBodyKind(tool);
+  const isJsonBody = kind === 'json' || kind === 'template';
+  return getArguments(tool.input_schema)
     .filter(({ name, wire }) => isReadAs(wire.wire_name ?? name, credential))
     .map(({ name }) => ({
       path: `${at}.input_schema.${name}`,
-      message: `could be read as the credential in the query, so it is sent ${inBody ? 'only where it is part of a JSON body' : 'nowhere'}`,
+      message: `could be read as the credential in the query, so it is sent ${isJsonBody ? 'only where it is part of a JSON body' : 'nowhere'}`,
     }));
 }
 
-function hostOf(url: string): string {
-  return readUrl(url)?.host ?? url;
+function getHost(url: string): string {
+  return parseUrl(url)?.host ?? url;
 }

@@ -1,57 +1,57 @@
 import { AppError } from '../../errors.ts';
-import { tenantOf } from '../ids.ts';
-import { afterRunning, runningNow } from './running-time.ts';
+import { getTenantId } from '../ids.ts';
+import { getRunningTimeMs, setRunningTimeout } from './running-time.ts';
 
-type GateOptions = {
+type ConcurrencyLimiterOptions = {
   /** Rule that a refusal explains. */
   rule: string;
-  atOnce: number;
+  maxConcurrent: number;
   /** Maximum number of running requests per tenant. The limit of half of what the others leave also applies. */
-  ofTenant?: number;
+  perTenant?: number;
   /** Maximum number of queued requests, and maximum size of their inputs together, in bytes. */
-  waiting?: number;
-  waitingBytes?: number;
-  patienceMs?: number;
+  maxQueued?: number;
+  maxQueuedBytes?: number;
+  queueTimeoutMs?: number;
   /** Fraction of the time in which a tenant's requests may run, from 0 to 1; all of it if absent. */
-  share?: () => number;
+  cpuShare?: () => number;
   onRefused?: () => void;
 };
 
 /** A request: its owner, and the size of its input in bytes. */
-type Asked = { tenant: string; actorId: string; bytes: number; start: () => void };
+type QueuedRequest = { tenant: string; actorId: string; bytes: number; start: () => void };
 
 /** Default queue length and queue timeout. */
-export const usualWaiting = 200;
-export const usualPatienceMs = 20_000;
+export const defaultMaxQueued = 200;
+export const defaultQueueTimeoutMs = 20_000;
 /** Running time that a tenant with a CPU share may save up. */
-const savedMs = 2000;
-const mostRemembered = 1000;
+const maxSavedMs = 2000;
+const maxTrackedTenants = 1000;
 const retryAfterS = 2;
 
 /**
  * Returns half of the capacity that the others leave, which is the maximum for one tenant or actor; 1 if any is left.
  */
-const halfOf = (all: number, ofOthers: number) => Math.ceil((all - ofOthers) / 2);
+const halfOfRemaining = (total: number, usedByOthers: number) => Math.ceil((total - usedByOthers) / 2);
 
 /**
  * Limits the concurrency of long-running work: some of it runs, some is queued in order of arrival, and the remainder
  * is refused. Where tenants have a CPU share, the one that owes the least starts first.
  */
-export class Gate {
-  readonly #options: GateOptions;
-  readonly #running = new Set<Asked>();
-  readonly #waiting = new Set<Asked>();
+export class ConcurrencyLimiter {
+  readonly #options: ConcurrencyLimiterOptions;
+  readonly #running = new Set<QueuedRequest>();
+  readonly #queue = new Set<QueuedRequest>();
   /** Time until which each tenant with a CPU share pays for the time that it used. */
-  readonly #paysUntil = new Map<string, number>();
+  readonly #paidUntilByTenant = new Map<string, number>();
   #refused = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: GateOptions) {
+  constructor(options: ConcurrencyLimiterOptions) {
     this.#options = options;
   }
 
-  counts(): { running: number; waiting: number; refused: number } {
-    return { running: this.#running.size, waiting: this.#waiting.size, refused: this.#refused };
+  getCounts(): { running: number; waiting: number; refused: number } {
+    return { running: this.#running.size, waiting: this.#queue.size, refused: this.#refused };
   }
 
   /**
@@ -63,101 +63,118 @@ export class Gate {
     work: () => Promise<Output>,
     bytes = 0,
   ): Promise<Output> {
-    const { promise: started, resolve: start } = Promise.withResolvers<void>();
-    const asked = { tenant: tenantOf(actor.workspaceId), actorId: actor.id, bytes, start };
-    if (this.#mayRun(asked)) this.#running.add(asked);
-    else await this.#wait(asked, started);
+    const { promise: startSignal, resolve: start } = Promise.withResolvers<void>();
+    const request = { tenant: getTenantId(actor.workspaceId), actorId: actor.id, bytes, start };
+    if (this.#canRun(request)) this.#running.add(request);
+    else await this.#waitForStart(request, startSignal);
     // A long chunk of this work looks like a stop of the process and must not be free, so this does not use the running
     // time.
     const startedAt = performance.now();
     try {
       return await work();
     } finally {
-      this.#running.delete(asked);
-      this.#pay(asked, performance.now() - startedAt);
-      this.#startWaiting();
+      this.#running.delete(request);
+      this.#chargeTime(request, performance.now() - startedAt);
+      this.#startQueued();
     }
   }
 
-  #mayRun(asked: Asked): boolean {
-    const { atOnce, ofTenant = atOnce } = this.#options;
-    const { all, own, ofActor } = countOf(this.#running, asked);
-    const most = Math.min(ofTenant, halfOf(atOnce, all - own));
-    return this.#paysForMs(asked) === 0 && own < most && ofActor < halfOf(most, own - ofActor);
+  #canRun(request: QueuedRequest): boolean {
+    const { maxConcurrent, perTenant = maxConcurrent } = this.#options;
+    const { total, tenantCount, ofActor: actorCount } = countRequests(this.#running, request);
+    const limit = Math.min(perTenant, halfOfRemaining(maxConcurrent, total - tenantCount));
+    return (
+      this.#getDebtMs(request) === 0 &&
+      tenantCount < limit &&
+      actorCount < halfOfRemaining(limit, tenantCount - actorCount)
+    );
   }
 
-  #mayWait(asked: Asked): boolean {
-    const { waiting = usualWaiting, waitingBytes = Number.POSITIVE_INFINITY } = this.#options;
-    const { all, own, ofActor, bytes, ownBytes } = countOf(this.#waiting, asked);
-    const most = halfOf(waiting, all - own);
-    const hasRoom = asked.bytes === 0 || ownBytes + asked.bytes <= halfOf(waitingBytes, bytes - ownBytes);
-    return hasRoom && own < most && ofActor < halfOf(most, own - ofActor);
+  #canQueue(request: QueuedRequest): boolean {
+    const { maxQueued = defaultMaxQueued, maxQueuedBytes = Number.POSITIVE_INFINITY } = this.#options;
+    const {
+      total,
+      tenantCount,
+      ofActor: actorCount,
+      bytes,
+      ownBytes: tenantBytes,
+    } = countRequests(this.#queue, request);
+    const limit = halfOfRemaining(maxQueued, total - tenantCount);
+    const fitsInQueue =
+      request.bytes === 0 || tenantBytes + request.bytes <= halfOfRemaining(maxQueuedBytes, bytes - tenantBytes);
+    return fitsInQueue && tenantCount < limit && actorCount < halfOfRemaining(limit, tenantCount - actorCount);
   }
 
-  async #wait(asked: Asked, started: Promise<void>): Promise<void> {
-    const { patienceMs = usualPatienceMs } = this.#options;
-    if (!this.#mayWait(asked)) throw this.#refusal(asked, 'Too many requests are queued');
-    this.#waiting.add(asked);
-    this.#startWaiting();
-    const { promise: isLate, reject } = Promise.withResolvers<never>();
-    const cancel = afterRunning(patienceMs, () => {
-      if (this.#waiting.delete(asked))
-        reject(this.#refusal(asked, `The request did not start within ${patienceMs / 1000} s`));
+  async #waitForStart(request: QueuedRequest, startSignal: Promise<void>): Promise<void> {
+    const { queueTimeoutMs = defaultQueueTimeoutMs } = this.#options;
+    if (!this.#canQueue(request)) throw this.#refuse(request, 'Too many requests are queued');
+    this.#queue.add(request);
+    this.#startQueued();
+    const { promise: timedOut, reject } = Promise.withResolvers<never>();
+    const cancel = setRunningTimeout(queueTimeoutMs, () => {
+      if (this.#queue.delete(request))
+        reject(this.#refuse(request, `The request did not start within ${queueTimeoutMs / 1000} s`));
     });
-    await Promise.race([started, isLate]).finally(cancel);
+    await Promise.race([startSignal, timedOut]).finally(cancel);
   }
 
   /** Starts the requests that may run now, and checks again once a tenant has paid. */
-  #startWaiting(): void {
+  #startQueued(): void {
     clearTimeout(this.#timer);
-    let soonest = Number.POSITIVE_INFINITY;
-    const owed = ({ tenant }: Asked) => this.#paysUntil.get(tenant) ?? 0;
-    const inTurn = this.#options.share ? [...this.#waiting].toSorted((a, b) => owed(a) - owed(b)) : this.#waiting;
-    for (const asked of inTurn) {
-      if (this.#mayRun(asked)) {
-        this.#waiting.delete(asked);
-        this.#running.add(asked);
-        asked.start();
-      } else soonest = Math.min(soonest, this.#paysForMs(asked) || soonest);
+    let nextPaidMs = Number.POSITIVE_INFINITY;
+    const getPaidUntil = ({ tenant }: QueuedRequest) => this.#paidUntilByTenant.get(tenant) ?? 0;
+    const orderedQueue = this.#options.cpuShare
+      ? [...this.#queue].toSorted((a, b) => getPaidUntil(a) - getPaidUntil(b))
+      : this.#queue;
+    for (const request of orderedQueue) {
+      if (this.#canRun(request)) {
+        this.#queue.delete(request);
+        this.#running.add(request);
+        request.start();
+      } else nextPaidMs = Math.min(nextPaidMs, this.#getDebtMs(request) || nextPaidMs);
     }
-    if (soonest < Number.POSITIVE_INFINITY)
-      this.#timer = setTimeout(() => this.#startWaiting(), Math.ceil(soonest)).unref();
+    if (nextPaidMs < Number.POSITIVE_INFINITY)
+      this.#timer = setTimeout(() => this.#startQueued(), Math.ceil(nextPaidMs)).unref();
   }
 
-  #pay({ tenant }: Asked, ms: number): void {
-    const share = this.#options.share?.();
-    if (share === undefined) return;
-    const hasAll = runningNow() - savedMs / share;
-    if (this.#paysUntil.size > mostRemembered)
-      for (const [id, until] of this.#paysUntil) if (until <= hasAll) this.#paysUntil.delete(id);
-    this.#paysUntil.set(tenant, Math.max(this.#paysUntil.get(tenant) ?? hasAll, hasAll) + ms / share);
+  #chargeTime({ tenant }: QueuedRequest, ms: number): void {
+    const cpuShare = this.#options.cpuShare?.();
+    if (cpuShare === undefined) return;
+    const fullCreditAt = getRunningTimeMs() - maxSavedMs / cpuShare;
+    if (this.#paidUntilByTenant.size > maxTrackedTenants)
+      for (const [id, paidUntil] of this.#paidUntilByTenant)
+        if (paidUntil <= fullCreditAt) this.#paidUntilByTenant.delete(id);
+    this.#paidUntilByTenant.set(
+      tenant,
+      Math.max(this.#paidUntilByTenant.get(tenant) ?? fullCreditAt, fullCreditAt) + ms / cpuShare,
+    );
   }
 
-  #paysForMs({ tenant }: Asked): number {
-    return Math.max(0, (this.#paysUntil.get(tenant) ?? 0) - runningNow());
+  #getDebtMs({ tenant }: QueuedRequest): number {
+    return Math.max(0, (this.#paidUntilByTenant.get(tenant) ?? 0) - getRunningTimeMs());
   }
 
-  #refusal(asked: Asked, found: string): AppError {
+  #refuse(request: QueuedRequest, reason: string): AppError {
     this.#refused++;
     this.#options.onRefused?.();
-    const afterS = Math.max(retryAfterS, Math.ceil(this.#paysForMs(asked) / 1000));
+    const retrySeconds = Math.max(retryAfterS, Math.ceil(this.#getDebtMs(request) / 1000));
     return new AppError(
       'tooMany',
-      `${found} (${this.#options.rule}). Nothing was changed; retry in ${afterS} s with fewer parallel requests.`,
-      { retryAfterS: afterS },
+      `${reason} (${this.#options.rule}). Nothing was changed; retry in ${retrySeconds} s with fewer parallel requests.`,
+      { retryAfterS: retrySeconds },
     );
   }
 }
 
 /** Returns counts and bytes: in total, of the tenant, and of the actor. */
-function countOf(all: ReadonlySet<Asked>, { tenant, actorId }: Asked) {
-  const count = { all: all.size, own: 0, ofActor: 0, bytes: 0, ownBytes: 0 };
-  for (const one of all) {
-    count.bytes += one.bytes;
-    if (one.tenant !== tenant) continue;
-    count.own++;
-    count.ownBytes += one.bytes;
-    if (one.actorId === actorId) count.ofActor++;
+function countRequests(requests: ReadonlySet<QueuedRequest>, { tenant, actorId }: QueuedRequest) {
+  const count = { total: requests.size, tenantCount: 0, ofActor: 0, bytes: 0, ownBytes: 0 };
+  for (const request of requests) {
+    count.bytes += request.bytes;
+    if (request.tenant !== tenant) continue;
+    count.tenantCount++;
+    count.ownBytes += request.bytes;
+    if (request.actorId === actorId) count.ofActor++;
   }
   return count;
 }

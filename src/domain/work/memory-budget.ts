@@ -1,8 +1,8 @@
 import { AppError } from '../../errors.ts';
-import { tenantOf } from '../ids.ts';
+import { getTenantId } from '../ids.ts';
 
 /** Bodies, responses, and arguments up to this size, in bytes, are not counted: a connection itself takes as much. */
-export const uncountedBytes = 16 * 1024;
+export const minCountedBytes = 16 * 1024;
 
 const retryAfterS = 5;
 
@@ -13,60 +13,63 @@ const retryAfterS = 5;
  * most half of the budget. A reservation that does not fit is refused immediately.
  */
 export class MemoryBudget {
-  readonly #most: number;
-  readonly #onGivenUp: OnGivenUp;
-  readonly #parties = new Map<string, number>();
-  #all = 0;
-  #ofStrangers = 0;
+  readonly #maxBytes: number;
+  readonly #onShed: OnShed;
+  readonly #bytesByOwner = new Map<string, number>();
+  #totalBytes = 0;
+  #unverifiedBytes = 0;
 
-  constructor(mostBytes: number, onGivenUp: OnGivenUp = () => undefined) {
-    this.#most = mostBytes;
-    this.#onGivenUp = onGivenUp;
+  constructor(maxBytes: number, onShed: OnShed = () => undefined) {
+    this.#maxBytes = maxBytes;
+    this.#onShed = onShed;
   }
 
   get bytes(): number {
-    return this.#all;
+    return this.#totalBytes;
   }
 
   /** Maximum size of one reservation. Even with a small budget, the largest configuration must fit. */
-  get mostOfOne(): number {
-    return this.#most / 2;
+  get maxReservationBytes(): number {
+    return this.#maxBytes / 2;
   }
 
   /** Opens an empty reservation, which costs one object. `network` is that of an unverified caller. */
-  hold(workspaceId: string, network?: string): Held {
-    return new Held(this, workspaceId, network);
+  reserve(workspaceId: string, network?: string): MemoryReservation {
+    return new MemoryReservation(this, workspaceId, network);
   }
 
   /** Charges bytes. Returns false, without charging them, if they do not fit. */
-  take(workspaceId: string, network: string | undefined, bytes: number): boolean {
-    this.count(workspaceId, network, bytes);
-    if (!this.isOver(workspaceId, network)) return true;
-    this.count(workspaceId, network, -bytes);
-    this.#onGivenUp('memory');
+  tryCharge(workspaceId: string, network: string | undefined, bytes: number): boolean {
+    this.charge(workspaceId, network, bytes);
+    if (!this.isOverLimit(workspaceId, network)) return true;
+    this.charge(workspaceId, network, -bytes);
+    this.#onShed('memory');
     return false;
   }
 
   /** Returns true if the tenant or network uses more than its share. */
-  isOver(workspaceId: string, network: string | undefined): boolean {
-    const own = this.#parties.get(network ?? tenantOf(workspaceId)) ?? 0;
-    const isStranger = network !== undefined;
-    return own * 2 > this.#most - (this.#all - own) || (isStranger && this.#ofStrangers * 2 > this.#most);
+  isOverLimit(workspaceId: string, network: string | undefined): boolean {
+    const ownerBytes = this.#bytesByOwner.get(network ?? getTenantId(workspaceId)) ?? 0;
+    const isUnverified = network !== undefined;
+    return (
+      ownerBytes * 2 > this.#maxBytes - (this.#totalBytes - ownerBytes) ||
+      (isUnverified && this.#unverifiedBytes * 2 > this.#maxBytes)
+    );
   }
 
   /** Charges or returns bytes without checking whether they fit. */
-  count(workspaceId: string, network: string | undefined, bytes: number): void {
-    const party = network ?? tenantOf(workspaceId);
-    const own = (this.#parties.get(party) ?? 0) + bytes;
-    if (own > 0) this.#parties.set(party, own);
-    else this.#parties.delete(party);
-    this.#all += bytes;
-    if (network !== undefined) this.#ofStrangers += bytes;
+  charge(workspaceId: string, network: string | undefined, bytes: number): void {
+    const owner = network ?? getTenantId(workspaceId);
+    const ownerBytes = (this.#bytesByOwner.get(owner) ?? 0) + bytes;
+    if (ownerBytes > 0) this.#bytesByOwner.set(owner, ownerBytes);
+    else this.#bytesByOwner.delete(owner);
+    this.#totalBytes += bytes;
+    if (network !== undefined) this.#unverifiedBytes += bytes;
   }
 }
 
 /** A memory reservation for one unit of work, until that work ends. */
-export class Held {
+export class MemoryReservation {
   readonly #budget: MemoryBudget;
   readonly #workspaceId: string;
   readonly #network: string | undefined;
@@ -80,14 +83,14 @@ export class Held {
   }
 
   /** Reserves more bytes. Returns false if they do not fit; the work must then end. */
-  add(bytes: number): boolean {
-    if (!this.#budget.take(this.#workspaceId, this.#network, bytes)) return false;
+  grow(bytes: number): boolean {
+    if (!this.#budget.tryCharge(this.#workspaceId, this.#network, bytes)) return false;
     this.bytes += bytes;
     return true;
   }
 
-  get isOver(): boolean {
-    return this.#budget.isOver(this.#workspaceId, this.#network);
+  get isOverLimit(): boolean {
+    return this.#budget.isOverLimit(this.#workspaceId, this.#network);
   }
 
   /**
@@ -95,10 +98,10 @@ export class Held {
    * work so far would be wasted.
    * @throws AppError tooMany
    */
-  takeUpTo(bytes: number): void {
-    const more = Math.min(bytes, this.#budget.mostOfOne) - this.bytes;
-    if (this.bytes > 0) this.keep(more);
-    else if (more > 0 && !this.add(more))
+  growTo(bytes: number): void {
+    const missing = Math.min(bytes, this.#budget.maxReservationBytes) - this.bytes;
+    if (this.bytes > 0) this.forceGrow(missing);
+    else if (missing > 0 && !this.grow(missing))
       throw new AppError(
         'tooMany',
         `Not enough memory is free for this request. Nothing was changed; retry in ${retryAfterS} s with fewer large requests in parallel.`,
@@ -107,20 +110,20 @@ export class Held {
   }
 
   /** Reserves bytes that the work already uses, without checking whether they fit. */
-  keep(bytes: number): void {
+  forceGrow(bytes: number): void {
     if (bytes <= 0) return;
-    this.#budget.count(this.#workspaceId, this.#network, bytes);
+    this.#budget.charge(this.#workspaceId, this.#network, bytes);
     this.bytes += bytes;
   }
 
-  end(): void {
-    if (this.bytes > 0) this.#budget.count(this.#workspaceId, this.#network, -this.bytes);
+  release(): void {
+    if (this.bytes > 0) this.#budget.charge(this.#workspaceId, this.#network, -this.bytes);
     this.bytes = 0;
   }
 }
 
 /** Kinds of work that is ended or refused to free capacity for others, or because its client is too slow. */
-export const givenUpKinds = ['connection', 'unread_answer', 'memory', 'operation'] as const;
+export const shedKinds = ['connection', 'unread_answer', 'memory', 'operation'] as const;
 
 /** Called for each unit of work that is shed. */
-export type OnGivenUp = (what: (typeof givenUpKinds)[number]) => void;
+export type OnShed = (kind: (typeof shedKinds)[number]) => void;

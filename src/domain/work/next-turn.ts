@@ -5,28 +5,28 @@
 export type MaybePromise<T> = T | Promise<T>;
 
 /** Callers that are waiting for the event loop, in order of arrival. */
-const waiting: (() => void)[] = [];
+const waitingCallers: (() => void)[] = [];
 
 /**
  * Yields to the event loop between two chunks of long work. Node runs all immediates in one event loop iteration, so
  * each waiting caller is resumed in its own. Do not use it in ordinary calls, which would wait without need.
  */
-export function nextTurn(): Promise<void> {
-  if (waiting.length === 0) setImmediate(giveTurn);
-  return new Promise((resolve) => waiting.push(resolve));
+export function yieldToEventLoop(): Promise<void> {
+  if (waitingCallers.length === 0) setImmediate(resumeNext);
+  return new Promise((resolve) => waitingCallers.push(resolve));
 }
 
-function giveTurn(): void {
-  waiting.shift()?.();
-  if (waiting.length > 0) setImmediate(giveTurn);
+function resumeNext(): void {
+  waitingCallers.shift()?.();
+  if (waitingCallers.length > 0) setImmediate(resumeNext);
 }
 
 /** Length, in characters, from which reading, writing, or storing a text takes some milliseconds. */
-const longText = 500_000;
+const longTextLength = 500_000;
 
 /** Yields to the event loop after work on a text, if the text is long. */
-export async function turnAfter(text: string): Promise<void> {
-  if (text.length > longText) await nextTurn();
+export async function yieldAfterLongText(text: string): Promise<void> {
+  if (text.length > longTextLength) await yieldToEventLoop();
 }
 
 /** Maximum time, in ms, that processing database rows may block the event loop. */
@@ -34,18 +34,18 @@ const maxRowsMs = 5;
 
 /** Returns a function to call after each row. It returns a promise to await when it is time to yield. */
 export function yieldBetweenRows(): () => Promise<void> | undefined {
-  let since = performance.now();
+  let startedAt = performance.now();
   return () => {
-    if (performance.now() - since < maxRowsMs) return undefined;
-    return nextTurn().then(() => {
-      since = performance.now();
+    if (performance.now() - startedAt < maxRowsMs) return undefined;
+    return yieldToEventLoop().then(() => {
+      startedAt = performance.now();
     });
   };
 }
 
 /** Loads a module when it is first needed. If that fails, the next request retries. */
-export function loadedOnce<Part>(load: () => Promise<Part>): () => Promise<Part> {
-  let loaded: Promise<Part> | undefined;
+export function createLazyLoader<Module>(load: () => Promise<Module>): () => Promise<Module> {
+  let loaded: Promise<Module> | undefined;
   return () => {
     loaded ??= load().catch((error: unknown) => {
       loaded = undefined;
@@ -59,9 +59,9 @@ export function loadedOnce<Part>(load: () => Promise<Part>): () => Promise<Part>
  * Loads modules one after the other. Calls are served in the meantime, and loading all modules together would block
  * them.
  */
-export async function loadInTurns(modules: readonly (() => Promise<unknown>)[]): Promise<void> {
+export async function loadSequentially(modules: readonly (() => Promise<unknown>)[]): Promise<void> {
   for (const load of modules) {
     await load();
-    await nextTurn();
+    await yieldToEventLoop();
   }
 }

@@ -1,29 +1,29 @@
 import { LRUCache } from 'lru-cache';
-import { tenantOf } from '../ids.ts';
+import { getTenantId } from '../ids.ts';
 
-export type OwnedMemoryOptions<Value> = {
+export type FairCacheOptions<Value> = {
   /** Maximum number of values. Beyond it the least recently used value is evicted. */
   max: number;
   /** Maximum total size of the values, in the unit of `sizeOf`. */
   maxSize?: number;
-  sizeOf?: (value: Value) => number;
+  getSize?: (value: Value) => number;
   /** Returns ids by which `keysOf` finds the keys of values. */
-  idsOf?: (value: Value) => readonly string[];
+  getIds?: (value: Value) => readonly string[];
   /**
    * Returns the owner who is charged for a value: a workspace, which counts toward its tenant, or the address of an
    * unverified caller. In a nearly full cache, a new value evicts values of the owner that uses more than half of it,
    * regardless of who reads them.
    */
-  ownerOf: (value: Value) => string;
+  getOwner: (value: Value) => string;
   /**
    * Returns a subdivision of the owner, such as an address. One that uses more than half of its owner's values loses
    * values first.
    */
-  partyOf?: (value: Value) => string;
+  getSubOwner?: (value: Value) => string;
 };
 
 /** Cache for many owners with limited space, in which no owner can crowd out the others. */
-export type OwnedMemory<Value> = {
+export type FairCache<Value> = {
   /** Returns a value and marks it as used. */
   get(key: string): Value | undefined;
   peek(key: string): Value | undefined;
@@ -31,49 +31,49 @@ export type OwnedMemory<Value> = {
    * Stores a value. A value that is larger than the whole cache is not stored. It expires after `lifeMs`; never if
    * absent.
    */
-  set(key: string, value: Value, lifeMs?: number): void;
+  set(key: string, value: Value, ttlMs?: number): void;
   delete(key: string): void;
   clear(): void;
   size(): number;
   /** Returns all keys, least recently used first. */
   keys(): Iterable<string>;
   /** Returns the keys of the values with this id, owner, or subdivision, in insertion order. */
-  keysOf(id: string): ReadonlySet<string>;
+  getKeys(id: string): ReadonlySet<string>;
 };
 
 /** Fraction of its limits from which on a cache is nearly full. */
-const nearlyFull = 0.75;
-const none: ReadonlySet<string> = new Set();
+const nearlyFullFraction = 0.75;
+const noKeys: ReadonlySet<string> = new Set();
 
-export function createOwnedMemory<Value extends object>(options: OwnedMemoryOptions<Value>): OwnedMemory<Value> {
-  const { max, maxSize = Number.MAX_SAFE_INTEGER, sizeOf, idsOf, ownerOf, partyOf } = options;
+export function createFairCache<Value extends object>(options: FairCacheOptions<Value>): FairCache<Value> {
+  const { max, maxSize = Number.MAX_SAFE_INTEGER, getSize, getIds, getOwner, getSubOwner } = options;
   const keysById = new Map<string, Set<string>>();
   const sizes = new Map<string, number>();
   /**
    * Owners that used more than half when they got a value, each with the subdivision that used more than half of
    * theirs, if any. At most two still exceed half: one by number and one by size.
    */
-  const large = new Map<string, string | undefined>();
-  const sizeAt = (value: Value) => 1 + (sizeOf?.(value) ?? 0);
-  const idsAt = (value: Value) =>
-    [...(idsOf?.(value) ?? []), tenantOf(ownerOf(value)), partyOf?.(value)].filter((id) => id !== undefined);
+  const largeOwners = new Map<string, string | undefined>();
+  const getEntrySize = (value: Value) => 1 + (getSize?.(value) ?? 0);
+  const getEntryIds = (value: Value) =>
+    [...(getIds?.(value) ?? []), getTenantId(getOwner(value)), getSubOwner?.(value)].filter((id) => id !== undefined);
   // The library allocates space for all `max` values up front if it knows that number, so it gets only the size.
   const entries = new LRUCache<string, Value>({
     maxSize,
-    sizeCalculation: sizeAt,
+    sizeCalculation: getEntrySize,
     dispose(value, key) {
-      for (const id of idsAt(value)) unlink(keysById, id, key);
-      addSize(value, -sizeAt(value));
+      for (const id of getEntryIds(value)) unlink(keysById, id, key);
+      addSize(value, -getEntrySize(value));
     },
   });
-  const keysOf = (id: string) => keysById.get(id) ?? none;
-  const hasHalf = (owner: string) => keysOf(owner).size > max / 2 || (sizes.get(owner) ?? 0) > maxSize / 2;
-  const hasMost = (party: string, owner: string) => keysOf(party).size * 2 > keysOf(owner).size;
+  const getKeys = (id: string) => keysById.get(id) ?? noKeys;
+  const ownsHalf = (owner: string) => getKeys(owner).size > max / 2 || (sizes.get(owner) ?? 0) > maxSize / 2;
+  const ownsMostOfOwner = (subOwner: string, owner: string) => getKeys(subOwner).size * 2 > getKeys(owner).size;
 
   function addSize(value: Value, size: number): void {
-    const owner = tenantOf(ownerOf(value));
-    const left = (sizes.get(owner) ?? 0) + size;
-    if (left > 0) sizes.set(owner, left);
+    const owner = getTenantId(getOwner(value));
+    const newSize = (sizes.get(owner) ?? 0) + size;
+    if (newSize > 0) sizes.set(owner, newSize);
     else sizes.delete(owner);
   }
 
@@ -81,40 +81,44 @@ export function createOwnedMemory<Value extends object>(options: OwnedMemoryOpti
    * Makes room for a value of this size, regardless of its owner. While the cache would be nearly full, an owner of
    * more than half of it loses its oldest values. Otherwise the least recently used value is evicted.
    */
-  function makeRoom(size: number): void {
+  function evictFor(size: number): void {
     const isNearlyFull = () =>
-      entries.size + 1 > nearlyFull * max || entries.calculatedSize + size > nearlyFull * maxSize;
-    for (const [owner, crowd] of large) {
-      while (hasHalf(owner) && isNearlyFull()) {
-        const loser = crowd !== undefined && hasMost(crowd, owner) ? crowd : owner;
-        entries.delete(keysOf(loser).values().next().value as string);
+      entries.size + 1 > nearlyFullFraction * max || entries.calculatedSize + size > nearlyFullFraction * maxSize;
+    for (const [owner, largeSubOwner] of largeOwners) {
+      while (ownsHalf(owner) && isNearlyFull()) {
+        const evictedOwner =
+          largeSubOwner !== undefined && ownsMostOfOwner(largeSubOwner, owner) ? largeSubOwner : owner;
+        entries.delete(getKeys(evictedOwner).values().next().value as string);
       }
-      if (!hasHalf(owner)) large.delete(owner);
+      if (!ownsHalf(owner)) largeOwners.delete(owner);
     }
   }
 
   return {
     get: (key) => entries.get(key),
     peek: (key) => entries.peek(key),
-    set(key, value, lifeMs) {
-      const size = sizeAt(value);
+    set(key, value, ttlMs) {
+      const size = getEntrySize(value);
       entries.delete(key);
       if (size > maxSize) return;
-      makeRoom(size);
-      entries.set(key, value, lifeMs === undefined ? undefined : { ttl: lifeMs });
+      evictFor(size);
+      entries.set(key, value, ttlMs === undefined ? undefined : { ttl: ttlMs });
       if (!entries.has(key)) return;
       if (entries.size > max) entries.pop();
-      for (const id of idsAt(value)) link(keysById, id, key);
+      for (const id of getEntryIds(value)) link(keysById, id, key);
       addSize(value, size);
-      const [owner, party] = [tenantOf(ownerOf(value)), partyOf?.(value)];
-      if (!hasHalf(owner)) return;
-      large.set(owner, party !== undefined && hasMost(party, owner) ? party : large.get(owner));
+      const [owner, subOwner] = [getTenantId(getOwner(value)), getSubOwner?.(value)];
+      if (!ownsHalf(owner)) return;
+      largeOwners.set(
+        owner,
+        subOwner !== undefined && ownsMostOfOwner(subOwner, owner) ? subOwner : largeOwners.get(owner),
+      );
     },
     delete: (key) => void entries.delete(key),
     clear: () => entries.clear(),
     size: () => entries.size,
     keys: () => entries.rkeys(),
-    keysOf,
+    getKeys,
   };
 }
 

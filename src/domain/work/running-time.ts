@@ -1,16 +1,16 @@
 import { performance } from 'node:perf_hooks';
 
-const lookMs = 250;
+const checkIntervalMs = 250;
 /** A longer interval between two checks, in ms, means that the process was stopped. */
-const mostBetweenLooksMs = 750;
+const maxCheckGapMs = 750;
 /**
  * Maximum number of stops that are remembered. Each lasts at least half a second, so these cover far more than any
  * limit.
  */
-const mostStops = 1000;
+const maxRecordedStops = 1000;
 
 let timer: NodeJS.Timeout | undefined;
-let lookedAt = 0;
+let lastCheckedAt = 0;
 let stoppedMs = 0;
 const stops: { endedAt: number; ms: number }[] = [];
 
@@ -18,22 +18,22 @@ const stops: { endedAt: number; ms: number }[] = [];
  * Records a stop since the last check. The regular interval between two checks counts as running time, so the clock
  * advances even if one stop follows another. Returns the monotonic time in ms.
  */
-function look(): number {
+function checkForStop(): number {
   const now = performance.now();
-  if (timer === undefined) timer = setInterval(look, lookMs).unref();
-  else if (now - lookedAt > mostBetweenLooksMs) {
-    const ms = now - lookedAt - lookMs;
+  if (timer === undefined) timer = setInterval(checkForStop, checkIntervalMs).unref();
+  else if (now - lastCheckedAt > maxCheckGapMs) {
+    const ms = now - lastCheckedAt - checkIntervalMs;
     stoppedMs += ms;
     stops.push({ endedAt: now, ms });
-    if (stops.length > mostStops) stops.shift();
+    if (stops.length > maxRecordedStops) stops.shift();
   }
-  lookedAt = now;
+  lastCheckedAt = now;
   return now;
 }
 
 /** Starts to detect stops. Any other function in this file does the same on its first call. */
-export function noticeStops(): void {
-  look();
+export function startStopDetection(): void {
+  checkForStop();
 }
 
 /**
@@ -41,15 +41,15 @@ export function noticeStops(): void {
  * garbage collection): during a stop the process could not see what others sent or read. All timeouts in this process
  * use this clock. It does not measure age.
  */
-export function runningNow(): number {
-  return look() - stoppedMs;
+export function getRunningTimeMs(): number {
+  return checkForStop() - stoppedMs;
 }
 
 /**
  * Returns the ms of all stops that ended within the last `ms`. Limits on others are extended by this much to be fair.
  */
-export function stoppedWithin(ms: number): number {
-  const since = look() - ms;
+export function getStoppedMs(ms: number): number {
+  const since = checkForStop() - ms;
   let sum = 0;
   for (let index = stops.length - 1; index >= 0; index -= 1) {
     const stop = stops[index] as (typeof stops)[number];
@@ -63,13 +63,13 @@ export function stoppedWithin(ms: number): number {
  * Calls `expire` once this process has run for `ms`. Returns a function that cancels it. The timer does not keep the
  * process alive.
  */
-export function afterRunning(ms: number, expire: () => void): () => void {
-  const until = runningNow() + ms;
-  let waiting = setTimeout(wait, ms).unref();
-  function wait(): void {
-    const left = until - runningNow();
-    if (left > 0) waiting = setTimeout(wait, left).unref();
+export function setRunningTimeout(ms: number, expire: () => void): () => void {
+  const expiresAt = getRunningTimeMs() + ms;
+  let timeout = setTimeout(check, ms).unref();
+  function check(): void {
+    const remainingMs = expiresAt - getRunningTimeMs();
+    if (remainingMs > 0) timeout = setTimeout(check, remainingMs).unref();
     else expire();
   }
-  return () => clearTimeout(waiting);
+  return () => clearTimeout(timeout);
 }

@@ -1,17 +1,17 @@
 import { Buffer, isUtf8 } from 'node:buffer';
-import { Redactor, redactedStart } from '../../domain/credentials/redactor.ts';
-import { keepsNumbers } from '../../domain/json/json.ts';
+import { Redactor, redactPrefix } from '../../domain/credentials/redactor.ts';
+import { preservesNumbers } from '../../domain/json/json.ts';
 import { compactJson } from '../../domain/json/json-cursor.ts';
-import { type EscapedPieces, scanJson, wellFormedJson, wellFormedJsonText } from '../../domain/json/json-scan.ts';
-import { keepFields } from '../../domain/json/response-fields.ts';
-import { findPart, hasPart } from '../../domain/json/response-transform.ts';
-import type { ContentBlock, Era, JsonText, ToolResult } from '../../domain/mcp.ts';
-import { tokensOfLength } from '../../domain/pieces/tokens.ts';
-import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
+import { type EscapedChunks, scanJson, toWellFormedJson, toWellFormedJsonText } from '../../domain/json/json-scan.ts';
+import { selectFields } from '../../domain/json/response-fields.ts';
+import { findValueRange, hasPath } from '../../domain/json/response-transform.ts';
+import type { ContentBlock, JsonText, ProtocolGeneration, ToolResult } from '../../domain/mcp.ts';
+import { estimateTokenCount } from '../../domain/pieces/tokens.ts';
+import { maxEventLoopSteps, StepLimitExceeded } from '../../domain/work/steps.ts';
 import { ToolFailure } from '../../errors.ts';
 import type { OutputCheck } from '../arguments/validate-arguments.ts';
-import { type AnswerHead, headerLines, headersJson } from './answer-head.ts';
-import { carriedOut, headersProperty, type Reading } from './reading.ts';
+import { formatHeaderLines, formatHeadersJson, type ResponseHead } from './answer-head.ts';
+import { headersProperty, type ResponseRules, requestCarriedOut } from './reading.ts';
 
 const maxDepth = 1000;
 
@@ -20,43 +20,51 @@ const maxDepth = 1000;
  * on unchanged except for sequences that client parsers reject. Returns a string with the reason if the body is not
  * acceptable JSON.
  */
-export function resultOfJson(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult | string {
+export function createJsonResult(
+  body: Buffer,
+  responseHead: ResponseHead,
+  responseRules: ResponseRules,
+  maxSteps: number,
+): ToolResult | string {
   if (!isUtf8(body)) return 'it is not valid UTF-8';
-  const bytes = wellFormedJson(body[0] === firstOfMark ? withoutMark(body) : body);
-  const isWhole = reading.transform.length === 0 && !reading.fields;
-  const block = isWhole ? new JsonTextBlock(bytes) : undefined;
+  const bytes = toWellFormedJson(body[0] === byteOrderMarkStart ? stripByteOrderMark(body) : body);
+  const isUnfiltered = responseRules.transform.length === 0 && !responseRules.fields;
+  const block = isUnfiltered ? new JsonTextBlock(bytes) : undefined;
   const scan = scanJson(bytes, maxDepth, block);
   if (!scan) return 'it is not strict JSON';
   if (scan.depth > maxDepth) return `it is nested deeper than ${maxDepth} levels`;
-  const chosen = isWhole && scan.isCompact ? bytes : chosenPart(bytes, reading);
-  const whole = head.shown.length === 0 ? chosen : withHeaderSlot(chosen, head, reading);
-  if (reading.output) checkOutput(whole, head, reading.output, mostSteps);
-  const result = block && scan.isCompact ? block.result() : resultOf(chosen);
-  if (reading.isAnnounced) return withHeaders({ ...result, structured: shortAsText(whole) }, head);
-  if (head.shown.length > 0) return withHeaders(result, head);
-  return { ...result, structured: structuredForEarlier(chosen, head.era) };
+  const selected = isUnfiltered && scan.isCompact ? bytes : selectPart(bytes, responseRules);
+  const structuredJson =
+    responseHead.displayedHeaders.length === 0 ? selected : addHeadersProperty(selected, responseHead, responseRules);
+  if (responseRules.outputCheck) checkOutput(structuredJson, responseHead, responseRules.outputCheck, maxSteps);
+  const result = block && scan.isCompact ? block.result() : toJsonResult(selected);
+  if (responseRules.isSchemaListed)
+    return addHeadersBlock({ ...result, structured: toJsonText(structuredJson) }, responseHead);
+  if (responseHead.displayedHeaders.length > 0) return addHeadersBlock(result, responseHead);
+  return { ...result, structured: createStatefulStructured(selected, responseHead.generation) };
 }
 
 /** Returns compact JSON: the part that `response_transform` selects, with only the configured fields. */
-function chosenPart(bytes: Buffer, { transform, fields }: Reading): Buffer {
-  const { from, end } = transform.length === 0 ? { from: 0, end: bytes.length } : findPart(bytes, transform);
-  const part = bytes.subarray(from, end);
-  return fields ? keepFields(part, fields) : compactJson(part);
+function selectPart(bytes: Buffer, { transform, fields }: ResponseRules): Buffer {
+  const { from: start, end } =
+    transform.length === 0 ? { from: 0, end: bytes.length } : findValueRange(bytes, transform);
+  const part = bytes.subarray(start, end);
+  return fields ? selectFields(part, fields) : compactJson(part);
 }
 
 /** Maximum number of bytes of a response in a failure message. */
-const shownBytes = 1000;
+const maxDisplayedBytes = 1000;
 
-function checkOutput(json: Buffer, { sensitive }: AnswerHead, output: OutputCheck, mostSteps: number): void {
+function checkOutput(json: Buffer, { sensitive }: ResponseHead, output: OutputCheck, maxSteps: number): void {
   const value: unknown = JSON.parse(json.toString('utf8'));
-  if (output.fits(value, mostSteps)) return;
-  const start = redactedStart(json, shownBytes, new Redactor(sensitive));
-  const sentence = 'the response does not match output_schema';
+  if (output.isValid(value, maxSteps)) return;
+  const start = redactPrefix(json, maxDisplayedBytes, new Redactor(sensitive));
+  const problem = 'the response does not match output_schema';
   throw new ToolFailure(
     'transform',
-    `${sentence}; ${carriedOut}: ${start}`,
+    `${problem}; ${requestCarriedOut}: ${start}`,
     [],
-    `${sentence}${misfitOf(value, output, mostSteps)}`,
+    `${problem}${describeMismatch(value, output, maxSteps)}`,
   );
 }
 
@@ -64,27 +72,27 @@ function checkOutput(json: Buffer, { sensitive }: AnswerHead, output: OutputChec
  * Describes the mismatch, with a quarter of the steps that validation may take. @throws TooMuchWork if a thread can try
  * again
  */
-function misfitOf(value: unknown, output: OutputCheck, mostSteps: number): string {
+function describeMismatch(value: unknown, output: OutputCheck, maxSteps: number): string {
   try {
-    return `: ${output.misfit(value, mostSteps / 4)}`;
+    return `: ${output.describeMismatch(value, maxSteps / 4)}`;
   } catch (error) {
-    if (error instanceof TooMuchWork && mostSteps > stepsOnLoop) return '';
+    if (error instanceof StepLimitExceeded && maxSteps > maxEventLoopSteps) return '';
     throw error;
   }
 }
 
 /** Creates a result from compact JSON. */
-function resultOf(json: Buffer): ToolResult {
+function toJsonResult(json: Buffer): ToolResult {
   const block = new JsonTextBlock(json);
   scanJson(json, maxDepth, block);
   return block.result();
 }
 
-const firstOfMark = 0xef;
+const byteOrderMarkStart = 0xef;
 
 /** Removes the byte order mark. */
-export function withoutMark(body: Buffer): Buffer {
-  return body[0] === firstOfMark && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
+export function stripByteOrderMark(body: Buffer): Buffer {
+  return body[0] === byteOrderMarkStart && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }
 
 const closeObject = 0x7d;
@@ -93,21 +101,28 @@ const closeObject = 0x7d;
  * Adds the response headers to structured content as the property `response_headers`, if it is an object without such a
  * property. Otherwise returns the JSON unchanged.
  */
-function withHeaderSlot(json: Buffer, { shown }: AnswerHead, { hasHeaderSlot }: Reading): Buffer {
-  if (!hasHeaderSlot || json[0] !== openObject || hasPart(json, [headersProperty])) return json;
-  const rest = json[1] === closeObject ? '' : ',';
-  return Buffer.concat([Buffer.from(`{"${headersProperty}":${headersJson(shown)}${rest}`), json.subarray(1)]);
+function addHeadersProperty(
+  json: Buffer,
+  { displayedHeaders }: ResponseHead,
+  { declaresHeaders }: ResponseRules,
+): Buffer {
+  if (!declaresHeaders || json[0] !== openObject || hasPath(json, [headersProperty])) return json;
+  const separator = json[1] === closeObject ? '' : ',';
+  return Buffer.concat([
+    Buffer.from(`{"${headersProperty}":${formatHeadersJson(displayedHeaders)}${separator}`),
+    json.subarray(1),
+  ]);
 }
 
 /** Adds the response headers to a result, as a text block before the other blocks. */
-export function withHeaders(result: ToolResult, { shown }: AnswerHead): ToolResult {
-  if (shown.length === 0) return result;
-  const text = headerLines(shown);
-  const tokens = result.tokens !== undefined && { tokens: result.tokens + tokensOfLength(text.length) };
-  return { ...result, ...tokens, content: withFirst({ type: 'text', text }, result.content) };
+export function addHeadersBlock(result: ToolResult, { displayedHeaders }: ResponseHead): ToolResult {
+  if (displayedHeaders.length === 0) return result;
+  const text = formatHeaderLines(displayedHeaders);
+  const tokens = result.tokens !== undefined && { tokens: result.tokens + estimateTokenCount(text.length) };
+  return { ...result, ...tokens, content: prependBlock({ type: 'text', text }, result.content) };
 }
 
-function withFirst(block: object, content: JsonText): JsonText {
+function prependBlock(block: object, content: JsonText): JsonText {
   const start = `[${JSON.stringify(block)},`;
   return typeof content === 'string'
     ? start + content.slice(1)
@@ -115,89 +130,89 @@ function withFirst(block: object, content: JsonText): JsonText {
 }
 
 /** Minimum length of bytes that are sent as a separate chunk. Decoding more than that into a string costs more. */
-const longBytes = 4096;
+const minChunkBytes = 4096;
 /** Returns short JSON as a string, otherwise its bytes. */
-function shortAsText(json: Buffer): JsonText {
-  return json.length < longBytes ? json.toString('utf8') : json;
+function toJsonText(json: Buffer): JsonText {
+  return json.length < minChunkBytes ? json.toString('utf8') : json;
 }
 
 /** Start of content whose first block is a text. */
 export const textStart = '[{"type":"text","text":"';
 /** End of content that is a single text. */
 const textEnd = '"}]';
-const startBytes = Buffer.from(textStart);
-const endBytes = Buffer.from(textEnd);
+const textStartBytes = Buffer.from(textStart);
+const textEndBytes = Buffer.from(textEnd);
 
 /**
  * The content of a result whose text is JSON. It is built from the escaped text that the scan of the JSON writes,
  * because `JSON.stringify` would process the same text once more and take ten times as long.
  */
-class JsonTextBlock implements EscapedPieces {
+class JsonTextBlock implements EscapedChunks {
   readonly #length: number;
   readonly #isShort: boolean;
   #text: string;
   /** Chunks of a long text. The first one begins with the start of the content and has space for its end. */
-  readonly #pieces: Buffer[];
+  readonly #chunks: Buffer[];
 
   constructor(json: Buffer) {
     this.#length = json.length;
-    this.#isShort = json.length < longBytes;
+    this.#isShort = json.length < minChunkBytes;
     this.#text = '';
-    this.#pieces = [];
+    this.#chunks = [];
   }
 
   add(bytes: Buffer, length: number): void {
     // A short text is a single chunk, so no character is split.
     if (this.#isShort) this.#text = bytes.toString('utf8', 0, length);
-    else if (this.#pieces.length > 0) this.#pieces.push(copyOf(bytes, length, 0, 0));
+    else if (this.#chunks.length > 0) this.#chunks.push(copyWithMargins(bytes, length, 0, 0));
     else {
-      const first = copyOf(bytes, length, startBytes.length, endBytes.length);
-      first.set(startBytes);
-      this.#pieces.push(first);
+      const first = copyWithMargins(bytes, length, textStartBytes.length, textEndBytes.length);
+      first.set(textStartBytes);
+      this.#chunks.push(first);
     }
   }
 
   /** Returns the result. Valid only for JSON that the scan found to be compact. */
   result(): ToolResult {
     const content = this.#isShort ? textStart + this.#text + textEnd : this.#longContent();
-    return { content, structured: undefined, isError: false, tokens: tokensOfLength(this.#length) };
+    return { content, structured: undefined, isError: false, tokens: estimateTokenCount(this.#length) };
   }
 
   #longContent(): Buffer {
-    const [first, ...others] = this.#pieces as [Buffer, ...Buffer[]];
+    const [first, ...otherChunks] = this.#chunks as [Buffer, ...Buffer[]];
     // Most long texts are a single chunk, which becomes the content without another copy.
-    if (others.length === 0) {
-      first.set(endBytes, first.length - endBytes.length);
+    if (otherChunks.length === 0) {
+      first.set(textEndBytes, first.length - textEndBytes.length);
       return first;
     }
-    return Buffer.concat([first.subarray(0, first.length - endBytes.length), ...others, endBytes]);
+    return Buffer.concat([first.subarray(0, first.length - textEndBytes.length), ...otherChunks, textEndBytes]);
   }
 }
 
 /** Copies the first `length` bytes, with space before and after them. */
-function copyOf(bytes: Buffer, length: number, before: number, behind: number): Buffer {
-  const copy = Buffer.allocUnsafe(before + length + behind);
-  bytes.copy(copy, before, 0, length);
+function copyWithMargins(bytes: Buffer, length: number, spaceBefore: number, spaceAfter: number): Buffer {
+  const copy = Buffer.allocUnsafe(spaceBefore + length + spaceAfter);
+  bytes.copy(copy, spaceBefore, 0, length);
   return copy;
 }
 
 /** Maximum length of content with files that is parsed to find its texts. */
-const mostParsed = 64 * 1024;
+const maxParsedLength = 64 * 1024;
 
 /** Estimates the tokens of a result's text from the length of its JSON, without parsing it. Files do not count. */
-export function tokensOfResult({ content }: ToolResult): number {
+export function estimateResultTokens({ content }: ToolResult): number {
   const start = typeof content === 'string' ? content : content.toString('latin1', 0, textStart.length);
-  if (start.startsWith(textStart)) return tokensOfLength(content.length - textStart.length - textEnd.length);
-  return content.length > mostParsed ? 0 : tokensOfContent(JSON.parse(String(content)) as ContentBlock[]);
+  if (start.startsWith(textStart)) return estimateTokenCount(content.length - textStart.length - textEnd.length);
+  return content.length > maxParsedLength ? 0 : estimateContentTokens(JSON.parse(String(content)) as ContentBlock[]);
 }
 
 /** Estimates the tokens of a result's text for a model, at four characters each. Images and files do not count. */
-export function tokensOfContent(content: readonly ContentBlock[]): number {
+export function estimateContentTokens(content: readonly ContentBlock[]): number {
   const characters = content.reduce((sum, block) => {
     if (block.type === 'text') return sum + block.text.length;
     return block.type === 'resource' && 'text' in block.resource ? sum + block.resource.text.length : sum;
   }, 0);
-  return tokensOfLength(characters);
+  return estimateTokenCount(characters);
 }
 
 /**
@@ -208,32 +223,34 @@ export function tokensOfContent(content: readonly ContentBlock[]): number {
  */
 
 const openObject = 0x7b;
-const bareStart = /^\s*(?:["[\d-]|(?:true|false|null)\s*$)/;
+const nonObjectStart = /^\s*(?:["[\d-]|(?:true|false|null)\s*$)/;
 
 /** Returns structured content for a JSON response. */
-function structuredForEarlier(json: Buffer, era: Era): JsonText | undefined {
-  return era === 'modern' || json[0] === openObject ? undefined : `{"result":${exactly(json.toString('utf8'))}}`;
+function createStatefulStructured(json: Buffer, generation: ProtocolGeneration): JsonText | undefined {
+  return generation === 'modern' || json[0] === openObject
+    ? undefined
+    : `{"result":${toExactJson(json.toString('utf8'))}}`;
 }
 
 /**
  * Returns structured content for text blocks, the first of which may be JSON. `more` lists the others, such as the note
  * that a result was truncated.
  */
-export function structuredOfTexts(
+export function createStructuredFromTexts(
   blocks: readonly (ContentBlock | { type: 'attached_file' })[],
-  era: Era,
+  generation: ProtocolGeneration,
 ): JsonText | undefined {
-  if (era === 'modern') return undefined;
-  const [first, ...more] = blocks.map((block) => (block.type === 'text' ? block.text : undefined));
-  if (first === undefined || !isBareJson(first) || more.includes(undefined)) return undefined;
-  return `{"result":${exactly(wellFormedJsonText(first))}${more.length > 0 ? `,"more":${JSON.stringify(more)}` : ''}}`;
+  if (generation === 'modern') return undefined;
+  const [first, ...otherTexts] = blocks.map((block) => (block.type === 'text' ? block.text : undefined));
+  if (first === undefined || !isNonObjectJson(first) || otherTexts.includes(undefined)) return undefined;
+  return `{"result":${toExactJson(toWellFormedJsonText(first))}${otherTexts.length > 0 ? `,"more":${JSON.stringify(otherTexts)}` : ''}}`;
 }
 
 /** Returns true if a text is JSON, but not an object. */
-function isBareJson(text: string): boolean {
-  return bareStart.test(text) && scanJson(Buffer.from(text), maxDepth) !== undefined;
+function isNonObjectJson(text: string): boolean {
+  return nonObjectStart.test(text) && scanJson(Buffer.from(text), maxDepth) !== undefined;
 }
 
-function exactly(json: string): string {
-  return keepsNumbers(json) ? json : JSON.stringify(json);
+function toExactJson(json: string): string {
+  return preservesNumbers(json) ? json : JSON.stringify(json);
 }

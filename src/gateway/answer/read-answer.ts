@@ -1,136 +1,163 @@
-import { cut, Redactor, redact, redactedStart } from '../../domain/credentials/redactor.ts';
-import { knownMediaType, mediaTypeOf } from '../../domain/http/headers.ts';
-import { type ToolResult, textResult } from '../../domain/mcp.ts';
-import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
+import { Redactor, redact, redactPrefix, truncateBytes } from '../../domain/credentials/redactor.ts';
+import { describeMediaType, parseMediaType } from '../../domain/http/headers.ts';
+import { type ToolResult, toTextResult } from '../../domain/mcp.ts';
+import { maxEventLoopSteps, StepLimitExceeded } from '../../domain/work/steps.ts';
 import { ToolFailure } from '../../errors.ts';
 import { STATUS_CODES } from '../../http/node-http.ts';
-import type { Answer } from '../../outbound/exchange.ts';
-import { type AnswerBlock, type AnswerFile, AttachedFiles, fileBlocks, multipartBlocks } from './answer-files.ts';
+import type { UpstreamResponse } from '../../outbound/exchange.ts';
 import {
-  type AnswerHead,
-  contentTypeOf,
-  headerLines,
-  headersJson,
-  headerText,
-  headOf,
+  AttachmentCollector,
+  createFileBlocks,
+  createMultipartBlocks,
+  type ResultBlock,
+  type ResultFile,
+} from './answer-files.ts';
+import {
+  decodeBodyText,
+  decodeHeaderText,
+  formatHeaderLines,
+  formatHeadersJson,
+  formatRedirectTarget,
+  getDisplayedHeaders,
+  getLocationPath,
+  getResponseContentType,
+  getResponseHead,
+  getSearchableText,
   isJson,
   isText,
-  jsonInUtf8,
-  locationPath,
-  searchableText,
-  shownHeaders,
-  shownRedirectTarget,
-  textOfBody,
+  type ResponseHead,
+  toUtf8Json,
 } from './answer-head.ts';
-import type { CutResult } from './fit-answer.ts';
-import { resultOfJson, structuredOfTexts, tokensOfContent, withHeaders, withoutMark } from './json-answer.ts';
-import { carriedOut, headersProperty, type Reading } from './reading.ts';
-import { refusalLines } from './refusal-lines.ts';
+import type { TruncatedResult } from './fit-answer.ts';
+import {
+  addHeadersBlock,
+  createJsonResult,
+  createStructuredFromTexts,
+  estimateContentTokens,
+  stripByteOrderMark,
+} from './json-answer.ts';
+import { headersProperty, type ResponseRules, requestCarriedOut } from './reading.ts';
+import { formatRefusalLines } from './refusal-lines.ts';
 
 const maxErrorBytes = 8 * 1024;
 /** Not a redirect: the resource has not changed (RFC 9110, 15.4.5). */
 const notModified = 304;
 
 /** Maximum size of a body that is always processed on the event loop, in bytes. */
-const shortBytes = 64 * 1024;
+const maxLoopBytes = 64 * 1024;
 
 /**
  * Converts an upstream's response into the tool result (behaviour: "The tool result"). Returns undefined if that would
  * block the event loop too long. `client` contains the credentials of the call, which the upstream may have echoed.
  * @throws ToolFailure upstream_status, redirect, malformed, transform
  */
-export function readAnswer(
-  answer: Answer,
-  reading: Reading,
-  client: Pick<AnswerHead, 'sensitive' | 'era'>,
-): CutResult | undefined {
-  const { status, body } = answer;
-  if (status >= 300) throw refusal(answer, reading, new Redactor(client.sensitive));
-  if (body.length > shortBytes && isLong(answer, reading)) return undefined;
-  const head = headOf(answer, reading, client);
+export function readResponse(
+  response: UpstreamResponse,
+  responseRules: ResponseRules,
+  context: Pick<ResponseHead, 'sensitive' | 'generation'>,
+): TruncatedResult | undefined {
+  const { status, body } = response;
+  if (status >= 300) throw toRefusal(response, responseRules, new Redactor(context.sensitive));
+  if (body.length > maxLoopBytes && needsProcessing(response, responseRules)) return undefined;
+  const responseHead = getResponseHead(response, responseRules, context);
   try {
-    if (status === 204 || body.length === 0) return emptyResult(answer, head, reading);
-    return readContent(body, head, reading, stepsOnLoop);
+    if (status === 204 || body.length === 0) return createEmptyResult(response, responseHead, responseRules);
+    return createContent(body, responseHead, responseRules, maxEventLoopSteps);
   } catch (error) {
-    if (error instanceof TooMuchWork) return undefined;
+    if (error instanceof StepLimitExceeded) return undefined;
     throw error;
   }
 }
 
 /** Returns true if a long body needs processing. The bytes of a single file are passed on without it. */
-function isLong({ headers, body }: Answer, { jsonField }: Reading): boolean {
-  const contentType = contentTypeOf(headers);
-  const type = mediaTypeOf(contentType);
+function needsProcessing({ headers, body }: UpstreamResponse, { jsonField }: ResponseRules): boolean {
+  const contentType = getResponseContentType(headers);
+  const type = parseMediaType(contentType);
   if (jsonField !== undefined || isJson(type) || type.startsWith('multipart/')) return true;
   return isText(type, contentType, body);
 }
 
-function refusal(answer: Answer, reading: Reading, redact: Redactor): ToolFailure {
-  const status = statusText(answer, redact);
-  const shown = shownHeaders(answer.headers, reading, redact);
-  const more = [...refusalLines(answer, shown, redact), ...(shown.length > 0 ? [headerLines(shown)] : [])];
-  const lines = more.map((line) => `\n${line}`).join('');
-  if (answer.status < 400 && answer.status !== notModified) {
-    const target = shownRedirectTarget(headerText(String(answer.headers.location ?? '')), redact);
-    const hint = target !== undefined && reading.mayFollow ? ' unless the tool has redirects: "follow"' : '';
+function toRefusal(response: UpstreamResponse, responseRules: ResponseRules, redact: Redactor): ToolFailure {
+  const status = formatStatus(response, redact);
+  const displayed = getDisplayedHeaders(response.headers, responseRules, redact);
+  const details = [
+    ...formatRefusalLines(response, displayed, redact),
+    ...(displayed.length > 0 ? [formatHeaderLines(displayed)] : []),
+  ];
+  const lines = details.map((line) => `\n${line}`).join('');
+  if (response.status < 400 && response.status !== notModified) {
+    const target = formatRedirectTarget(decodeHeaderText(String(response.headers.location ?? '')), redact);
+    const hint =
+      target !== undefined && responseRules.canFollowRedirects ? ' unless the tool has redirects: "follow"' : '';
     const sentence = `${status}: the upstream redirects to ${target ?? 'another URL'}; redirects are not followed${hint}`;
     return new ToolFailure('redirect', `${sentence}${lines}`);
   }
-  const retry = answer.headers['retry-after'];
-  const isShown = shown.some(({ name }) => name.toLowerCase() === 'retry-after');
-  const retryText = typeof retry === 'string' && !isShown ? `\nRetry-After: ${shortStart(retry, redact)}` : '';
-  const body = errorBody(answer, redact);
+  const retry = response.headers['retry-after'];
+  const isRetryAfterDisplayed = displayed.some(({ name }) => name.toLowerCase() === 'retry-after');
+  const retryText =
+    typeof retry === 'string' && !isRetryAfterDisplayed ? `\nRetry-After: ${truncateStart(retry, redact)}` : '';
+  const body = formatErrorBody(response, redact);
   return new ToolFailure('upstream_status', `${status}${retryText}${lines}${body && `\n${body}`}`);
 }
 
-function statusText({ status, statusText }: Answer, redact: Redactor): string {
-  const reason = statusText === '' ? (STATUS_CODES[status] ?? '') : shortStart(headerText(statusText), redact);
+function formatStatus({ status, statusText }: UpstreamResponse, redact: Redactor): string {
+  const reason = statusText === '' ? (STATUS_CODES[status] ?? '') : truncateStart(decodeHeaderText(statusText), redact);
   return `HTTP ${status}${reason ? ` ${reason}` : ''}`;
 }
 
 /** Returns the first 100 bytes of a text from the upstream. Truncated last, so that no part of a credential remains. */
-function shortStart(text: string, redact: Redactor): string {
-  return cut(redact.text(text), 100);
+function truncateStart(text: string, redact: Redactor): string {
+  return truncateBytes(redact.text(text), 100);
 }
 
 /** Returns the first 8 KiB of an error body, if it is text. */
-function errorBody(answer: Answer, redact: Redactor): string {
-  const text = searchableText(answer, 4 * (maxErrorBytes + redact.longest));
+function formatErrorBody(response: UpstreamResponse, redact: Redactor): string {
+  const text = getSearchableText(response, 4 * (maxErrorBytes + redact.maxFormLength));
   if (text === undefined) return '';
-  const start = redactedStart(Buffer.from(text), maxErrorBytes, redact);
-  const { length } = answer.body;
+  const start = redactPrefix(Buffer.from(text), maxErrorBytes, redact);
+  const { length } = response.body;
   return length > maxErrorBytes ? `${start}\n… (${length} bytes in all)` : start;
 }
 
 /** Creates the result of a response without a body: its status, and the headers that the tool requests. */
-function emptyResult(answer: Answer, head: AnswerHead, reading: Reading): ToolResult {
-  const redact = new Redactor(head.sensitive);
-  const status = statusText(answer, redact);
-  const isLocationShown = head.shown.some(({ name }) => name.toLowerCase() === 'location');
-  const path = isLocationShown ? undefined : locationPath(headerText(String(answer.headers.location ?? '')), redact);
-  const hint = path === undefined && !isLocationShown ? preferHint(answer, reading) : '';
+function createEmptyResult(
+  response: UpstreamResponse,
+  responseHead: ResponseHead,
+  responseRules: ResponseRules,
+): ToolResult {
+  const redact = new Redactor(responseHead.sensitive);
+  const status = formatStatus(response, redact);
+  const isLocationDisplayed = responseHead.displayedHeaders.some(({ name }) => name.toLowerCase() === 'location');
+  const path = isLocationDisplayed
+    ? undefined
+    : getLocationPath(decodeHeaderText(String(response.headers.location ?? '')), redact);
+  const hint = path === undefined && !isLocationDisplayed ? formatPreferHint(response, responseRules) : '';
   const lines = [
     ...(path === undefined ? [] : [`Location: ${path}`]),
-    ...(head.shown.length > 0 ? [headerLines(head.shown)] : []),
+    ...(responseHead.displayedHeaders.length > 0 ? [formatHeaderLines(responseHead.displayedHeaders)] : []),
   ];
-  const more = [hint, ...lines].join('\n');
-  const structured = structuredStatus(answer, head, reading);
-  const field = structured !== undefined && reading.transform.length === 0 ? undefined : reading.wholeField;
-  if (field !== undefined) {
+  const details = [hint, ...lines].join('\n');
+  const structured = createStructuredStatus(response, responseHead, responseRules);
+  const jsonField =
+    structured !== undefined && responseRules.transform.length === 0 ? undefined : responseRules.bodyField;
+  if (jsonField !== undefined) {
     throw new ToolFailure(
       'transform',
-      `${field} requires a JSON response, but ${status} has no body; ${carriedOut}${more}`,
+      `${jsonField} requires a JSON response, but ${status} has no body; ${requestCarriedOut}${details}`,
       [],
-      `${field} requires a JSON response, but HTTP ${answer.status} has no body`,
+      `${jsonField} requires a JSON response, but HTTP ${response.status} has no body`,
     );
   }
-  const { content } = textResult(`${status.slice(5)}${reading.isHead ? headHint(reading) : noBody}${more}`, false);
-  return { content, structured: reading.isAnnounced ? structured : undefined, isError: false };
+  const { content } = toTextResult(
+    `${status.slice(5)}${responseRules.isHead ? formatHeadHint(responseRules) : noBodyNote}${details}`,
+    false,
+  );
+  return { content, structured: responseRules.isSchemaListed ? structured : undefined, isError: false };
 }
 
-const noBody = ': the response has no body';
+const noBodyNote = ': the response has no body';
 
-function headHint({ headers }: Reading): string {
+function formatHeadHint({ headers }: ResponseRules): string {
   return headers.length > 0 ? '' : ': a response to HEAD has no body; set response_headers to show its headers';
 }
 
@@ -138,18 +165,22 @@ function headHint({ headers }: Reading): string {
  * Returns the status and the headers as structured content, if the tool requests headers or sends HEAD and its schema
  * allows that.
  */
-function structuredStatus({ status }: Answer, { shown }: AnswerHead, reading: Reading): string | undefined {
-  if (!reading.output || (!reading.isHead && reading.headers.length === 0)) return undefined;
-  const json = `{"status":${status},"${headersProperty}":${headersJson(shown)}}`;
-  return reading.output.fits(JSON.parse(json), stepsOnLoop) ? json : undefined;
+function createStructuredStatus(
+  { status }: UpstreamResponse,
+  { displayedHeaders: displayed }: ResponseHead,
+  responseRules: ResponseRules,
+): string | undefined {
+  if (!responseRules.outputCheck || (!responseRules.isHead && responseRules.headers.length === 0)) return undefined;
+  const json = `{"status":${status},"${headersProperty}":${formatHeadersJson(displayed)}}`;
+  return responseRules.outputCheck.isValid(JSON.parse(json), maxEventLoopSteps) ? json : undefined;
 }
 
 /**
  * Returns a hint about `Prefer`. After a 202 there is none, because the row was not written yet and could not be
  * returned (RFC 9110, 15.3.3).
  */
-function preferHint({ status }: Answer, { hintPrefer }: Reading): string {
-  if (!hintPrefer || status === 202) return '';
+function formatPreferHint({ status }: UpstreamResponse, { shouldHintPrefer }: ResponseRules): string {
+  if (!shouldHintPrefer || status === 202) return '';
   return ' (with the header "Prefer: return=representation", some upstreams return the written row)';
 }
 
@@ -157,7 +188,7 @@ function preferHint({ status }: Answer, { hintPrefer }: Reading): string {
  * Suffix of types such as application/vnd.github.raw+json, with which an API sends a file unchanged. The file is rarely
  * JSON.
  */
-const rawSuffix = '.raw+json';
+const rawJsonSuffix = '.raw+json';
 
 /**
  * Converts the body of a successful response into a result. Takes time proportional to the body, except for the check
@@ -165,11 +196,16 @@ const rawSuffix = '.raw+json';
  * @throws ToolFailure malformed, transform
  * @throws TooMuchWork
  */
-export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): CutResult {
+export function createContent(
+  body: Buffer,
+  responseHead: ResponseHead,
+  responseRules: ResponseRules,
+  maxSteps: number,
+): TruncatedResult {
   try {
-    return contentOf(body, head, reading, mostSteps);
+    return createContentUnredacted(body, responseHead, responseRules, maxSteps);
   } catch (error) {
-    throw error instanceof ToolFailure ? toldFailure(error, head) : error;
+    throw error instanceof ToolFailure ? toReportedFailure(error, responseHead) : error;
   }
 }
 
@@ -177,9 +213,9 @@ export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mo
  * Redacts a failure, which may quote the upstream, and adds that the request was carried out even though its response
  * could not be processed.
  */
-function toldFailure({ outcome, message, problems, forRecord }: ToolFailure, { sensitive }: AnswerHead) {
-  const told = message.includes(carriedOut) ? message : `${message}; ${carriedOut}`;
-  return new ToolFailure(outcome, redact(told, sensitive), problems, forRecord);
+function toReportedFailure({ outcome, message, problems, recordMessage }: ToolFailure, { sensitive }: ResponseHead) {
+  const reported = message.includes(requestCarriedOut) ? message : `${message}; ${requestCarriedOut}`;
+  return new ToolFailure(outcome, redact(reported, sensitive), problems, recordMessage);
 }
 
 /**
@@ -187,66 +223,90 @@ function toldFailure({ outcome, message, problems, forRecord }: ToolFailure, { s
  * JSON, and any other response is an error, so that nothing is passed on unfiltered. Otherwise the media type decides,
  * and invalid JSON is passed on as text.
  */
-function contentOf(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): CutResult {
-  const { contentType, fileName } = head;
-  const type = mediaTypeOf(contentType);
-  const isRaw = type.endsWith(rawSuffix);
-  const field = reading.jsonField;
-  if (field !== undefined || isJson(type) || type === '') {
-    const json = jsonInUtf8(body, contentType, field !== undefined);
-    const read = resultOfJson(field === undefined ? json : withoutGuard(json), head, reading, mostSteps);
-    if (typeof read !== 'string') return read;
-    if (field !== undefined) throw notJson(field, read, contentType);
-    if (type !== '' && !isRaw) return asText(textOfBody(body, contentType), read, head);
+function createContentUnredacted(
+  body: Buffer,
+  responseHead: ResponseHead,
+  responseRules: ResponseRules,
+  maxSteps: number,
+): TruncatedResult {
+  const { contentType, fileName } = responseHead;
+  const type = parseMediaType(contentType);
+  const isRaw = type.endsWith(rawJsonSuffix);
+  const jsonField = responseRules.jsonField;
+  if (jsonField !== undefined || isJson(type) || type === '') {
+    const json = toUtf8Json(body, contentType, jsonField !== undefined);
+    const resultOrReason = createJsonResult(
+      jsonField === undefined ? json : stripJsonGuard(json),
+      responseHead,
+      responseRules,
+      maxSteps,
+    );
+    if (typeof resultOrReason !== 'string') return resultOrReason;
+    if (jsonField !== undefined) throw toNotJsonFailure(jsonField, resultOrReason, contentType);
+    if (type !== '' && !isRaw) return createTextResult(decodeBodyText(body, contentType), resultOrReason, responseHead);
   }
-  if (isText(type, contentType, body)) return asText(textOfBody(body, contentType), undefined, head);
-  const files = new AttachedFiles(reading.mostCharacters);
+  if (isText(type, contentType, body))
+    return createTextResult(decodeBodyText(body, contentType), undefined, responseHead);
+  const files = new AttachmentCollector(responseRules.maxCharacters);
   const content = type.startsWith('multipart/')
-    ? multipartBlocks(body, contentType, files)
-    : fileBlocks(type, body, fileName, files);
-  return filesResult(content, files.list, head);
+    ? createMultipartBlocks(body, contentType, files)
+    : createFileBlocks(type, body, fileName, files);
+  return createFilesResult(content, files.list, responseHead);
 }
 
 /** Prefix that some APIs write before JSON, so that a page cannot run it as a script. */
-const guard = /^(?:\)\]\}'?,?|while\s?\(1\);?|for\s?\(;;\);?|throw 1;[^\r\n]{0,60}|&&&START&&&|\{\}\s?&&)\s*/;
+const jsonGuard = /^(?:\)\]\}'?,?|while\s?\(1\);?|for\s?\(;;\);?|throw 1;[^\r\n]{0,60}|&&&START&&&|\{\}\s?&&)\s*/;
 
-function withoutGuard(body: Buffer): Buffer {
-  const bytes = withoutMark(body);
-  const found = guard.exec(bytes.toString('latin1', 0, 100));
-  return found ? bytes.subarray(found[0].length) : bytes;
+function stripJsonGuard(body: Buffer): Buffer {
+  const bytes = stripByteOrderMark(body);
+  const match = jsonGuard.exec(bytes.toString('latin1', 0, 100));
+  return match ? bytes.subarray(match[0].length) : bytes;
 }
 
 /** Creates the failure for a response that is not JSON. `why` is the reason, which the media type may state already. */
-function notJson(field: string, why: string, contentType: string): ToolFailure {
-  const type = mediaTypeOf(contentType);
-  const more = isJson(type) || type === '' ? `, and ${why}` : '';
-  const sentence = (named: string) => `${field} requires a JSON response, but the upstream returned ${named}${more}`;
-  return new ToolFailure('transform', sentence(type || 'no media type'), [], sentence(knownMediaType(contentType)));
+function toNotJsonFailure(jsonField: string, reason: string, contentType: string): ToolFailure {
+  const type = parseMediaType(contentType);
+  const suffix = isJson(type) || type === '' ? `, and ${reason}` : '';
+  const formatSentence = (typeText: string) =>
+    `${jsonField} requires a JSON response, but the upstream returned ${typeText}${suffix}`;
+  return new ToolFailure(
+    'transform',
+    formatSentence(type || 'no media type'),
+    [],
+    formatSentence(describeMediaType(contentType)),
+  );
 }
 
 /** Describes a blank text, because an empty block would look like a client error. */
-function blankText({ length }: string): string {
+function formatBlankText({ length }: string): string {
   return `The response contains only ${length} whitespace characters.`;
 }
 
 /** Creates a text result. `whyNot` is the reason why a response with a JSON media type is not valid JSON. */
-function asText(text: string, whyNot: string | undefined, head: AnswerHead): ToolResult {
-  if (!/\S/.test(text)) return blocks([{ type: 'text', text: blankText(text) }], head);
-  const note = `The request was carried out. Its response is passed on as text, because ${whyNot}.`;
-  return blocks(
-    [{ type: 'text', text }, ...(whyNot === undefined ? [] : [{ type: 'text' as const, text: note }])],
-    head,
+function createTextResult(text: string, notJsonReason: string | undefined, responseHead: ResponseHead): ToolResult {
+  if (!/\S/.test(text)) return createBlocksResult([{ type: 'text', text: formatBlankText(text) }], responseHead);
+  const note = `The request was carried out. Its response is passed on as text, because ${notJsonReason}.`;
+  return createBlocksResult(
+    [{ type: 'text', text }, ...(notJsonReason === undefined ? [] : [{ type: 'text' as const, text: note }])],
+    responseHead,
   );
 }
 
-function filesResult(content: AnswerBlock[], files: readonly AnswerFile[], head: AnswerHead): CutResult {
-  const tokens = tokensOfContent(content.filter((block) => block.type !== 'attached_file'));
-  const result = blocks(content, head, tokens);
+function createFilesResult(
+  content: ResultBlock[],
+  files: readonly ResultFile[],
+  responseHead: ResponseHead,
+): TruncatedResult {
+  const tokens = estimateContentTokens(content.filter((block) => block.type !== 'attached_file'));
+  const result = createBlocksResult(content, responseHead, tokens);
   return files.length === 0 ? result : { ...result, files };
 }
 
-function blocks(content: AnswerBlock[], head: AnswerHead, tokens?: number): ToolResult {
-  const structured = head.shown.length === 0 ? structuredOfTexts(content, head.era) : undefined;
+function createBlocksResult(content: ResultBlock[], responseHead: ResponseHead, tokens?: number): ToolResult {
+  const structured =
+    responseHead.displayedHeaders.length === 0
+      ? createStructuredFromTexts(content, responseHead.generation)
+      : undefined;
   const result = { content: JSON.stringify(content), structured, isError: false };
-  return withHeaders(tokens === undefined ? result : { ...result, tokens }, head);
+  return addHeadersBlock(tokens === undefined ? result : { ...result, tokens }, responseHead);
 }

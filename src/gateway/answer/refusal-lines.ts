@@ -1,6 +1,6 @@
 import type { Redactor } from '../../domain/credentials/redactor.ts';
-import type { Answer } from '../../outbound/exchange.ts';
-import { headerText, type ShownHeader } from './answer-head.ts';
+import type { UpstreamResponse } from '../../outbound/exchange.ts';
+import { type DisplayedHeader, decodeHeaderText } from './answer-head.ts';
 
 const refusedStatuses: ReadonlySet<number> = new Set([401, 403, 429]);
 /**
@@ -17,19 +17,23 @@ const maxReasonLength = 300;
  * Returns lines for the agent about a call that the upstream refused with 401, 403, or 429: the reason in
  * `WWW-Authenticate`, and the time at which the rate limit resets. Headers in `shown` are already included elsewhere.
  */
-export function refusalLines({ status, headers }: Answer, shown: readonly ShownHeader[], redact: Redactor): string[] {
+export function formatRefusalLines(
+  { status, headers }: UpstreamResponse,
+  displayed: readonly DisplayedHeader[],
+  redact: Redactor,
+): string[] {
   if (!refusedStatuses.has(status)) return [];
-  const isNew = (name: string) => !shown.some((header) => header.name.toLowerCase() === name.toLowerCase());
-  const lineOf = (name: string) => {
+  const isNew = (name: string) => !displayed.some((header) => header.name.toLowerCase() === name.toLowerCase());
+  const getLine = (name: string) => {
     const lines = headers[name.toLowerCase()];
-    return lines === undefined || !isNew(name) ? undefined : headerText([lines].flat().join(', '));
+    return lines === undefined || !isNew(name) ? undefined : decodeHeaderText([lines].flat().join(', '));
   };
-  const reason = challengeReason(lineOf('WWW-Authenticate') ?? '', redact);
+  const reason = getChallengeReason(getLine('WWW-Authenticate') ?? '', redact);
   // A limit that is not exhausted did not cause the refusal.
-  const isUsedUp = (name: string) =>
+  const isExhausted = (name: string) =>
     status === 429 || /^0*$/.test(String(headers[name.toLowerCase().replace('reset', 'remaining')] ?? ''));
   const resets = resetHeaders.flatMap((name) => {
-    const time = isUsedUp(name) ? resetTime(lineOf(name) ?? '') : undefined;
+    const time = isExhausted(name) ? formatResetTime(getLine(name) ?? '') : undefined;
     return time === undefined ? [] : [`${name}: ${time}`];
   });
   return [...(reason === '' ? [] : [`WWW-Authenticate: ${reason}`]), ...resets];
@@ -38,12 +42,12 @@ export function refusalLines({ status, headers }: Answer, shown: readonly ShownH
 const errorParameter = /(?:^|[\s,])(error|error_description)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/gi;
 
 /** Returns the error code and description of a challenge (RFC 6750, 3), or the complete challenge if it has neither. */
-function challengeReason(challenge: string, redact: Redactor): string {
+function getChallengeReason(challenge: string, redact: Redactor): string {
   if (challenge.length > maxChallengeLength) return '';
-  const found = new Map<string, string>();
+  const parameters = new Map<string, string>();
   for (const [, name = '', quoted, plain = ''] of challenge.matchAll(errorParameter))
-    found.set(name.toLowerCase(), quoted?.replaceAll(/\\(.)/g, '$1') ?? plain);
-  const reason = [found.get('error'), found.get('error_description')].filter(Boolean).join(': ');
+    parameters.set(name.toLowerCase(), quoted?.replaceAll(/\\(.)/g, '$1') ?? plain);
+  const reason = [parameters.get('error'), parameters.get('error_description')].filter(Boolean).join(': ');
   // Truncated last, so that no part of a credential remains.
   return redact
     .text(reason || challenge)
@@ -53,22 +57,22 @@ function challengeReason(challenge: string, redact: Redactor): string {
 }
 
 /** The earliest epoch time in seconds, September 2001. APIs use smaller numbers only for durations. */
-const leastEpoch = 1_000_000_000;
+const minEpochSeconds = 1_000_000_000;
 const httpDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
 /**
  * Formats a reset time as ISO text, from seconds or milliseconds since the epoch or an HTTP date. A duration in seconds
  * becomes "in … s".
  */
-function resetTime(value: string): string | undefined {
+function formatResetTime(value: string): string | undefined {
   const text = value.trim();
-  if (httpDate.test(text)) return isoTime(Date.parse(text));
+  if (httpDate.test(text)) return formatIsoTime(Date.parse(text));
   if (!/^\d{1,13}(?:\.\d{1,9})?$/.test(text)) return undefined;
   const seconds = Number(text);
-  if (seconds < leastEpoch) return `in ${text} s`;
-  return isoTime(seconds < 1000 * leastEpoch ? 1000 * seconds : seconds);
+  if (seconds < minEpochSeconds) return `in ${text} s`;
+  return formatIsoTime(seconds < 1000 * minEpochSeconds ? 1000 * seconds : seconds);
 }
 
-function isoTime(ms: number): string | undefined {
+function formatIsoTime(ms: number): string | undefined {
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
 }

@@ -1,4 +1,4 @@
-import { leftOutText } from '../../domain/added-arguments.ts';
+import { ignoredArgumentsText } from '../../domain/added-arguments.ts';
 import { isRawNumber } from '../../domain/json/json.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 
@@ -6,24 +6,25 @@ import type { Arguments } from '../../domain/request/sent-argument.ts';
  * Returns lines for a result about values that were passed and not sent: arguments that the tool does not declare, and
  * null values that the schema does not allow.
  */
-export function leftOutLines(given: Arguments, sent: Arguments): string[] {
-  const missing = missingValues(given, sent, '');
-  const paths = (areNull: boolean) => missing.filter(({ isNull }) => isNull === areNull).map(({ path }) => path);
+export function formatOmittedArguments(input: Arguments, sent: Arguments): string[] {
+  const omitted = findOmittedValues(input, sent, '');
+  const paths = (isNullGroup: boolean) =>
+    omitted.filter(({ isNull }) => isNull === isNullGroup).map(({ path }) => path);
   return [
-    ...leftOutText(paths(false), 'not declared by the tool'),
-    ...leftOutText(paths(true), 'null is not allowed by the schema'),
+    ...ignoredArgumentsText(paths(false), 'not declared by the tool'),
+    ...ignoredArgumentsText(paths(true), 'null is not allowed by the schema'),
   ];
 }
 
-type Missing = { path: string; isNull: boolean };
+type OmittedValue = { path: string; isNull: boolean };
 
 /** Collects missing values. Compares by identity first, because unchanged values are the same object. */
-function missingValues(given: unknown, sent: unknown, path: string): Missing[] {
-  if (given === sent || !hasValues(given) || !hasValues(sent)) return [];
-  return Object.entries(given).flatMap(([name, value]) => {
-    const at = path === '' ? name : `${path}.${name}`;
-    if (!Object.hasOwn(sent, name)) return [{ path: at, isNull: value === null }];
-    return missingValues(value, sent[name], at);
+function findOmittedValues(input: unknown, sent: unknown, path: string): OmittedValue[] {
+  if (input === sent || !hasValues(input) || !hasValues(sent)) return [];
+  return Object.entries(input).flatMap(([name, value]) => {
+    const valuePath = path === '' ? name : `${path}.${name}`;
+    if (!Object.hasOwn(sent, name)) return [{ path: valuePath, isNull: value === null }];
+    return findOmittedValues(value, sent[name], valuePath);
   });
 }
 

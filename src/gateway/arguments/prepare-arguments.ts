@@ -1,62 +1,63 @@
-import { addedArguments } from '../../domain/added-arguments.ts';
-import { argumentsOf, type InputSchema } from '../../domain/config/input-schema.ts';
-import { isRawNumber, numberWithDigits, plainNumbers } from '../../domain/json/json.ts';
+import { findIgnoredArguments } from '../../domain/added-arguments.ts';
+import { getArguments, type InputSchema } from '../../domain/config/input-schema.ts';
+import { isRawNumber, toExactNumber, toPlainNumbers } from '../../domain/json/json.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { coerceValue } from '../../domain/schema/coerce-value.ts';
 import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
 import type { MaybePromise } from '../../domain/work/next-turn.ts';
-import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
+import { maxEventLoopSteps, StepLimitExceeded } from '../../domain/work/steps.ts';
 import { ToolFailure } from '../../errors.ts';
 import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.ts';
 
 /** Rules for a tool's arguments. */
 export type ArgumentRules = Pick<ArgumentCheck, 'check'> & {
   /** Returns true if arguments are certainly valid, and false if only `check` can decide. Takes almost no time. */
-  fitsPlainly: (args: Arguments) => boolean;
+  isQuicklyValid: (args: Arguments) => boolean;
   /** Adds the defaults of absent arguments. */
-  filled: (given: Arguments) => Arguments;
+  applyDefaults: (rawArgs: Arguments) => Arguments;
   /** Adds defaults, and treats a null argument as absent if its schema does not allow null. */
-  present: (given: Arguments) => Arguments;
+  normalizeArguments: (rawArgs: Arguments) => Arguments;
   /** Coerces invalid arguments; see `coerceValue`. */
-  coerced: (given: Arguments) => Arguments;
-  /** Removes undeclared arguments that may be omitted; see `addedArguments`. */
-  withoutAdded: (given: Arguments) => Arguments;
+  coerce: (rawArgs: Arguments) => Arguments;
+  /** Removes undeclared arguments that may be omitted; see `findIgnoredArguments`. */
+  removeAdded: (rawArgs: Arguments) => Arguments;
 };
 
 /** Compiles the rules of a tool. `isReadOnly` means that no call writes, so an undeclared argument may be omitted. */
 export function compileArguments(input: InputSchema, schema: JsonSchema, isReadOnly: boolean): ArgumentRules {
-  const { check, notNull } = compileArgumentCheck(schema);
+  const { check, nonNullable } = compileArgumentCheck(schema);
   const required = new Set((schema.required ?? []) as string[]);
   const accepted = Object.keys((schema.properties ?? {}) as object);
   // Constants are not arguments from a caller's view.
-  const declared = argumentsOf(input).filter(({ wire }) => wire.value === undefined);
-  const isNothing = (name: string, value: unknown) => value === null && notNull.has(name);
-  const fallbacks = declared
-    .filter(({ name, fallback }) => fallback !== undefined && !isNothing(name, fallback))
+  const declared = getArguments(input).filter(({ wire }) => wire.value === undefined);
+  const isAbsent = (name: string, value: unknown) => value === null && nonNullable.has(name);
+  const defaults = declared
+    .filter(({ name, fallback }) => fallback !== undefined && !isAbsent(name, fallback))
     .map(({ name, fallback }): [string, unknown] => [name, fallback]);
-  const optional = declared.map(({ name }) => name).filter((name) => !required.has(name) && isNothing(name, null));
+  const optional = declared.map(({ name }) => name).filter((name) => !required.has(name) && isAbsent(name, null));
   return {
-    fitsPlainly: plainCheck(schema) ?? (() => false),
+    isQuicklyValid: createQuickCheck(schema) ?? (() => false),
     check,
-    filled: (given) => (fallbacks.length === 0 ? given : withFallbacks(given, fallbacks)),
-    present: (given) => wholeNumbers(withFallbacks(withoutNulls(given, optional), fallbacks), schema) as Arguments,
-    coerced: (given) => coerceValue(given, schema) as Arguments,
-    withoutAdded: (given) => withoutNames(given, addedArguments(given, accepted, isReadOnly)),
+    applyDefaults: (rawArgs) => (defaults.length === 0 ? rawArgs : applyFallbacks(rawArgs, defaults)),
+    normalizeArguments: (rawArgs) =>
+      normalizeIntegers(applyFallbacks(removeNulls(rawArgs, optional), defaults), schema) as Arguments,
+    coerce: (rawArgs) => coerceValue(rawArgs, schema) as Arguments,
+    removeAdded: (rawArgs) => removeNames(rawArgs, findIgnoredArguments(rawArgs, accepted, isReadOnly)),
   };
 }
 
 /** Returns the rules of a view that fixes some arguments, which callers then may not pass. */
-export function withoutFixed(rules: ArgumentRules, names: readonly string[]): ArgumentRules {
-  const given = (args: Arguments) => names.filter((name) => Object.hasOwn(args, name));
+export function rejectFixedArguments(rules: ArgumentRules, names: readonly string[]): ArgumentRules {
+  const getFixed = (args: Arguments) => names.filter((name) => Object.hasOwn(args, name));
   return {
     ...rules,
-    fitsPlainly: (args) => given(args).length === 0 && rules.fitsPlainly(args),
-    withoutAdded: (args) => (given(args).length === 0 ? rules.withoutAdded(args) : args),
-    check(args, mostSteps) {
-      const [name] = given(args);
-      if (name === undefined) return rules.check(args, mostSteps);
+    isQuicklyValid: (args) => getFixed(args).length === 0 && rules.isQuicklyValid(args),
+    removeAdded: (args) => (getFixed(args).length === 0 ? rules.removeAdded(args) : args),
+    check(args, maxSteps) {
+      const [name] = getFixed(args);
+      if (name === undefined) return rules.check(args, maxSteps);
       const message = 'is fixed in this view; omit it';
-      const problems = given(args).map((path) => ({ path, message }));
+      const problems = getFixed(args).map((path) => ({ path, message }));
       throw new ToolFailure(
         'invalid_arguments',
         `The arguments are invalid: ${name}: ${message}`,
@@ -75,83 +76,85 @@ export function withoutFixed(rules: ArgumentRules, names: readonly string[]): Ar
  */
 export function prepareArguments(
   tool: { args: ArgumentRules },
-  given: Arguments,
-  checkLong: (args: Arguments) => Promise<void>,
-  isLong = false,
+  rawArgs: Arguments,
+  checkOnThread: (args: Arguments) => Promise<void>,
+  isLarge = false,
 ): MaybePromise<Arguments> {
-  const filled = tool.args.filled(given);
-  return tool.args.fitsPlainly(filled) ? filled : checkedArguments(tool.args, given, checkLong, isLong);
+  const withDefaults = tool.args.applyDefaults(rawArgs);
+  return tool.args.isQuicklyValid(withDefaults)
+    ? withDefaults
+    : checkArguments(tool.args, rawArgs, checkOnThread, isLarge);
 }
 
-async function checkedArguments(
+async function checkArguments(
   rules: ArgumentRules,
-  given: Arguments,
-  checkLong: (args: Arguments) => Promise<void>,
-  isLong: boolean,
+  rawArgs: Arguments,
+  checkOnThread: (args: Arguments) => Promise<void>,
+  isLarge: boolean,
 ): Promise<Arguments> {
-  const present = rules.present(rules.withoutAdded(given));
+  const normalized = rules.normalizeArguments(rules.removeAdded(rawArgs));
   const check = async (args: Arguments): Promise<Arguments> => {
-    if (isLong || !fitsWithinSteps(rules, args)) await checkLong(args);
+    if (isLarge || !checkWithinSteps(rules, args)) await checkOnThread(args);
     return args;
   };
   try {
-    return await check(present);
+    return await check(normalized);
   } catch (error) {
-    const coerced = error instanceof ToolFailure ? rules.coerced(present) : present;
-    if (coerced === present) throw error;
+    const coerced = error instanceof ToolFailure ? rules.coerce(normalized) : normalized;
+    if (coerced === normalized) throw error;
     return check(coerced);
   }
 }
 
 /** Returns false if the check takes too many steps for the event loop. @throws ToolFailure */
-function fitsWithinSteps(rules: ArgumentRules, args: Arguments): boolean {
+function checkWithinSteps(rules: ArgumentRules, args: Arguments): boolean {
   try {
-    rules.check(args, stepsOnLoop);
+    rules.check(args, maxEventLoopSteps);
     return true;
   } catch (error) {
-    if (error instanceof TooMuchWork) return false;
+    if (error instanceof StepLimitExceeded) return false;
     throw error;
   }
 }
 
-function withFallbacks(given: Arguments, fallbacks: readonly [name: string, value: unknown][]): Arguments {
-  const missing = fallbacks.filter(([name]) => !Object.hasOwn(given, name));
-  return missing.length === 0 ? given : { ...given, ...Object.fromEntries(missing) };
+function applyFallbacks(rawArgs: Arguments, defaults: readonly [name: string, value: unknown][]): Arguments {
+  const missing = defaults.filter(([name]) => !Object.hasOwn(rawArgs, name));
+  return missing.length === 0 ? rawArgs : { ...rawArgs, ...Object.fromEntries(missing) };
 }
 
 /**
  * Removes arguments that are null although their schema does not allow null, because clients use that for "nothing".
  */
-function withoutNulls(given: Arguments, names: readonly string[]): Arguments {
-  return withoutNames(
-    given,
-    names.filter((name) => Object.hasOwn(given, name) && given[name] === null),
+function removeNulls(rawArgs: Arguments, names: readonly string[]): Arguments {
+  return removeNames(
+    rawArgs,
+    names.filter((name) => Object.hasOwn(rawArgs, name) && rawArgs[name] === null),
   );
 }
 
-function withoutNames(given: Arguments, names: readonly string[]): Arguments {
-  if (names.length === 0) return given;
-  const left = new Set(names);
-  return Object.fromEntries(Object.entries(given).filter(([name]) => !left.has(name)));
+function removeNames(rawArgs: Arguments, names: readonly string[]): Arguments {
+  if (names.length === 0) return rawArgs;
+  const removed = new Set(names);
+  return Object.fromEntries(Object.entries(rawArgs).filter(([name]) => !removed.has(name)));
 }
 
 /**
  * Rewrites integers such as `2.0` or `1e2` to `2` and `100`, which URLs and strict parsers accept as integers. Only
  * declared values are examined. A value without such integers is returned unchanged.
  */
-function wholeNumbers(value: unknown, schema: unknown): unknown {
+function normalizeIntegers(value: unknown, schema: unknown): unknown {
   if (typeof value !== 'object' || value === null || !isSchemaObject(schema)) return value;
-  if (isRawNumber(value)) return schema.type === 'integer' ? wholeNumber(value.rawJSON) : value;
+  if (isRawNumber(value)) return schema.type === 'integer' ? normalizeInteger(value.rawJSON) : value;
   if (Array.isArray(value)) {
     if (!isSchemaObject(schema.items)) return value;
-    const items = value.map((item) => wholeNumbers(item, schema.items));
+    const items = value.map((item) => normalizeIntegers(item, schema.items));
     return items.some((item, index) => item !== value[index]) ? items : value;
   }
   const fields = value as Arguments;
   const changed = new Map<string, unknown>();
   for (const [name, definition] of Object.entries(isSchemaObject(schema.properties) ? schema.properties : {})) {
-    const inner = Object.hasOwn(fields, name) ? wholeNumbers(fields[name], definition) : fields[name];
-    if (inner !== fields[name]) changed.set(name, inner);
+    const newValue = Object.hasOwn(fields, name) ? normalizeIntegers(fields[name], definition) : fields[name];
+    if (newValue !== fields[name]) changed.set(name, newValue);
   }
   if (changed.size === 0) return value;
   return Object.fromEntries(
@@ -163,19 +166,19 @@ function wholeNumbers(value: unknown, schema: unknown): unknown {
  * Removes the fraction and the exponent from a number. A number that is not an integer or too large is returned
  * unchanged.
  */
-function wholeNumber(text: string): unknown {
-  const [, sign = '', whole = '', fraction = '', exponent = '0'] =
+function normalizeInteger(text: string): unknown {
+  const [, sign = '', integerPart = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(text) ?? [];
   if (!Number.isFinite(Number(text))) return JSON.rawJSON(text);
-  const digits = whole + fraction;
-  const end = whole.length + Number(exponent);
+  const digits = integerPart + fraction;
+  const end = integerPart.length + Number(exponent);
   const isWhole = /^0*$/.test(digits.slice(Math.max(0, end)));
   const integer =
     digits
       .slice(0, Math.max(0, end))
       .padEnd(end, '0')
       .replace(/^0+(?=\d)/, '') || '0';
-  return isWhole ? numberWithDigits(integer === '0' ? integer : sign + integer) : JSON.rawJSON(text);
+  return isWhole ? toExactNumber(integer === '0' ? integer : sign + integer) : JSON.rawJSON(text);
 }
 
 type ValueTest = (value: unknown) => boolean;
@@ -189,11 +192,11 @@ const valueKeywords = new Set(['type', 'enum', 'minimum', 'maximum', 'minLength'
  * for valid arguments, and false when in doubt, so that the validator decides and explains. Returns undefined for any
  * other schema.
  */
-function plainCheck(schema: JsonSchema): ((args: Arguments) => boolean) | undefined {
+function createQuickCheck(schema: JsonSchema): ((args: Arguments) => boolean) | undefined {
   if (Object.keys(schema).some((keyword) => !objectKeywords.has(keyword))) return undefined;
   const tests = new Map<string, ValueTest>();
   for (const [name, property] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {
-    const test = testOf(property);
+    const test = createValueTest(property);
     if (!test) return undefined;
     tests.set(name, test);
   }
@@ -205,20 +208,20 @@ function plainCheck(schema: JsonSchema): ((args: Arguments) => boolean) | undefi
   };
 }
 
-function testOf(property: JsonSchema): ValueTest | undefined {
+function createValueTest(property: JsonSchema): ValueTest | undefined {
   if (Object.keys(property).some((keyword) => !valueKeywords.has(keyword))) return undefined;
   const allowed = property.enum === undefined ? undefined : new Set(property.enum as unknown[]);
-  const test = typeTest(property);
+  const test = createTypeTest(property);
   return test && allowed ? (value) => test(value) && allowed.has(value) : test;
 }
 
-function typeTest(property: JsonSchema): ValueTest | undefined {
+function createTypeTest(property: JsonSchema): ValueTest | undefined {
   const {
     minimum = -Infinity,
     maximum = Infinity,
     minLength = 0,
     maxLength = Infinity,
-  } = plainNumbers(property) as Limits;
+  } = toPlainNumbers(property) as NumberLimits;
   const isNumber = (value: unknown) => typeof value === 'number' && value >= minimum && value <= maximum;
   switch (property.type) {
     case 'boolean':
@@ -239,4 +242,4 @@ function typeTest(property: JsonSchema): ValueTest | undefined {
   }
 }
 
-type Limits = { minimum?: number; maximum?: number; minLength?: number; maxLength?: number };
+type NumberLimits = { minimum?: number; maximum?: number; minLength?: number; maxLength?: number };

@@ -1,26 +1,26 @@
-import { knownMediaType } from '../../domain/http/headers.ts';
+import { describeMediaType } from '../../domain/http/headers.ts';
 import {
   AppError,
-  isUnavailable,
+  isUnavailableError,
   OutboundError,
   type OutboundReason,
   type Outcome,
-  plainFailure,
+  recordableFailure,
   ToolFailure,
   Unauthenticated,
 } from '../../errors.ts';
 import { STATUS_CODES } from '../../http/node-http.ts';
-import { StoreFault } from '../../store/engine/faults.ts';
-import { contentTypeOf } from '../answer/answer-head.ts';
+import { DatabaseError } from '../../store/engine/faults.ts';
+import { getResponseContentType } from '../answer/answer-head.ts';
 import type { Call } from './call.ts';
 
 /**
  * Returns the outcome of a call that failed with an error. If its credential or server was removed before the request
  * was sent, the call counts as canceled.
  */
-export function outcomeOfError(error: unknown, isSent: boolean): Outcome {
+export function getOutcome(error: unknown, isSent: boolean): Outcome {
   if (error instanceof ToolFailure) return error.outcome;
-  if (error instanceof StoreFault) return 'unavailable';
+  if (error instanceof DatabaseError) return 'unavailable';
   if (error instanceof AppError) return error.kind === 'notFound' ? 'cancelled' : 'limited';
   if (error instanceof Unauthenticated) return isSent ? 'upstream_status' : 'cancelled';
   return 'internal';
@@ -30,21 +30,21 @@ export function outcomeOfError(error: unknown, isSent: boolean): Outcome {
  * Returns the error to report for a call that failed after its request was built. Its message is meant for the model or
  * client.
  */
-export function failureOf(
+export function toReportedError(
   error: unknown,
-  { host, asked: { requestId } }: Call,
+  { host, toolCall: { requestId } }: Call,
   onUnexpected: (error: unknown, requestId: string) => void,
 ): unknown {
   if (error instanceof OutboundError) return toToolFailure(error, host);
-  const isKnown = error instanceof ToolFailure || error instanceof Unauthenticated || isUnavailable(error);
+  const isExpected = error instanceof ToolFailure || error instanceof Unauthenticated || isUnavailableError(error);
   // A request that is sent again is authorized again, which can throw an AppError.
-  if (isKnown || error instanceof AppError) return error;
+  if (isExpected || error instanceof AppError) return error;
   onUnexpected(error, requestId);
-  return plainFailure('internal', `the call failed with an internal error; request ${requestId}`);
+  return recordableFailure('internal', `the call failed with an internal error; request ${requestId}`);
 }
 
 /** Maps the reason of a failed request to the outcome of its call. */
-export const outcomeOf: Record<OutboundReason, Outcome> = {
+export const outcomeByReason: Record<OutboundReason, Outcome> = {
   blocked: 'blocked',
   dns: 'unreachable',
   unreachable: 'unreachable',
@@ -68,51 +68,51 @@ function toToolFailure(error: OutboundError, host: string | undefined): ToolFail
     error.reason === 'oversize'
       ? '. Request less data with filters or paging, or have the server return fewer fields with response_fields'
       : '';
-  return new ToolFailure(outcomeOf[error.reason], `${error.message}${hint}`, [], outboundReason(error, host));
+  return new ToolFailure(outcomeByReason[error.reason], `${error.message}${hint}`, [], outboundReason(error, host));
 }
 
 /** The fields of a call that a failure reason mentions. */
-type Told = Partial<Pick<Call, 'answer' | 'host'>>;
+type FailedCall = Partial<Pick<Call, 'response' | 'host'>>;
 
 /** Maximum length of a reason in a record, in characters. */
-const longestReason = 300;
+const maxReasonLength = 300;
 
 /**
  * Returns the reason of a failure for the call record. It contains no value of an argument, query, path, or body, and
  * no text from the upstream.
  */
-export function recordedReason(error: unknown, call: Told): string {
-  const text = textOf(error, call)
+export function recordedReason(error: unknown, call: FailedCall): string {
+  const text = getReason(error, call)
     .replaceAll(/\p{Cc}/gu, ' ')
     .toWellFormed();
-  return text.length > longestReason ? `${text.slice(0, longestReason - 1).toWellFormed()}…` : text;
+  return text.length > maxReasonLength ? `${text.slice(0, maxReasonLength - 1).toWellFormed()}…` : text;
 }
 
-function textOf(error: unknown, call: Told): string {
-  if (error instanceof ToolFailure) return error.forRecord ?? usualText(error.outcome, call);
+function getReason(error: unknown, call: FailedCall): string {
+  if (error instanceof ToolFailure) return error.recordMessage ?? getDefaultReason(error.outcome, call);
   if (error instanceof OutboundError) return outboundReason(error, call.host);
   if (error instanceof Unauthenticated)
-    return call.answer ? answerText(call) : 'the login has expired or was revoked; log in again';
-  if (error instanceof StoreFault || error instanceof AppError) return error.message;
+    return call.response ? formatResponse(call) : 'the login has expired or was revoked; log in again';
+  if (error instanceof DatabaseError || error instanceof AppError) return error.message;
   return 'the call failed with an internal error';
 }
 
 /** Returns the reason why a request got no response, with the host from the configuration. */
-function outboundReason({ forRecord }: OutboundError, host: string | undefined): string {
-  return host === undefined || forRecord.includes(host) ? forRecord : `${host}: ${forRecord}`;
+function outboundReason({ recordMessage }: OutboundError, host: string | undefined): string {
+  return host === undefined || recordMessage.includes(host) ? recordMessage : `${host}: ${recordMessage}`;
 }
 
-function usualText(outcome: Outcome, call: Told): string {
+function getDefaultReason(outcome: Outcome, call: FailedCall): string {
   switch (outcome) {
     case 'invalid_arguments':
       return 'the arguments cannot be sent as the tool is configured';
     case 'upstream_status':
-      return answerText(call);
+      return formatResponse(call);
     case 'redirect':
-      return `${answerText(call)}: the redirect was not followed`;
+      return `${formatResponse(call)}: the redirect was not followed`;
     case 'malformed':
     case 'transform':
-      return `${answerText(call)}: the response could not be processed as the tool is configured`;
+      return `${formatResponse(call)}: the response could not be processed as the tool is configured`;
     case 'internal':
       return 'the call failed with an internal error';
     default:
@@ -124,8 +124,8 @@ function usualText(outcome: Outcome, call: Told): string {
  * Formats a response, such as `HTTP 404 Not Found, application/json`, with the registered status text instead of the
  * upstream's.
  */
-function answerText({ answer }: Told): string {
-  if (!answer) return 'no response';
-  const words = STATUS_CODES[answer.status];
-  return `HTTP ${answer.status}${words === undefined ? '' : ` ${words}`}, ${knownMediaType(contentTypeOf(answer.headers))}`;
+function formatResponse({ response }: FailedCall): string {
+  if (!response) return 'no response';
+  const statusText = STATUS_CODES[response.status];
+  return `HTTP ${response.status}${statusText === undefined ? '' : ` ${statusText}`}, ${describeMediaType(getResponseContentType(response.headers))}`;
 }

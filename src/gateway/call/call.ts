@@ -4,15 +4,15 @@ import type { CallSpan } from '../../domain/call-observation.ts';
 import type { ToolCall, ToolResult } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
-import type { Held } from '../../domain/work/memory-budget.ts';
+import type { MemoryReservation } from '../../domain/work/memory-budget.ts';
 import type { Outcome } from '../../errors.ts';
-import type { Answer } from '../../outbound/exchange.ts';
+import type { UpstreamResponse } from '../../outbound/exchange.ts';
 import { callIdPrefix } from '../../store/calls/call-writer.ts';
 import type { CallRow } from '../../store/schema.ts';
-import { tokensOfResult } from '../answer/json-answer.ts';
+import { estimateResultTokens } from '../answer/json-answer.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
-import type { OwnTokens, Signing } from './credentials-of-call.ts';
+import type { ServiceTokens, Signing } from './credentials-of-call.ts';
 
 /**
  * The request of a call, with a digest of its credentials. The digest decides which connections may carry the request.
@@ -24,21 +24,21 @@ export type Call = {
   readonly server: HostedServer;
   readonly tool: HostedTool;
   readonly caller: Caller;
-  readonly asked: ToolCall;
+  readonly toolCall: ToolCall;
   /**
    * Registers a function to run when the client disconnects. Undefined for a stateful client, whose disconnect cancels
    * nothing (MCP 2025-11-25, transports).
    */
-  readonly onGone: ToolCall['onGone'] | undefined;
+  readonly onDisconnect: ToolCall['onDisconnect'] | undefined;
   /** Start time, in epoch ms. */
   readonly startedAt: number;
   /** Start time, in ms of `performance.now()`. */
   readonly startedClock: number;
   readonly span: CallSpan | undefined;
   /** Memory reservation for its arguments and its response. */
-  readonly held: Held;
+  readonly reservation: MemoryReservation;
   /** Tokens that the service obtained itself. Undefined for a tool that needs none. */
-  ownTokens: OwnTokens | undefined;
+  serviceTokens: ServiceTokens | undefined;
   /** Keys that sign the request. Undefined unless the request is signed. */
   signing: Signing | undefined;
   /** The caller's token, and all other credentials that were sent. */
@@ -52,13 +52,13 @@ export type Call = {
    * Lines for the result about arguments that were passed and not sent. Undefined if the arguments were valid without
    * coercion.
    */
-  leftOut: readonly string[] | undefined;
+  omissionLines: readonly string[] | undefined;
   /** The last request that was sent, excluding redirects. */
   request: CallRequest | undefined;
   /** Host and port of the upstream. Undefined if no request was built. */
   host: string | undefined;
   /** The last response of the upstream. */
-  answer: Answer | undefined;
+  response: UpstreamResponse | undefined;
   /** Number of requests that were sent. */
   requests: number;
   /** Time that the call waited for its slots, in ms. Undefined if it never got them. */
@@ -70,29 +70,29 @@ export type Call = {
 };
 
 /** The inputs of a new call. */
-export type NewCall = Pick<Call, 'server' | 'tool' | 'caller' | 'asked' | 'startedAt' | 'span' | 'held'>;
+export type NewCall = Pick<Call, 'server' | 'tool' | 'caller' | 'toolCall' | 'startedAt' | 'span' | 'reservation'>;
 
-export function beginCall({ server, tool, caller, asked, startedAt, span, held }: NewCall): Call {
+export function beginCall({ server, tool, caller, toolCall, startedAt, span, reservation }: NewCall): Call {
   return {
     server,
     tool,
     caller,
-    asked,
-    onGone: asked.era === 'modern' ? asked.onGone : undefined,
+    toolCall,
+    onDisconnect: toolCall.generation === 'modern' ? toolCall.onDisconnect : undefined,
     startedAt,
     startedClock: performance.now(),
     span,
-    held,
-    ownTokens: undefined,
+    reservation,
+    serviceTokens: undefined,
     signing: undefined,
     sensitive: caller.token === undefined ? [] : [caller.token],
     outcome: 'ok',
     reason: undefined,
     args: undefined,
-    leftOut: undefined,
+    omissionLines: undefined,
     request: undefined,
     host: undefined,
-    answer: undefined,
+    response: undefined,
     requests: 0,
     waitMs: undefined,
     sentClock: undefined,
@@ -103,31 +103,31 @@ export function beginCall({ server, tool, caller, asked, startedAt, span, held }
 /** The fields of a call that its record needs. A call of a built-in tool has no upstream. */
 export type RecordedCall = Pick<Call, 'server' | 'caller' | 'startedAt' | 'outcome'> &
   Partial<Pick<Call, 'host' | 'upstreamMs' | 'reason' | 'requests'>> & {
-    asked: Pick<ToolCall, 'name' | 'requestId' | 'bytesIn'>;
-    answer?: Pick<Answer, 'status'> | undefined;
+    toolCall: Pick<ToolCall, 'name' | 'requestId' | 'bytesIn'>;
+    response?: Pick<UpstreamResponse, 'status'> | undefined;
   };
 
 /** Creates the record of a call that ended after `totalMs`. */
-export function callRecord(call: RecordedCall, result: ToolResult | undefined, totalMs: number): CallRow {
-  const { server, caller, asked, upstreamMs, requests = 0 } = call;
+export function toCallRecord(call: RecordedCall, result: ToolResult | undefined, totalMs: number): CallRow {
+  const { server, caller, toolCall, upstreamMs, requests = 0 } = call;
   return {
-    id: `${callIdPrefix}${asked.requestId}`,
+    id: `${callIdPrefix}${toolCall.requestId}`,
     workspace_id: server.workspaceId,
     server_id: server.id,
     slug: server.slug,
-    tool: asked.name,
+    tool: toolCall.name,
     started_at: call.startedAt,
     caller_kind: caller.kind,
     key_id: caller.keyId ?? null,
     upstream_host: call.host ?? null,
-    upstream_status: call.answer?.status ?? null,
+    upstream_status: call.response?.status ?? null,
     outcome: call.outcome,
     duration_ms: Math.round(totalMs),
     upstream_ms: upstreamMs === undefined ? null : Math.round(upstreamMs),
-    bytes_in: asked.bytesIn,
+    bytes_in: toolCall.bytesIn,
     bytes_out: result ? Buffer.byteLength(result.content) + Buffer.byteLength(result.structured ?? '') : 0,
     reason: call.reason ?? null,
-    estimated_tokens: result ? (result.tokens ?? tokensOfResult(result)) : null,
+    estimated_tokens: result ? (result.tokens ?? estimateResultTokens(result)) : null,
     view: server.view?.name ?? null,
     model: null,
     upstream_requests: requests > 1 ? requests : null,

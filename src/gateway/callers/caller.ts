@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { CallerKind } from '../../domain/config/server-wide.ts';
 import type { LimitedKey } from '../../domain/limits.ts';
-import type { Lookup, Visit } from '../../domain/visit.ts';
+import type { ClientRequest, QueryCharge } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/next-turn.ts';
 import type { AppError } from '../../errors.ts';
 import type { VerifiedKey } from '../../store/api-keys.ts';
@@ -20,11 +20,11 @@ export type Caller = {
    */
   network: string | undefined;
   /** True if a key or a login identifies the caller, or if the upstream has recently accepted its credential. */
-  isKnown: boolean;
+  isVerified: boolean;
   /** The API key and the keys that it was created with, if they have limits. */
   limits?: readonly LimitedKey[] | undefined;
   /** Records the upstream's responses. Undefined if the upstream does not authenticate the caller. */
-  known?: KnownCallers | undefined;
+  verifiedCallers?: VerifiedCallers | undefined;
   /** Digest of the token. Present for callers that bring a token of the upstream. */
   tokenDigest?: string;
   /** Token that the caller sent, or that of its login. Undefined if only stored credentials are sent. */
@@ -43,45 +43,45 @@ export type Login = {
    */
   renew: (isSent: boolean) => Promise<string | undefined>;
   /** Discards a renewed token that was also refused. The next request makes the agent log in again. */
-  giveUp: (refused: string) => Promise<void>;
+  discardToken: (refused: string) => Promise<void>;
   /** Records that the upstream accepted the token. Undefined unless the token was renewed and not sent yet. */
-  onTaken: (() => void) | undefined;
+  onAccepted: (() => void) | undefined;
 };
 
 export type CallerOptions = {
-  verifyApiKey: (key: string, look: Lookup) => MaybePromise<VerifiedKey | undefined>;
+  verifyApiKey: (key: string, chargeQuery: QueryCharge) => MaybePromise<VerifiedKey | undefined>;
   /** Finds the login of a live token of this server. Resolves with undefined for any other token. */
-  findLogin: (server: HostedServer, bearer: string, look: Lookup) => Promise<Login | undefined>;
+  findLogin: (server: HostedServer, bearer: string, chargeQuery: QueryCharge) => Promise<Login | undefined>;
   /**
    * Returns true if the agent got the bearer token from a login, and the server has since changed the destinations of
    * such tokens.
    */
-  isOutdated: (server: HostedServer, bearer: string, look: Lookup) => MaybePromise<boolean>;
+  isOutdated: (server: HostedServer, bearer: string, chargeQuery: QueryCharge) => MaybePromise<boolean>;
   /** Charges an unverified bearer token to its address. Returns the error for a token that is too long. */
-  onUnknown: (visit: Visit, length: number) => AppError | undefined;
-  known: KnownCallers;
+  chargeUnknownBearer: (request: ClientRequest, length: number) => AppError | undefined;
+  verifiedCallers: VerifiedCallers;
   /**
    * Returns the widest network around a request's address that a single person may control, which counts as one caller.
    */
-  networkOf: (visit: Visit) => string;
+  getNetwork: (request: ClientRequest) => string;
   /** Called when one of our API keys would have been forwarded to an upstream. */
   onMisdirectedKey: (server: HostedServer) => void;
 };
 
 /** Callers whose credential an upstream has recently accepted. */
-export type KnownCallers = {
+export type VerifiedCallers = {
   has(id: string): boolean;
   /** Records the upstream's response to a caller at a server of this workspace. */
-  noteAnswer(caller: Caller, workspaceId: string, status: number): void;
+  recordResponse(caller: Caller, workspaceId: string, status: number): void;
 };
 
 /**
  * Time for which a caller counts as verified, and for which half of a server or workspace remains reserved for verified
  * callers after their last call, in ms.
  */
-export const knownMs = 10 * 60_000;
+export const verifiedTtlMs = 10 * 60_000;
 
 /** Returns a digest of a caller's identity, which is equal in all processes. All anonymous callers share one digest. */
-export function callerDigest({ kind, keyId, id }: Caller): string {
+export function toCallerDigest({ kind, keyId, id }: Caller): string {
   return hash('sha256', JSON.stringify([kind, keyId ?? null, id ?? null]), 'base64url');
 }

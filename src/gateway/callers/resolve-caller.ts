@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto';
-import { covers, presentedCredential } from '../../domain/credentials/credential.ts';
-import { holdsOurCredential, looksLikeOurs } from '../../domain/credentials/own-credentials.ts';
-import { tenantOf } from '../../domain/ids.ts';
-import type { Lookup, Visit } from '../../domain/visit.ts';
+import { getRequestCredential, hasScope } from '../../domain/credentials/credential.ts';
+import { containsOwnCredential, hasOwnPrefix } from '../../domain/credentials/own-credentials.ts';
+import { getTenantId } from '../../domain/ids.ts';
+import type { ClientRequest, QueryCharge } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/next-turn.ts';
-import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
+import { createFairCache } from '../../domain/work/owned-memory.ts';
 import { Unauthenticated } from '../../errors.ts';
 import type { VerifiedKey } from '../../store/api-keys.ts';
-import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
-import { type Caller, type CallerOptions, type KnownCallers, knownMs } from './caller.ts';
+import { getServerAddress, type HostedServer } from '../hosted/hosted-server.ts';
+import { type Caller, type CallerOptions, type VerifiedCallers, verifiedTtlMs } from './caller.ts';
 
 /**
  * Identifies the caller. The four kinds of credential have disjoint formats, and none is a fallback for another.
@@ -16,95 +16,97 @@ import { type Caller, type CallerOptions, type KnownCallers, knownMs } from './c
  */
 export function resolveCaller(
   server: HostedServer,
-  visit: Visit,
+  request: ClientRequest,
   options: CallerOptions,
-  look: Lookup,
+  chargeQuery: QueryCharge,
 ): MaybePromise<Caller> {
-  const bearer = presentedCredential(visit.headers, server.credentialHeaders);
+  const bearer = getRequestCredential(request.headers, server.credentialHeaders);
   if (bearer === undefined) throw new Unauthenticated('missing', 'credential missing; send "Authorization: Bearer …"');
   switch (server.access) {
     case 'oauth':
-      return loginCaller(server, bearer, options.networkOf(visit), options, look);
+      return resolveLoginCaller(server, bearer, options.getNetwork(request), options, chargeQuery);
     case 'passthrough':
-      return tokenCaller(server, bearer, visit, options, look);
+      return resolveTokenCaller(server, bearer, request, options, chargeQuery);
     case 'caller_token':
-      if (server.config.authentication) return tokenCaller(server, bearer, visit, options, look);
+      if (server.config.authentication) return resolveTokenCaller(server, bearer, request, options, chargeQuery);
       // The server forwards nothing, so any credential is accepted. Only an API key identifies its caller.
-      if (!looksLikeOurs(bearer)) return anonymousCaller(options.networkOf(visit));
+      if (!hasOwnPrefix(bearer)) return createAnonymousCaller(options.getNetwork(request));
       break;
     case 'api_key':
   }
-  const key = options.verifyApiKey(bearer, look);
-  return key instanceof Promise ? key.then((found) => callerOfKey(server, found)) : callerOfKey(server, key);
+  const key = options.verifyApiKey(bearer, chargeQuery);
+  return key instanceof Promise
+    ? key.then((verifiedKey) => toKeyCaller(server, verifiedKey))
+    : toKeyCaller(server, key);
 }
 
-function callerOfKey(server: HostedServer, key: VerifiedKey | undefined): Caller {
+function toKeyCaller(server: HostedServer, key: VerifiedKey | undefined): Caller {
   if (key?.workspaceId !== server.workspaceId)
     throw new Unauthenticated('invalid', 'the API key is not valid for this server');
-  if (!covers(key.scopes, 'call') || !mayReach(key, server))
+  if (!hasScope(key.scopes, 'call') || !canCallServer(key, server))
     throw new Unauthenticated('forbidden', 'the API key may not call this server');
   const { id, limitedBy: limits } = key;
-  return { kind: 'api_key', keyId: id, id, network: undefined, isKnown: true, limits, token: undefined };
+  return { kind: 'api_key', keyId: id, id, network: undefined, isVerified: true, limits, token: undefined };
 }
 
 /** Returns true if a key may call a server. A key for a server includes its views, because they are part of it. */
-function mayReach({ servers, views }: VerifiedKey, server: HostedServer): boolean {
+function canCallServer({ servers, views }: VerifiedKey, server: HostedServer): boolean {
   if (!servers || servers.includes(server.slug)) return true;
-  return views !== undefined && server.view !== undefined && views.includes(addressOf(server));
+  return views !== undefined && server.view !== undefined && views.includes(getServerAddress(server));
 }
 
-async function loginCaller(
+async function resolveLoginCaller(
   server: HostedServer,
   bearer: string,
   network: string,
   options: CallerOptions,
-  look: Lookup,
+  chargeQuery: QueryCharge,
 ): Promise<Caller> {
-  const login = await options.findLogin(server, bearer, look);
+  const login = await options.findLogin(server, bearer, chargeQuery);
   if (!login) throw new Unauthenticated('invalid', 'the token is not valid for this server; log in again');
   const { grantId: keyId, token } = login;
-  return { kind: 'oauth', keyId, id: keyId, network, isKnown: true, token, login };
+  return { kind: 'oauth', keyId, id: keyId, network, isVerified: true, token, login };
 }
 
 /**
  * Authorizes a caller that brings a token of the upstream. Only the upstream can validate the token;
- * `createKnownCallers` learns the verdict from its responses. A login token is sent only to destinations that the
+ * `createVerifiedCallers` learns the verdict from its responses. A login token is sent only to destinations that the
  * person agreed to.
  * @throws Unauthenticated if the bearer token contains one of our credentials, or may no longer be sent
  * @throws AppError tooMany above the limit of the address
  */
-function tokenCaller(
+function resolveTokenCaller(
   server: HostedServer,
   bearer: string,
-  visit: Visit,
+  request: ClientRequest,
   options: CallerOptions,
-  look: Lookup,
+  chargeQuery: QueryCharge,
 ): MaybePromise<Caller> {
   // The connection may already be closed, and then it has no address.
-  const network = options.networkOf(visit);
+  const network = options.getNetwork(request);
   const id = `${server.id} ${hash('sha256', bearer, 'base64url')}`;
-  const isKnown = options.known.has(id);
-  if (!isKnown) {
+  const isVerified = options.verifiedCallers.has(id);
+  if (!isVerified) {
     // Anyone can make up a token, and searching it takes time proportional to its length.
-    const refusal = options.onUnknown(visit, bearer.length);
-    if (refusal) throw refusal;
-    if (holdsOurCredential(bearer)) throw ownCredential(server, options);
+    const limitError = options.chargeUnknownBearer(request, bearer.length);
+    if (limitError) throw limitError;
+    if (containsOwnCredential(bearer)) throw createOwnCredentialError(server, options);
   }
   const caller: Caller = {
     kind: server.access === 'passthrough' ? 'oauth' : 'caller_token',
     keyId: undefined,
     id,
     network,
-    isKnown,
-    known: server.config.authentication && options.known,
+    isVerified,
+    verifiedCallers: server.config.authentication && options.verifiedCallers,
     tokenDigest: id,
     token: bearer,
   };
-  const isOutdated = options.isOutdated(server, bearer, look);
-  return isOutdated === false ? caller : unlessOutdated(caller, isOutdated);
+  const isOutdated = options.isOutdated(server, bearer, chargeQuery);
+  return isOutdated === false ? caller : rejectIfOutdated(caller, isOutdated);
 }
 
-async function unlessOutdated(caller: Caller, isOutdated: MaybePromise<boolean>): Promise<Caller> {
+async function rejectIfOutdated(caller: Caller, isOutdated: MaybePromise<boolean>): Promise<Caller> {
   if (!(await isOutdated)) return caller;
   throw new Unauthenticated(
     'invalid',
@@ -113,11 +115,11 @@ async function unlessOutdated(caller: Caller, isOutdated: MaybePromise<boolean>)
 }
 
 /** Authorizes a caller of a server that forwards nothing. Its credential does not identify it. */
-function anonymousCaller(network: string): Caller {
-  return { kind: 'caller_token', keyId: undefined, id: undefined, network, isKnown: false, token: undefined };
+function createAnonymousCaller(network: string): Caller {
+  return { kind: 'caller_token', keyId: undefined, id: undefined, network, isVerified: false, token: undefined };
 }
 
-function ownCredential(server: HostedServer, options: CallerOptions): Unauthenticated {
+function createOwnCredentialError(server: HostedServer, options: CallerOptions): Unauthenticated {
   if (server.access === 'passthrough')
     return new Unauthenticated(
       'invalid',
@@ -134,34 +136,34 @@ function ownCredential(server: HostedServer, options: CallerOptions): Unauthenti
  * Time at which the upstream last accepted a credential, in monotonic ms, with the server's workspace and the caller's
  * network.
  */
-type Known = { at: number; readonly workspaceId: string; readonly network: string | undefined };
+type VerifiedCredential = { at: number; readonly workspaceId: string; readonly network: string | undefined };
 
 /** Maximum number of verified callers. One tenant can use three quarters of it. */
-export const mostKnown = 27_000;
+export const maxVerifiedCallers = 27_000;
 
 /**
  * Remembers digests of the caller credentials that an upstream has accepted. All other callers are unverified. `clock`
  * returns monotonic ms.
  */
-export function createKnownCallers(clock: () => number): KnownCallers {
-  const all = createOwnedMemory<Known>({
-    max: mostKnown,
-    ownerOf: ({ workspaceId }) => workspaceId,
-    partyOf: ({ workspaceId, network }) => `${tenantOf(workspaceId)} ${network}`,
+export function createVerifiedCallers(clock: () => number): VerifiedCallers {
+  const credentials = createFairCache<VerifiedCredential>({
+    max: maxVerifiedCallers,
+    getOwner: ({ workspaceId }) => workspaceId,
+    getSubOwner: ({ workspaceId, network }) => `${getTenantId(workspaceId)} ${network}`,
   });
   return {
     has(id) {
-      const known = all.get(id);
-      return known !== undefined && clock() - known.at < knownMs;
+      const verified = credentials.get(id);
+      return verified !== undefined && clock() - verified.at < verifiedTtlMs;
     },
-    noteAnswer(caller, workspaceId, status) {
+    recordResponse(caller, workspaceId, status) {
       const { id, network } = caller;
       if (id === undefined || (status > 299 && status !== 401)) return;
-      caller.isKnown = status !== 401;
-      const known = all.get(id);
-      if (!caller.isKnown) all.delete(id);
-      else if (known) known.at = clock();
-      else all.set(id, { at: clock(), workspaceId, network });
+      caller.isVerified = status !== 401;
+      const verified = credentials.get(id);
+      if (!caller.isVerified) credentials.delete(id);
+      else if (verified) verified.at = clock();
+      else credentials.set(id, { at: clock(), workspaceId, network });
     },
   };
 }

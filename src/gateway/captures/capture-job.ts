@@ -1,16 +1,16 @@
 import { isUtf8 } from 'node:buffer';
-import type { FieldUse } from '../../domain/answer-fields/field-use.ts';
+import type { FieldStats } from '../../domain/answer-fields/field-use.ts';
 import { measureFields } from '../../domain/answer-fields/measure-fields.ts';
-import { Redactor, redactedStart } from '../../domain/credentials/redactor.ts';
-import { type DotPath, dotPathText } from '../../domain/json/dot-path.ts';
+import { Redactor, redactPrefix } from '../../domain/credentials/redactor.ts';
+import { type DotPath, formatDotPath } from '../../domain/json/dot-path.ts';
 import { isRawNumber, parseJson } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
-import { findPart, hasPart } from '../../domain/json/response-transform.ts';
+import { findValueRange, hasPath } from '../../domain/json/response-transform.ts';
 import type { ContentBlock, JsonText } from '../../domain/mcp.ts';
 import type { ReadableBody, ReadableRequest } from '../../domain/request/upstream-request.ts';
-import type { CapturedResponse, CapturedResult, MeasuredAnswer } from '../../store/calls/captures.ts';
+import type { CapturedResponse, CapturedResult, MeasuredResponse } from '../../store/calls/captures.ts';
 import { textStart } from '../answer/json-answer.ts';
-import { type CaptureDraft, fitCapture, shortField } from './fit-capture.ts';
+import { type CaptureDraft, formatWithinLimit, shortField } from './fit-capture.ts';
 
 /** A capture before redaction. */
 export type RawCapture = {
@@ -23,7 +23,7 @@ export type RawCapture = {
   /** `start` is the start of the content. */
   result: (Omit<CapturedResult, 'text'> & { start: Uint8Array }) | undefined;
   /** The complete response, if its fields are measured, and the path of its `response_transform`. */
-  answer: { body: Uint8Array; transform: DotPath } | undefined;
+  measurable: { body: Uint8Array; transform: DotPath } | undefined;
   /** Credentials that must not appear in the capture. */
   sensitive: readonly string[];
 };
@@ -37,7 +37,7 @@ export const maxFieldBytes = 1024;
 
 /** Writes the JSON text of a `Capture` on a thread. */
 export function writeCapture(raw: RawCapture): { output: CaptureJob['output'] } {
-  return { output: { document: documentOf(raw, new Redactor(raw.sensitive, 'on a thread')) } };
+  return { output: { document: formatDocument(raw, new Redactor(raw.sensitive, 'on a thread')) } };
 }
 
 /**
@@ -46,116 +46,122 @@ export function writeCapture(raw: RawCapture): { output: CaptureJob['output'] } 
  */
 export function writeShortCapture(raw: RawCapture): string | undefined {
   const redact = new Redactor(raw.sensitive);
-  const document = documentOf(raw, redact);
-  return redact.isSpent ? undefined : document;
+  const document = formatDocument(raw, redact);
+  return redact.isBudgetExceeded ? undefined : document;
 }
 
-function documentOf(raw: RawCapture, redact: Redactor): string {
-  const fields = raw.answer && measuredAnswer(raw.answer, redact);
+function formatDocument(raw: RawCapture, redact: Redactor): string {
+  const fields = raw.measurable && measureResponse(raw.measurable, redact);
   // Texts are redacted one by one. The numbers here are our own, and must not be mistaken for a credential.
   const capture: CaptureDraft = {
     argumentsBytes: raw.argumentsBytes,
-    ...(raw.request && { request: requestOf(raw.request, redact) }),
-    ...(raw.response && { response: responseOf(raw.response, redact) }),
-    ...(raw.result && { result: resultOf(raw.result, redact) }),
+    ...(raw.request && { request: redactRequest(raw.request, redact) }),
+    ...(raw.response && { response: redactResponse(raw.response, redact) }),
+    ...(raw.result && { result: redactResult(raw.result, redact) }),
     ...(fields && { fields }),
   };
-  const args = raw.arguments === undefined ? undefined : argumentsOf(raw.arguments, redact);
-  return fitCapture(capture, args);
+  const args = raw.arguments === undefined ? undefined : redactArguments(raw.arguments, redact);
+  return formatWithinLimit(capture, args);
 }
 
 /** Returns the request without credentials, with its texts cut to their final length. */
-function requestOf({ origin, path, headers, body, ...request }: ReadableRequest, redact: Redactor): ReadableRequest {
-  const short = (text: string) => startOf(text, maxFieldBytes, redact);
-  const cutBody = (): ReadableBody | undefined => {
-    if (typeof body !== 'object') return body && startOf(body, maxCapturedBytes, redact);
-    return 'fields' in body ? { fields: body.fields.map((field) => shortField(field, short)) } : body;
+function redactRequest(
+  { origin, path, headers, body, ...request }: ReadableRequest,
+  redact: Redactor,
+): ReadableRequest {
+  const truncate = (text: string) => redactStart(text, maxFieldBytes, redact);
+  const redactBody = (): ReadableBody | undefined => {
+    if (typeof body !== 'object') return body && redactStart(body, maxCapturedBytes, redact);
+    return 'fields' in body ? { fields: body.fields.map((field) => shortField(field, truncate)) } : body;
   };
   return {
     ...request,
-    origin: short(origin),
-    path: startOf(path, maxCapturedBytes, redact),
-    headers: headers.map(short),
-    body: cutBody(),
+    origin: truncate(origin),
+    path: redactStart(path, maxCapturedBytes, redact),
+    headers: headers.map(truncate),
+    body: redactBody(),
   };
 }
 
-function responseOf({ body, ...response }: NonNullable<RawCapture['response']>, redact: Redactor): CapturedResponse {
-  const short = (text: string) => startOf(text, maxFieldBytes, redact);
+function redactResponse(
+  { body, ...response }: NonNullable<RawCapture['response']>,
+  redact: Redactor,
+): CapturedResponse {
+  const truncate = (text: string) => redactStart(text, maxFieldBytes, redact);
   return {
     ...response,
-    headers: response.headers.map(([name, line]) => [short(name), short(line)]),
-    ...(body && { body: redactedStart(Buffer.from(body), maxCapturedBytes, redact) }),
+    headers: response.headers.map(([name, line]) => [truncate(name), truncate(line)]),
+    ...(body && { body: redactPrefix(Buffer.from(body), maxCapturedBytes, redact) }),
   };
 }
 
-function startOf(text: string, limit: number, redact: Redactor): string {
-  return redactedStart(Buffer.from(text), limit, redact);
+function redactStart(text: string, limit: number, redact: Redactor): string {
+  return redactPrefix(Buffer.from(text), limit, redact);
 }
 
-function resultOf({ start, ...result }: NonNullable<RawCapture['result']>, redact: Redactor): CapturedResult {
-  const text = textOfStart(start, start.length === result.bytes, maxCapturedBytes + 4 * redact.longest);
-  return text === undefined ? result : { ...result, text: redactedStart(Buffer.from(text), maxCapturedBytes, redact) };
+function redactResult({ start, ...result }: NonNullable<RawCapture['result']>, redact: Redactor): CapturedResult {
+  const text = getTextOfStart(start, start.length === result.bytes, maxCapturedBytes + 4 * redact.maxFormLength);
+  return text === undefined ? result : { ...result, text: redactPrefix(Buffer.from(text), maxCapturedBytes, redact) };
 }
 
 /** Redacts arguments, including the names inside them, because the caller chooses those too. */
-function argumentsOf(text: string, redact: Redactor): string {
-  const change = (name: string) => redact.text(name);
+function redactArguments(text: string, redact: Redactor): string {
+  const renameProperty = (name: string) => redact.text(name);
   return JSON.stringify(parseJson(text), (_name, value: unknown) => {
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
-    return isObject ? withNames(value, change) : cleaned(value, redact);
+    return isObject ? renameProperties(value, renameProperty) : redactValue(value, redact);
   });
 }
 
 /** Redacts an argument value. Even a number may be a credential. */
-function cleaned(value: unknown, redact: Redactor): unknown {
+function redactValue(value: unknown, redact: Redactor): unknown {
   if (typeof value === 'string') return redact.text(value);
   const digits = typeof value === 'number' ? String(value) : isRawNumber(value) ? value.rawJSON : '';
-  const clean = redact.text(digits);
-  return clean === digits ? value : clean;
+  const redacted = redact.text(digits);
+  return redacted === digits ? value : redacted;
 }
 
 /** Renames the properties of an object. Returns the same object if no name changes. */
-function withNames(object: object, change: (name: string) => string): object {
+function renameProperties(object: object, renameProperty: (name: string) => string): object {
   const entries = Object.entries(object);
-  const isChanged = entries.some(([name]) => change(name) !== name);
-  return isChanged ? Object.fromEntries(entries.map(([name, value]) => [change(name), value])) : object;
+  const isChanged = entries.some(([name]) => renameProperty(name) !== name);
+  return isChanged ? Object.fromEntries(entries.map(([name, value]) => [renameProperty(name), value])) : object;
 }
 
-const deepest = 1000;
+const maxDepth = 1000;
 
 /** Measures the fields of a response, and redacts their names and values. Returns undefined if the body is not JSON. */
-function measuredAnswer(
+function measureResponse(
   { body, transform }: { body: Uint8Array; transform: DotPath },
   redact: Redactor,
-): MeasuredAnswer | undefined {
+): MeasuredResponse | undefined {
   const json = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  const scan = isUtf8(json) ? scanJson(json, deepest) : undefined;
-  if (!scan || scan.depth > deepest || !hasPart(json, transform)) return undefined;
-  const { from, end } = findPart(json, transform);
+  const scan = isUtf8(json) ? scanJson(json, maxDepth) : undefined;
+  if (!scan || scan.depth > maxDepth || !hasPath(json, transform)) return undefined;
+  const { from: start, end } = findValueRange(json, transform);
   return {
-    transform: dotPathText(transform),
-    answer: redacted(measureFields(parseJson(json.toString('utf8', from, end))), redact),
+    transform: formatDotPath(transform),
+    answer: redactFields(measureFields(parseJson(json.toString('utf8', start, end))), redact),
   };
 }
 
-function redacted(use: FieldUse, redact: Redactor): FieldUse {
+function redactFields(fieldUse: FieldStats, redact: Redactor): FieldStats {
   return {
-    ...use,
-    name: redact.text(use.name),
-    ...(use.always !== undefined && { always: redact.text(use.always) }),
-    fields: use.fields.map((field) => redacted(field, redact)),
+    ...fieldUse,
+    name: redact.text(fieldUse.name),
+    ...(fieldUse.always !== undefined && { always: redact.text(fieldUse.always) }),
+    fields: fieldUse.fields.map((field) => redactFields(field, redact)),
   };
 }
 
 const quote = 0x22;
 const backslash = 0x5c;
 /** Maximum length of content that is parsed completely. */
-const mostParsed = 64 * 1024;
+const maxParsedLength = 64 * 1024;
 
 /** Copies the first bytes of a result's content, so that the copy can be transferred to a thread. */
-export function startOfContent(content: JsonText, most: number): Uint8Array {
-  const start = typeof content === 'string' ? Buffer.from(content.slice(0, most)) : content.subarray(0, most);
+export function copyStart(content: JsonText, maxBytes: number): Uint8Array {
+  const start = typeof content === 'string' ? Buffer.from(content.slice(0, maxBytes)) : content.subarray(0, maxBytes);
   return new Uint8Array(start);
 }
 
@@ -163,45 +169,45 @@ export function startOfContent(content: JsonText, most: number): Uint8Array {
  * Returns the text of a result, from the first bytes of its content. A file becomes a line with its type. For longer
  * content, returns the texts at its start, or undefined if it starts with something else.
  */
-function textOfStart(start: Uint8Array, isWhole: boolean, most: number): string | undefined {
+function getTextOfStart(start: Uint8Array, isComplete: boolean, maxCharacters: number): string | undefined {
   const bytes = Buffer.from(start.buffer, start.byteOffset, start.byteLength);
-  if (isWhole && bytes.length <= mostParsed)
-    return (JSON.parse(bytes.toString('utf8')) as ContentBlock[]).map(textOfBlock).join('\n');
-  const texts = textsAtStart(bytes, most);
+  if (isComplete && bytes.length <= maxParsedLength)
+    return (JSON.parse(bytes.toString('utf8')) as ContentBlock[]).map(getBlockText).join('\n');
+  const texts = getTextsAtStart(bytes, maxCharacters);
   return texts.length === 0 ? undefined : texts.join('\n');
 }
 
 /** Separator between two texts of content. */
-const betweenTexts = `"},${textStart.slice(1)}`;
+const textSeparator = `"},${textStart.slice(1)}`;
 
 /** Returns the texts at the start of content, at least their first `most` characters. Nothing else is parsed. */
-export function textsAtStart(content: Buffer, most: number): string[] {
+export function getTextsAtStart(content: Buffer, maxCharacters: number): string[] {
   const texts: string[] = [];
-  let at = textStart.length;
-  let isText = content.toString('latin1', 0, at) === textStart;
+  let offset = textStart.length;
+  let isText = content.toString('latin1', 0, offset) === textStart;
   // An escaped character takes at most six bytes. An incomplete one at the end is dropped.
-  for (let left = 6 * most; isText && left > 0; ) {
-    const escaped = content.subarray(at, at + left);
-    const end = endOfText(escaped);
+  for (let remaining = 6 * maxCharacters; isText && remaining > 0; ) {
+    const escaped = content.subarray(offset, offset + remaining);
+    const end = findTextEnd(escaped);
     texts.push(JSON.parse(`"${escaped.toString('utf8', 0, end)}"`) as string);
-    left -= end;
-    at += end + betweenTexts.length;
-    isText = content.toString('latin1', at - betweenTexts.length, at) === betweenTexts;
+    remaining -= end;
+    offset += end + textSeparator.length;
+    isText = content.toString('latin1', offset - textSeparator.length, offset) === textSeparator;
   }
   return texts;
 }
 
-function textOfBlock(block: ContentBlock): string {
+function getBlockText(block: ContentBlock): string {
   if (block.type === 'text') return block.text;
   const { mimeType } = block.type === 'resource' ? block.resource : block;
   return block.type === 'resource' && 'text' in block.resource ? block.resource.text : `(a file, ${mimeType})`;
 }
 
 /** Returns the index of the end of a text: of its closing quote, or after its last complete character. */
-function endOfText(escaped: Buffer): number {
+function findTextEnd(escaped: Buffer): number {
   let end = 0;
   while (end < escaped.length && escaped[end] !== quote) {
-    const length = lengthAt(escaped, end);
+    const length = getEncodedLength(escaped, end);
     if (end + length > escaped.length) break;
     end += length;
   }
@@ -209,9 +215,9 @@ function endOfText(escaped: Buffer): number {
 }
 
 /** Returns the number of bytes of the character or escape at `at` (RFC 8259, 7; RFC 3629). */
-function lengthAt(escaped: Buffer, at: number): number {
-  const byte = escaped[at] as number;
-  if (byte === backslash) return escaped[at + 1] === 0x75 ? 6 : 2;
+function getEncodedLength(escaped: Buffer, offset: number): number {
+  const byte = escaped[offset] as number;
+  if (byte === backslash) return escaped[offset + 1] === 0x75 ? 6 : 2;
   if (byte < 0x80) return 1;
   return byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
 }

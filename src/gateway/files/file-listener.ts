@@ -1,30 +1,30 @@
 import type { ServerResponse } from 'node:http';
-import { attachment, fileChunkBytes } from '../../domain/files/file-names.ts';
-import type { Lookup, Strangers, Visit } from '../../domain/visit.ts';
-import { type MaybePromise, nextTurn } from '../../domain/work/next-turn.ts';
-import { createPlaces, type Place, type WorkParty } from '../../domain/work/places.ts';
-import { afterRunning } from '../../domain/work/running-time.ts';
+import { fileChunkBytes, formatContentDisposition } from '../../domain/files/file-names.ts';
+import type { ClientRequest, QueryCharge, UnverifiedCallerLimits } from '../../domain/visit.ts';
+import { type MaybePromise, yieldToEventLoop } from '../../domain/work/next-turn.ts';
+import { type CallerKey, createPreemptibleSlots, type PreemptibleSlot } from '../../domain/work/places.ts';
+import { setRunningTimeout } from '../../domain/work/running-time.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
 import type { Incoming } from '../../http/incoming.ts';
-import { wantsPage } from '../../http/page.ts';
-import { problemAnswer } from '../../http/problem.ts';
-import { partsOfAddress } from '../../routes.ts';
+import { acceptsPage } from '../../http/page.ts';
+import { createErrorResponse } from '../../http/problem.ts';
+import { splitAddress } from '../../routes.ts';
 import type { FileRow } from '../../store/calls/files.ts';
-import { type Caller, type CallerOptions, callerDigest } from '../callers/caller.ts';
+import { type Caller, type CallerOptions, toCallerDigest } from '../callers/caller.ts';
 import { resolveCaller } from '../callers/resolve-caller.ts';
-import { type HostedServer, serverOrView } from '../hosted/hosted-server.ts';
-import type { FileAddresses } from './attach-files.ts';
-import type { KeptFiles } from './kept-files.ts';
+import { getServerOrView, type HostedServer } from '../hosted/hosted-server.ts';
+import type { FileUrls } from './attach-files.ts';
+import type { FileStore } from './kept-files.ts';
 
-export type FileListenerParts = {
-  files: KeptFiles;
-  fileAddresses: FileAddresses;
-  findServer: (slug: string, look: Lookup) => MaybePromise<HostedServer | undefined>;
+export type FileListenerDeps = {
+  files: FileStore;
+  fileUrls: FileUrls;
+  findServer: (slug: string, chargeQuery: QueryCharge) => MaybePromise<HostedServer | undefined>;
   callers: CallerOptions;
-  strangers: Strangers;
+  unverifiedCallers: UnverifiedCallerLimits;
   onUnexpected: (error: unknown, requestId: string) => void;
   /** Called after every response with its status. The status is 0 if the client disconnected first. */
-  onAnswered: (status: number) => void;
+  onResponse: (status: number) => void;
   /** Time that a client may take to read a chunk, in ms. */
   slowReaderMs: number;
   /** Returns monotonic ms, excluding time in which this process was paused. */
@@ -32,70 +32,70 @@ export type FileListenerParts = {
 };
 
 /** Maximum number of concurrent downloads of a tenant, and of a process. Each keeps up to two chunks in memory. */
-export const mostDownloads = { ofTenant: 20, ofAll: 100 };
-const firmMs = 2000;
+export const maxDownloads = { perTenant: 20, total: 100 };
+const minHoldMs = 2000;
 
 /**
  * Serves files of responses at `GET /files/{id}`. The URL is sufficient, because a browser that opens it has no
  * credential. A request that has a credential must come from the caller that received the URL.
  */
-export function createFileListener(parts: FileListenerParts) {
-  const inPlace = createPlaces({
-    most: mostDownloads,
-    firmMs,
-    clock: parts.runningClock,
-    noRoom: 'too many files are being downloaded; retry in a few seconds',
-    lost: 'the client read the file slowly while other downloads were waiting; request the remaining bytes',
+export function createFileListener(deps: FileListenerDeps) {
+  const runInSlot = createPreemptibleSlots({
+    limits: maxDownloads,
+    minHoldMs,
+    clock: deps.runningClock,
+    noSlotMessage: 'too many files are being downloaded; retry in a few seconds',
+    evictedMessage: 'the client read the file slowly while other downloads were waiting; request the remaining bytes',
   });
   return async function serveFile(incoming: Incoming, id: string): Promise<void> {
     const { request, response } = incoming;
     try {
       if (request.method !== 'GET' && request.method !== 'HEAD')
         throw new AppError('methodNotAllowed', 'use GET or HEAD to download a file');
-      const found = await findFor(incoming, id, parts);
-      if (!found) {
-        parts.files.count('missing');
+      const authorizedFile = await findAuthorizedFile(incoming, id, deps);
+      if (!authorizedFile) {
+        deps.files.count('missing');
         throw new AppError('notFound', 'there is no file at this URL; a file URL expires after ten minutes');
       }
-      const { file, party } = found;
-      await inPlace(file.workspaceId, (place) => serve(incoming, file, place, parts), party);
+      const { file, callerKey } = authorizedFile;
+      await runInSlot(file.workspaceId, (slot) => serve(incoming, file, slot, deps), callerKey);
     } catch (error) {
-      await refuse(incoming, error, parts);
+      await sendError(incoming, error, deps);
     } finally {
-      parts.onAnswered(response.headersSent ? response.statusCode : 0);
+      deps.onResponse(response.headersSent ? response.statusCode : 0);
     }
   };
 }
 
 /** Returns the file that this request may read, and the key that the request is charged to. */
-async function findFor({ request, ownOrigin }: Incoming, id: string, parts: FileListenerParts) {
-  const look = parts.strangers.lookFor(request);
-  const file = await parts.files.find(id, look);
+async function findAuthorizedFile({ request, serverOrigin }: Incoming, id: string, deps: FileListenerDeps) {
+  const chargeQuery = deps.unverifiedCallers.getQueryCharge(request);
+  const file = await deps.files.find(id, chargeQuery);
   if (!file) return undefined;
-  const { slug, view } = partsOfAddress(file.address);
-  if (ownOrigin !== undefined && !parts.fileAddresses.isOwnOrigin(ownOrigin, slug)) return undefined;
-  const server = serverOrView(await parts.findServer(slug, look), view);
+  const { slug, view } = splitAddress(file.address);
+  if (serverOrigin !== undefined && !deps.fileUrls.isOwnOrigin(serverOrigin, slug)) return undefined;
+  const server = getServerOrView(await deps.findServer(slug, chargeQuery), view);
   if (server?.id !== file.serverId) return undefined;
-  const party = await readerOf(server, file, request, { look, callers: parts.callers });
-  return party && { file, party };
+  const callerKey = await authorizeReader(server, file, request, { chargeQuery, callers: deps.callers });
+  return callerKey && { file, callerKey };
 }
 
-type Reader = { look: Lookup; callers: CallerOptions };
+type Reader = { chargeQuery: QueryCharge; callers: CallerOptions };
 
 /** Returns the key that the reader is charged to, or undefined if it may not read the file. */
-async function readerOf(
+async function authorizeReader(
   server: HostedServer,
   file: FileRow,
-  visit: Visit,
-  { look, callers }: Reader,
-): Promise<WorkParty | undefined> {
+  request: ClientRequest,
+  { chargeQuery, callers }: Reader,
+): Promise<CallerKey | undefined> {
   try {
-    const caller = await resolveCaller(server, visit, callers, look);
-    return callerDigest(caller) === file.caller ? workPartyOf(caller) : undefined;
+    const caller = await resolveCaller(server, request, callers, chargeQuery);
+    return toCallerDigest(caller) === file.caller ? toCallerKey(caller) : undefined;
   } catch (error) {
     if (!(error instanceof Unauthenticated)) throw error;
-    const isWithout = error.refusal === 'missing' && visit.headers.authorization === undefined;
-    return isWithout ? partyOfNetwork(callers.networkOf(visit)) : undefined;
+    const hasNoCredential = error.refusal === 'missing' && request.headers.authorization === undefined;
+    return hasNoCredential ? toNetworkKey(callers.getNetwork(request)) : undefined;
   }
 }
 
@@ -103,13 +103,13 @@ async function readerOf(
  * Returns the key that a caller's work and memory are charged to: its own, or its network's, because all callers of a
  * network may be one person.
  */
-function workPartyOf({ network, id = '' }: Caller): WorkParty {
-  return network === undefined ? { name: id, isStranger: false } : partyOfNetwork(network);
+function toCallerKey({ network, id = '' }: Caller): CallerKey {
+  return network === undefined ? { name: id, isUnverified: false } : toNetworkKey(network);
 }
 
 /** Returns the key of a caller without a verified credential. */
-function partyOfNetwork(network: string): WorkParty {
-  return { name: network, isStranger: true };
+function toNetworkKey(network: string): CallerKey {
+  return { name: network, isUnverified: true };
 }
 
 const fixedHeaders = [
@@ -120,58 +120,68 @@ const fixedHeaders = [
   ...['Referrer-Policy', 'no-referrer'],
 ];
 
-async function serve({ request, response, headers }: Incoming, file: FileRow, place: Place, parts: FileListenerParts) {
+async function serve(
+  { request, response, headers }: Incoming,
+  file: FileRow,
+  slot: PreemptibleSlot,
+  deps: FileListenerDeps,
+) {
   const { bytes: length, head } = file;
   const tag = `"${file.id}"`;
-  const isSame = request.headers['if-range'] === undefined || request.headers['if-range'] === tag;
-  const range = request.method === 'GET' && isSame ? byteRange(request.headers.range, length) : undefined;
+  const isCurrent = request.headers['if-range'] === undefined || request.headers['if-range'] === tag;
+  const range = request.method === 'GET' && isCurrent ? parseRange(request.headers.range, length) : undefined;
   const common = [...headers, ...fixedHeaders];
   if (range === 'unsatisfiable') {
     response.writeHead(416, [...common, 'Content-Range', `bytes */${length}`, 'Content-Length', '0']).end();
     return;
   }
   const { first, last } = range ?? { first: 0, last: length - 1 };
-  const part = range ? ['Content-Range', `bytes ${first}-${last}/${length}`] : [];
+  const rangeHeaders = range ? ['Content-Range', `bytes ${first}-${last}/${length}`] : [];
   response.writeHead(range ? 206 : 200, [
     ...common,
-    ...['Content-Type', head.mediaType, 'Content-Disposition', attachment(head.name), 'ETag', tag],
-    ...['Content-Length', String(last - first + 1), ...part],
+    ...['Content-Type', head.mediaType, 'Content-Disposition', formatContentDisposition(head.name), 'ETag', tag],
+    ...['Content-Length', String(last - first + 1), ...rangeHeaders],
   ]);
   if (request.method === 'HEAD') {
     response.end();
     return;
   }
-  const chunk = (number: number) => parts.files.chunk(file, number);
-  const waitFor: WaitFor = (event) => place.slowly(() => happened(response, event, parts.slowReaderMs));
-  place.gone.addEventListener('abort', () => response.destroy());
-  let isWhole = false;
+  const chunk = (number: number) => deps.files.chunk(file, number);
+  const waitFor: WaitFor = (event) => slot.runPreemptible(() => waitForEvent(response, event, deps.slowReaderMs));
+  slot.evicted.addEventListener('abort', () => response.destroy());
+  let isComplete = false;
   try {
-    isWhole = await sendBytes(response, { first, last }, chunk, waitFor);
+    isComplete = await sendBytes(response, { first, last }, chunk, waitFor);
   } finally {
-    parts.files.count(isWhole ? 'served' : 'cut');
+    deps.files.count(isComplete ? 'served' : 'cut');
   }
 }
 
 /**
  * Sends an error as a problem document, or as a page for browsers. Closes the connection if bytes were already sent.
  */
-async function refuse(incoming: Incoming, thrown: unknown, parts: FileListenerParts) {
+async function sendError(incoming: Incoming, caught: unknown, deps: FileListenerDeps) {
   const { request, response, headers, requestId } = incoming;
   if (response.headersSent) {
     // Database failures are logged where they occur.
-    if (!(thrown instanceof AppError)) parts.onUnexpected(thrown, requestId);
+    if (!(caught instanceof AppError)) deps.onUnexpected(caught, requestId);
     response.destroy();
     return;
   }
-  const status = thrown instanceof AppError ? thrown.status : 0;
-  const error = parts.strangers.onRefused(request, status) ?? thrown;
-  const isForPerson = wantsPage(request.method, request.headers.accept);
-  const answer = problemAnswer(error, requestId, parts.onUnexpected, isForPerson ? incoming.home : undefined);
-  const allow = answer.status === 405 ? ['Allow', 'GET, HEAD'] : [];
-  endWith(response, answer.status, [...headers, ...[...answer.headers].flat(), ...allow], await answer.text());
+  const status = caught instanceof AppError ? caught.status : 0;
+  const error = deps.unverifiedCallers.recordRefusal(request, status) ?? caught;
+  const isBrowserRequest = acceptsPage(request.method, request.headers.accept);
+  const problem = createErrorResponse(
+    error,
+    requestId,
+    deps.onUnexpected,
+    isBrowserRequest ? incoming.homeUrl : undefined,
+  );
+  const allow = problem.status === 405 ? ['Allow', 'GET, HEAD'] : [];
+  sendText(response, problem.status, [...headers, ...[...problem.headers].flat(), ...allow], await problem.text());
 }
 
-function endWith(response: ServerResponse, status: number, headers: string[], text: string): void {
+function sendText(response: ServerResponse, status: number, headers: string[], text: string): void {
   if (response.destroyed) return;
   response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(text))]).end(text);
 }
@@ -191,17 +201,17 @@ async function sendBytes(
   waitFor: WaitFor,
 ): Promise<boolean> {
   const end = last + 1;
-  for (let at = first; at < end; ) {
-    const start = at - (at % fileChunkBytes);
+  for (let offset = first; offset < end; ) {
+    const start = offset - (offset % fileChunkBytes);
     const bytes = await chunk(start / fileChunkBytes);
     if (!bytes || response.destroyed) {
       response.destroy();
       return false;
     }
-    response.write(bytes.subarray(at - start, end - start));
-    at = start + fileChunkBytes;
+    response.write(bytes.subarray(offset - start, end - start));
+    offset = start + fileChunkBytes;
     // Decrypting a chunk takes up to a millisecond of the event loop.
-    await nextTurn();
+    await yieldToEventLoop();
     if (response.writableNeedDrain && !(await waitFor('drain'))) return false;
   }
   response.end();
@@ -212,17 +222,17 @@ async function sendBytes(
  * Resolves with true at this event, and with false if the connection closes before it. Closes the connection after
  * `mostMs`.
  */
-function happened(response: ServerResponse, event: 'drain' | 'finish', mostMs: number): Promise<boolean> {
+function waitForEvent(response: ServerResponse, event: 'drain' | 'finish', timeoutMs: number): Promise<boolean> {
   return new Promise((resolve) => {
-    const settle = (did: boolean) => {
+    const settle = (hasHappened: boolean) => {
       cancel();
       response.off(event, onEvent);
       response.off('close', onClose);
-      resolve(did);
+      resolve(hasHappened);
     };
     const onEvent = () => settle(true);
     const onClose = () => settle(false);
-    const cancel = afterRunning(mostMs, () => response.destroy());
+    const cancel = setRunningTimeout(timeoutMs, () => response.destroy());
     response.on(event, onEvent);
     response.on('close', onClose);
     if (response.destroyed) settle(false);
@@ -232,22 +242,22 @@ function happened(response: ServerResponse, event: 'drain' | 'finish', mostMs: n
 /** The first and the last byte of a range. */
 type ByteRange = { first: number; last: number };
 
-const oneRange = /^bytes=(\d{0,15})-(\d{0,15})$/;
+const singleRange = /^bytes=(\d{0,15})-(\d{0,15})$/;
 
 /**
  * Parses the single range of a `Range` header (RFC 9110, 14.2), for a body of `length` bytes, which is not empty.
  * Returns undefined for the complete body: without the header, and for several ranges or another unit, which a server
  * may ignore.
  */
-function byteRange(header: string | undefined, length: number): ByteRange | 'unsatisfiable' | undefined {
-  const [, from = '', to = ''] = oneRange.exec(header ?? '') ?? [];
-  if (from === '' && to === '') return undefined;
-  if (from === '') {
-    const size = Math.min(Number(to), length);
+function parseRange(header: string | undefined, length: number): ByteRange | 'unsatisfiable' | undefined {
+  const [, firstText = '', lastText = ''] = singleRange.exec(header ?? '') ?? [];
+  if (firstText === '' && lastText === '') return undefined;
+  if (firstText === '') {
+    const size = Math.min(Number(lastText), length);
     return size === 0 ? 'unsatisfiable' : { first: length - size, last: length - 1 };
   }
-  const first = Number(from);
-  const last = to === '' ? length - 1 : Math.min(Number(to), length - 1);
-  if (to !== '' && Number(to) < first) return undefined;
+  const first = Number(firstText);
+  const last = lastText === '' ? length - 1 : Math.min(Number(lastText), length - 1);
+  if (lastText !== '' && Number(lastText) < first) return undefined;
   return first >= length ? 'unsatisfiable' : { first, last };
 }

@@ -1,22 +1,22 @@
 import { LRUCache } from 'lru-cache';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { compiledSize } from '../../domain/config/sizes.ts';
-import { unknownFieldOf } from '../../domain/config/unknown-fields.ts';
-import { parseJson, parseStored } from '../../domain/json/json.ts';
+import { getCompiledSize } from '../../domain/config/sizes.ts';
+import { findUnknownField } from '../../domain/config/unknown-fields.ts';
+import { parseJson, parseStoredJson } from '../../domain/json/json.ts';
 import { type CallLimits, effectiveLimits } from '../../domain/limits.ts';
 import { isSlug } from '../../domain/slug.ts';
-import type { Lookup } from '../../domain/visit.ts';
-import { Gate } from '../../domain/work/gate.ts';
-import { type MaybePromise, nextTurn } from '../../domain/work/next-turn.ts';
+import type { QueryCharge } from '../../domain/visit.ts';
+import { ConcurrencyLimiter } from '../../domain/work/gate.ts';
+import { type MaybePromise, yieldToEventLoop } from '../../domain/work/next-turn.ts';
 import { AppError } from '../../errors.ts';
-import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
+import { createReadThroughCache, type Freshness } from '../../store/changes/cache.ts';
 import type { Db } from '../../store/db.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 import { openSecrets } from '../../store/servers/secrets.ts';
 import { findServingConfig, findServingServer } from '../../store/servers/servers.ts';
 import { findWorkspaceLimits } from '../../store/workspaces.ts';
 import { version as programVersion } from '../../version.ts';
-import { compileServer, type HostedServer, type OpenSecret } from './hosted-server.ts';
+import { compileServer, type DecryptedSecret, type HostedServer } from './hosted-server.ts';
 
 /** The hosted servers in use, compiled and cached by slug. */
 export type HostedServers = {
@@ -26,17 +26,17 @@ export type HostedServers = {
    * @throws AppError unavailable if the configuration contains a field of a newer version; tooMany if too many large
    * servers of the workspace are being loaded
    */
-  find(slug: string, look?: Lookup): MaybePromise<HostedServer | undefined>;
+  find(slug: string, chargeQuery?: QueryCharge): MaybePromise<HostedServer | undefined>;
   /**
    * Returns a variant of a server, as compiled by `make`, that differs from the one that agents get. The last variant
    * is cached by its key. Each workspace gets a fraction of the time for compiling variants. @throws AppError tooMany
    */
-  variant(whole: HostedServer, key: string, make: () => HostedServer): Promise<HostedServer>;
+  getVariant(baseServer: HostedServer, key: string, compile: () => HostedServer): Promise<HostedServer>;
   /** Invalidates cached entries: a server by its id or slug, or all servers of a workspace. */
   invalidate(id: string): void;
   clear(): void;
   /** Returns counts since the start, for metrics. */
-  counts(): { entries: number; hits: number; misses: number };
+  getCounts(): { entries: number; hits: number; misses: number };
 };
 
 export type HostedServersOptions = {
@@ -48,7 +48,7 @@ export type HostedServersOptions = {
   defaultLimits: CallLimits;
 };
 
-export const mostServersRemembered = 2000;
+export const maxCachedServers = 2000;
 /**
  * Time for which an unknown slug is cached, in ms. Unknown slugs are cached separately, because unverified callers
  * invent many.
@@ -60,7 +60,7 @@ const maxAbsent = 1000;
  * Rejects a configuration that has a field of a newer version, which occurs during an upgrade and after a rollback. If
  * the field were ignored, a tool could send another request than configured, or reveal more than it should.
  */
-function served({ server, unknownField }: Found): HostedServer {
+function requireKnownFields({ server, unknownField }: CompiledEntry): HostedServer {
   if (unknownField === undefined) return server;
   throw new AppError(
     'unavailable',
@@ -73,131 +73,135 @@ function served({ server, unknownField }: Found): HostedServer {
 const retryAfterS = 5;
 
 export function createHostedServers(options: HostedServersOptions): HostedServers {
-  const readServer = createServerReader(options);
-  const remembered = createRemembered<Found>({
-    max: mostServersRemembered,
+  const loadServer = createServerLoader(options);
+  const cache = createReadThroughCache<CompiledEntry>({
+    max: maxCachedServers,
     freshness: options.freshness,
-    maxSize: mostCompiledCharacters,
-    sizeOf: ({ characters }) => characters,
-    idsOf: ({ server }) => [server.id, server.workspaceId],
-    ownerOf: ({ server }) => server.workspaceId,
+    maxSize: maxCompiledCharacters,
+    getSize: ({ characters }) => characters,
+    getIds: ({ server }) => [server.id, server.workspaceId],
+    getOwner: ({ server }) => server.workspaceId,
   });
   const variants = new WeakMap<HostedServer, { key: string; server: HostedServer }>();
-  const makingVariants = new Gate(timeOfVariants);
-  const absent = new LRUCache<string, true>({ max: maxAbsent, ttl: absentMs });
-  let invalidated = 0;
+  const variantLimiter = new ConcurrencyLimiter(variantLimits);
+  const absentSlugs = new LRUCache<string, true>({ max: maxAbsent, ttl: absentMs });
+  let invalidationCount = 0;
 
-  async function read(slug: string, before: Found | undefined, look: Lookup): Promise<{ value: Found } | undefined> {
-    look?.();
-    const invalidatedBefore = invalidated;
-    const value = await readServer(slug, before);
+  async function read(
+    slug: string,
+    previous: CompiledEntry | undefined,
+    chargeQuery: QueryCharge,
+  ): Promise<{ value: CompiledEntry } | undefined> {
+    chargeQuery?.();
+    const invalidatedBefore = invalidationCount;
+    const value = await loadServer(slug, previous);
     // A server that is created during the query must not be cached as absent.
-    if (!value && invalidated === invalidatedBefore) absent.set(slug, true);
+    if (!value && invalidationCount === invalidatedBefore) absentSlugs.set(slug, true);
     return value && { value };
   }
 
   return {
-    find(slug, look) {
-      const known = remembered.get(slug);
-      if (known) return known.unknownField === undefined ? known.server : served(known);
-      if (absent.has(slug) || !isSlug(slug)) return undefined;
-      const found = remembered.load(slug, (before) => read(slug, before, before ? undefined : look));
-      return found.then((value) => value && served(value));
+    find(slug, chargeQuery) {
+      const cached = cache.get(slug);
+      if (cached) return cached.unknownField === undefined ? cached.server : requireKnownFields(cached);
+      if (absentSlugs.has(slug) || !isSlug(slug)) return undefined;
+      const entryPromise = cache.load(slug, (previous) => read(slug, previous, previous ? undefined : chargeQuery));
+      return entryPromise.then((value) => value && requireKnownFields(value));
     },
-    async variant(whole, key, make) {
-      const known = variants.get(whole);
-      if (known?.key === key) return known.server;
-      return makingVariants.run(whole, async () => {
-        const server = make();
+    async getVariant(baseServer, key, compile) {
+      const cached = variants.get(baseServer);
+      if (cached?.key === key) return cached.server;
+      return variantLimiter.run(baseServer, async () => {
+        const server = compile();
         // Creating the list takes as long as everything else.
         server.toolsJson();
-        variants.set(whole, { key, server });
+        variants.set(baseServer, { key, server });
         return server;
       });
     },
     invalidate(id) {
-      invalidated++;
-      absent.clear();
-      remembered.invalidate(id);
+      invalidationCount++;
+      absentSlugs.clear();
+      cache.invalidate(id);
     },
     clear() {
-      invalidated++;
-      absent.clear();
-      remembered.clear();
+      invalidationCount++;
+      absentSlugs.clear();
+      cache.clear();
     },
-    counts: remembered.counts,
+    getCounts: cache.counts,
   };
 }
 
 /** A compiled server, its size, and the text that it was compiled from. */
-type Found = { server: HostedServer; source: string; characters: number; unknownField: string | undefined };
+type CompiledEntry = { server: HostedServer; source: string; characters: number; unknownField: string | undefined };
 
 /** Maximum total size of compiled servers, in characters of about ten bytes. */
-export const mostCompiledCharacters = 30_000_000;
+export const maxCompiledCharacters = 30_000_000;
 /**
  * Maximum size of a single cached server. A larger one would evict all others. Validation rejects such configurations,
  * so only those that were stored before it existed are that large.
  */
-const mostOfOne = mostCompiledCharacters / 2;
+const maxServerCharacters = maxCompiledCharacters / 2;
 /**
  * Limits for loading large servers. A few are loaded concurrently, one per tenant, and each tenant gets a tenth of the
  * time. Otherwise a tenant that uses more large servers than fit in the cache could have them loaded and compiled all
  * the time.
  */
-export const timeOfLarge = {
-  atOnce: 4,
-  ofTenant: 1,
-  share: () => 0.1,
-  patienceMs: 5000,
+export const largeServerLimits = {
+  maxConcurrent: 4,
+  perTenant: 1,
+  cpuShare: () => 0.1,
+  queueTimeoutMs: 5000,
   rule: 'large servers of one account are loaded one at a time and for a tenth of the time; use fewer of them in parallel, or make them smaller',
 };
 /** Limits for compiling servers in another mode or version. */
-const timeOfVariants = {
-  ...timeOfLarge,
+const variantLimits = {
+  ...largeServerLimits,
   rule: 'servers of one account are compiled in another mode or version one at a time and for a tenth of the time; request them less often',
 };
 /** Formats secrets as a text for comparison. It contains a host list that several secrets share only once. */
-function secretsText(secrets: ReadonlyMap<string, OpenSecret>): string {
-  const shared = [...new Set([...secrets.values()].map(({ origins }) => origins))];
-  const indexes = new Map(shared.map((origins, index) => [origins, index]));
-  const each = [...secrets].map(([name, { value, origins }]) => [name, value, indexes.get(origins)]);
-  return JSON.stringify([each, shared]);
+function formatSecrets(secrets: ReadonlyMap<string, DecryptedSecret>): string {
+  const originLists = [...new Set([...secrets.values()].map(({ origins }) => origins))];
+  const indexes = new Map(originLists.map((origins, index) => [origins, index]));
+  const entries = [...secrets].map(([name, { value, origins }]) => [name, value, indexes.get(origins)]);
+  return JSON.stringify([entries, originLists]);
 }
 
 /** Reads and compiles the server of a slug. Returns `before` if the server has not changed since. */
-type ReadServer = (slug: string, before: Found | undefined) => Promise<Found | undefined>;
+type LoadServer = (slug: string, previous: CompiledEntry | undefined) => Promise<CompiledEntry | undefined>;
 
-function createServerReader(options: HostedServersOptions): ReadServer {
+function createServerLoader(options: HostedServersOptions): LoadServer {
   const { db, keyring, userAgent } = options;
-  const largeServers = new Gate(timeOfLarge);
-  const readServer: ReadServer = async (slug, before) => {
+  const largeServerLimiter = new ConcurrencyLimiter(largeServerLimits);
+  const loadServer: LoadServer = async (slug, previous) => {
     const stored = await findServingServer(db, slug);
     if (!stored) return undefined;
     const secrets = await openSecrets(db, keyring, stored);
     const workspace = await findWorkspaceLimits(db, stored.workspaceId);
     const { id, version, captureUntil } = stored;
-    const source = JSON.stringify([id, version, captureUntil, stored.limits, workspace, secretsText(secrets)]);
+    const source = JSON.stringify([id, version, captureUntil, stored.limits, workspace, formatSecrets(secrets)]);
     // Compiling is most of the work, and a compiled server also contains caches that its first calls filled.
-    if (before?.source === source) return before;
+    if (previous?.source === source) return previous;
     const limits = effectiveLimits(options.defaultLimits, { server: stored.limits ?? {}, workspace });
-    const compiled = (config: ServerConfig): Found => {
+    const compileEntry = (config: ServerConfig): CompiledEntry => {
       const server = compileServer({ ...stored, config, source }, secrets, limits, userAgent);
-      const size = compiledSize(config, server.filling) + source.length;
-      const characters = size <= mostOfOne ? size : Number.POSITIVE_INFINITY;
-      return { server, source, characters, unknownField: unknownFieldOf(config) };
+      const size = getCompiledSize(config, server.interpolation) + source.length;
+      const characters = size <= maxServerCharacters ? size : Number.POSITIVE_INFINITY;
+      return { server, source, characters, unknownField: findUnknownField(config) };
     };
     const { configText } = stored;
-    if (configText !== undefined) return compiled(parseJson(configText) as ServerConfig);
-    const large = await largeServers.run(stored, async () => {
+    if (configText !== undefined) return compileEntry(parseJson(configText) as ServerConfig);
+    const largeEntry = await largeServerLimiter.run(stored, async () => {
       const text = await findServingConfig(db, stored);
       if (text === undefined) return undefined;
-      const config = (await parseStored(text)) as ServerConfig;
-      const made = compiled(config);
-      await nextTurn();
-      return made;
+      const config = (await parseStoredJson(text)) as ServerConfig;
+      const entry = compileEntry(config);
+      await yieldToEventLoop();
+      return entry;
     });
     // Another version has been stored in the meantime.
-    return large ?? readServer(slug, before);
+    return largeEntry ?? loadServer(slug, previous);
   };
-  return readServer;
+  return loadServer;
 }

@@ -1,60 +1,60 @@
-import { argumentsOf } from '../../domain/config/input-schema.ts';
+import { getArguments } from '../../domain/config/input-schema.ts';
 import {
   countTags,
-  enabledTools,
-  listedTools,
+  getEnabledTools,
+  getListedTools,
   type Tool,
   type ToolListSource,
-  toolDefinition,
+  toToolDefinition,
 } from '../../domain/config/tool.ts';
 import type { ToolDefinition } from '../../domain/search/own-tools.ts';
-import { indexing, type SearchedTool, type ToolIndex } from '../../domain/search/tool-index.ts';
-import { nextTurn } from '../../domain/work/next-turn.ts';
+import { buildIndex, type SearchedTool, type ToolIndex } from '../../domain/search/tool-index.ts';
+import { yieldToEventLoop } from '../../domain/work/next-turn.ts';
 
 /** The tools of a server in search mode. */
-export type ToolCatalogue = {
+export type ToolCatalog = {
   /** The enabled tools, in configuration order. */
   tools: readonly Tool[];
   find(name: string): Tool | undefined;
   /** Returns the definition of a tool. */
-  define(tool: Tool): ToolDefinition;
+  getDefinition(tool: Tool): ToolDefinition;
   /** Number of tools by tag. */
   tags: ReadonlyMap<string, number>;
   /** Returns true if `tools/list` contains this tool. */
   isListed(name: string): boolean;
   /** Returns the search index. It is built at the first search, in chunks that yield to the event loop. */
-  index(): Promise<ToolIndex>;
+  getIndex(): Promise<ToolIndex>;
 };
 
-export function createCatalogue(config: ToolListSource): ToolCatalogue {
-  const tools = enabledTools(config);
+export function createCatalog(config: ToolListSource): ToolCatalog {
+  const tools = getEnabledTools(config);
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
-  const listed = new Set(listedTools(config).map(({ name }) => name));
-  let index: Promise<ToolIndex> | undefined;
+  const listedNames = new Set(getListedTools(config).map(({ name }) => name));
+  let getIndex: Promise<ToolIndex> | undefined;
   return {
     tools,
     find: (name) => byName.get(name),
-    define: (tool) => toolDefinition(tool, config),
+    getDefinition: (tool) => toToolDefinition(tool, config),
     tags: countTags(tools),
-    isListed: (name) => listed.has(name),
-    index() {
-      index ??= inTurns(indexing(tools.length, (position) => searchedTool(tools[position] as Tool)));
-      return index;
+    isListed: (name) => listedNames.has(name),
+    getIndex() {
+      getIndex ??= runInChunks(buildIndex(tools.length, (position) => toSearchedTool(tools[position] as Tool)));
+      return getIndex;
     },
   };
 }
 
 /** Returns the searchable fields of a tool. Constants are omitted, because callers do not pass them. */
-function searchedTool({ name, title, description, method, url, tags = [], input_schema }: Tool): SearchedTool {
-  const given = argumentsOf(input_schema).filter(({ wire }) => wire.value === undefined);
-  return { name, title, description, method, url, tags, arguments: given.map((argument) => argument.name) };
+function toSearchedTool({ name, title, description, method, url, tags = [], input_schema }: Tool): SearchedTool {
+  const passedArguments = getArguments(input_schema).filter(({ wire }) => wire.value === undefined);
+  return { name, title, description, method, url, tags, arguments: passedArguments.map((argument) => argument.name) };
 }
 
 /** Runs a generator to its end, and yields to the event loop at each `yield`. */
-async function inTurns<Result>(work: Generator<void, Result>): Promise<Result> {
+async function runInChunks<Result>(work: Generator<void, Result>): Promise<Result> {
   for (;;) {
     const step = work.next();
     if (step.done) return step.value;
-    await nextTurn();
+    await yieldToEventLoop();
   }
 }

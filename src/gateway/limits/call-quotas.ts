@@ -1,36 +1,36 @@
-import { type Processes, shareOf } from '../../domain/limits.ts';
-import { oneAtATime } from '../../store/changes/follow-changes.ts';
-import { StoreFault } from '../../store/engine/faults.ts';
-import type { QuotaGrant, QuotaPeriod, QuotaWish } from '../../store/workspaces.ts';
-import type { Lane, LaneOf } from './lanes.ts';
+import { getProcessShare, type Processes } from '../../domain/limits.ts';
+import { coalesceRuns } from '../../store/changes/follow-changes.ts';
+import { DatabaseError } from '../../store/engine/faults.ts';
+import type { QuotaGrant, QuotaPeriod, QuotaRequest } from '../../store/workspaces.ts';
+import type { Limiter, LimiterKind } from './lanes.ts';
 
 /** The part of a quota that this process has reserved in one minute or day. */
-export type Reserve = QuotaPeriod & {
+export type QuotaReservation = QuotaPeriod & {
   readonly endsAt: number;
   /** The quota as of the last call. */
   quota: number;
   /** Number of calls that were reserved from the quota and not made yet. */
-  held: number;
+  availableCalls: number;
   /** Number of calls to reserve next. It doubles each time, up to a fraction of the remaining quota. */
   step: number;
   /** True if a call was made since the last settlement. */
   isUsed: boolean;
   /** Number of calls to add in the database, or to return to it (negative). */
-  owed: number;
+  unsettledCalls: number;
   /** Number of calls that were made without a reservation, because the database was unavailable. */
-  unasked: number;
+  offlineCalls: number;
   /** Time until which the quota counts as exhausted, in epoch ms. */
-  usedUpUntil: number;
+  exhaustedUntil: number;
 };
 
 /**
  * An exhausted quota: its limiter kind, its period, the number of calls that it allows, and the time until it resets.
  */
-type UsedUp = { of: LaneOf; kind: QuotaPeriod['span']; limit: number; waitMs: number };
+type ExhaustedQuota = { kind: LimiterKind; span: QuotaPeriod['span']; limit: number; waitMs: number };
 
 export type QuotaCounterOptions = {
   /** Reserves calls. @throws database errors */
-  take: (wishes: readonly QuotaWish[]) => Promise<QuotaGrant[]>;
+  reserve: (requests: readonly QuotaRequest[]) => Promise<QuotaGrant[]>;
   /** Settles calls. @throws database errors */
   settle: (uses: readonly (QuotaPeriod & { calls: number })[]) => Promise<void>;
   processes: Processes;
@@ -45,9 +45,9 @@ const settleMs = 5000;
 /**
  * Time after which an exhausted quota is requested again, in ms, because another process may have returned some calls.
  */
-const againMs = 1000;
-const firstStep = 8;
-const mostAtOnce = 500;
+const retryExhaustedMs = 1000;
+const initialStep = 8;
+const maxBatchSize = 500;
 
 /**
  * Counts calls in quotas per minute and per day (UTC), which all processes share through the database. A process
@@ -56,12 +56,12 @@ const mostAtOnce = 500;
 export class QuotaCounter {
   readonly #options: QuotaCounterOptions;
   /** Reservations with available or unsettled calls. */
-  readonly #kept = new Set<Reserve>();
-  readonly #asking = new Set<Reserve>();
-  readonly #askSoon = oneAtATime(() => this.#askForAll());
+  readonly #active = new Set<QuotaReservation>();
+  readonly #pendingReservations = new Set<QuotaReservation>();
+  readonly #requestPending = coalesceRuns(() => this.#requestAll());
   #timer: NodeJS.Timeout | undefined;
   /** True if the last database query failed. Calls then do not wait for the database. */
-  #isDown = false;
+  #isDatabaseDown = false;
 
   constructor(options: QuotaCounterOptions) {
     this.#options = options;
@@ -71,175 +71,195 @@ export class QuotaCounter {
    * Counts a call in the quotas of its limiters. Returns the exhausted quota, if there is one, and counts the call in
    * none.
    */
-  async take(lanes: readonly Lane[]): Promise<UsedUp | undefined> {
+  async count(limiters: readonly Limiter[]): Promise<ExhaustedQuota | undefined> {
     const { now } = this.#options;
-    const counted: { of: LaneOf; reserve: Reserve }[] = [];
-    for (const lane of lanes) {
-      const { of, perMinute, perDay } = lane;
-      if (perMinute > 0) counted.push({ of, reserve: this.#reserveOf(lane, 'minute', perMinute) });
-      if (perDay > 0) counted.push({ of, reserve: this.#reserveOf(lane, 'day', perDay) });
+    const quotas: { kind: LimiterKind; reservation: QuotaReservation }[] = [];
+    for (const limiter of limiters) {
+      const { kind, perMinute, perDay } = limiter;
+      if (perMinute > 0) quotas.push({ kind, reservation: this.#getReservation(limiter, 'minute', perMinute) });
+      if (perDay > 0) quotas.push({ kind, reservation: this.#getReservation(limiter, 'day', perDay) });
     }
-    const taken: Reserve[] = [];
-    for (const { of, reserve } of counted) {
+    const countedReservations: QuotaReservation[] = [];
+    for (const { kind, reservation } of quotas) {
       // Other calls may use up the reserved calls while this one waits.
-      while (reserve.held === 0) {
+      while (reservation.availableCalls === 0) {
         const at = now();
-        if (at < reserve.usedUpUntil) {
-          for (const other of taken) other.held++;
-          const { span, quota, endsAt } = reserve;
-          return { of, kind: span, limit: quota, waitMs: Math.max(0, endsAt - at) };
+        if (at < reservation.exhaustedUntil) {
+          for (const earlier of countedReservations) earlier.availableCalls++;
+          const { span, quota, endsAt } = reservation;
+          return { kind, span: span, limit: quota, waitMs: Math.max(0, endsAt - at) };
         }
-        await this.#ask(reserve);
+        await this.#requestMore(reservation);
       }
-      reserve.held--;
-      reserve.isUsed = true;
-      taken.push(reserve);
+      reservation.availableCalls--;
+      reservation.isUsed = true;
+      countedReservations.push(reservation);
     }
     return undefined;
   }
 
   /** Reverts the count of a call that was not made. It was counted `agoMs` ago. */
-  giveBack(lanes: readonly Lane[], agoMs: number): void {
-    const takenAt = this.#options.now() - agoMs;
-    for (const { minute, day, perMinute, perDay } of lanes) {
-      if (perMinute > 0 && minute && minute.startsAt <= takenAt) minute.held++;
-      if (perDay > 0 && day && day.startsAt <= takenAt) day.held++;
+  refund(limiters: readonly Limiter[], agoMs: number): void {
+    const countedAt = this.#options.now() - agoMs;
+    for (const { minute, day, perMinute, perDay } of limiters) {
+      if (perMinute > 0 && minute && minute.startsAt <= countedAt) minute.availableCalls++;
+      if (perDay > 0 && day && day.startsAt <= countedAt) day.availableCalls++;
     }
   }
 
   /** Returns all unused calls. */
   async stop(): Promise<void> {
-    if (this.#asking.size > 0) await this.#askSoon();
+    if (this.#pendingReservations.size > 0) await this.#requestPending();
     clearTimeout(this.#timer);
-    for (const reserve of this.#kept) this.#return(reserve);
-    await this.#settleOwed();
+    for (const reservation of this.#active) this.#returnUnused(reservation);
+    await this.#settleUnsettled();
   }
 
-  #reserveOf(lane: Lane, span: QuotaPeriod['span'], quota: number): Reserve {
+  #getReservation(limiter: Limiter, span: QuotaPeriod['span'], quota: number): QuotaReservation {
     const at = this.#options.now();
-    const known = lane[span];
-    if (known && at < known.endsAt) {
-      if (known.quota !== quota) {
-        known.quota = quota;
-        known.usedUpUntil = 0;
-        this.#return(known);
-        this.#keep(known);
+    const current = limiter[span];
+    if (current && at < current.endsAt) {
+      if (current.quota !== quota) {
+        current.quota = quota;
+        current.exhaustedUntil = 0;
+        this.#returnUnused(current);
+        this.#track(current);
       }
-      return known;
+      return current;
     }
     const startsAt = at - (at % spans[span]);
-    const period = { kind: lane.of, ref: lane.id, span, startsAt, endsAt: startsAt + spans[span], quota };
-    const made = { ...period, held: 0, step: firstStep, isUsed: false, owed: 0, unasked: 0, usedUpUntil: 0 };
-    this.#fitStep(made, quota);
-    lane[span] = made;
-    return made;
+    const period = { kind: limiter.kind, ref: limiter.id, span, startsAt, endsAt: startsAt + spans[span], quota };
+    const newReservation = {
+      ...period,
+      availableCalls: 0,
+      step: initialStep,
+      isUsed: false,
+      unsettledCalls: 0,
+      offlineCalls: 0,
+      exhaustedUntil: 0,
+    };
+    this.#limitStep(newReservation, quota);
+    limiter[span] = newReservation;
+    return newReservation;
   }
 
   /**
    * Limits the step to a fraction of this process's share of the remainder, which leaves enough for the other
    * processes.
    */
-  #fitStep(reserve: Reserve, left: number): void {
-    reserve.step = Math.max(1, Math.min(reserve.step, Math.floor(left / (4 * this.#options.processes.count))));
+  #limitStep(reservation: QuotaReservation, remaining: number): void {
+    reservation.step = Math.max(
+      1,
+      Math.min(reservation.step, Math.floor(remaining / (4 * this.#options.processes.count))),
+    );
   }
 
   /** Reserves more calls. Afterwards some are available, or the quota counts as exhausted for now. Never throws. */
-  async #ask(reserve: Reserve): Promise<void> {
-    if (this.#isDown) {
-      this.#takeUnasked(reserve);
+  async #requestMore(reservation: QuotaReservation): Promise<void> {
+    if (this.#isDatabaseDown) {
+      this.#takeOffline(reservation);
       return;
     }
-    this.#asking.add(reserve);
-    await this.#askSoon();
+    this.#pendingReservations.add(reservation);
+    await this.#requestPending();
   }
 
-  async #askForAll(): Promise<void> {
-    const reserves = [...this.#asking];
-    this.#asking.clear();
-    for (let at = 0; at < reserves.length; at += mostAtOnce) await this.#askFor(reserves.slice(at, at + mostAtOnce));
+  async #requestAll(): Promise<void> {
+    const reserves = [...this.#pendingReservations];
+    this.#pendingReservations.clear();
+    for (let offset = 0; offset < reserves.length; offset += maxBatchSize)
+      await this.#requestBatch(reserves.slice(offset, offset + maxBatchSize));
   }
 
-  async #askFor(reserves: readonly Reserve[]): Promise<void> {
-    const wishes = reserves.map(({ kind, ref, span, startsAt, quota, step }) => {
+  async #requestBatch(reserves: readonly QuotaReservation[]): Promise<void> {
+    const requests = reserves.map(({ kind, ref, span, startsAt, quota, step }) => {
       return { kind, ref, span, startsAt, quota, calls: step };
     });
     try {
-      const grants = await this.#options.take(wishes);
+      const grants = await this.#options.reserve(requests);
       this.#options.onSuccess();
-      for (const [index, reserve] of reserves.entries()) {
-        const { granted, taken } = grants[index] as QuotaGrant;
-        this.#hold(reserve, granted);
-        reserve.step *= 2;
-        this.#fitStep(reserve, reserve.quota - taken);
+      for (const [index, reservation] of reserves.entries()) {
+        const { granted, taken: usedCalls } = grants[index] as QuotaGrant;
+        this.#addAvailable(reservation, granted);
+        reservation.step *= 2;
+        this.#limitStep(reservation, reservation.quota - usedCalls);
       }
     } catch (error) {
       this.#options.onError(error);
-      this.#isDown = true;
-      for (const reserve of reserves) this.#takeUnasked(reserve);
+      this.#isDatabaseDown = true;
+      for (const reservation of reserves) this.#takeOffline(reservation);
     }
   }
 
   /** Takes calls without the database. While it is down, a process may use its own share of the quota. */
-  #takeUnasked(reserve: Reserve): void {
-    const share = shareOf(reserve.quota, this.#options.processes.count);
-    const calls = Math.max(0, Math.min(reserve.step, share - reserve.unasked));
-    reserve.unasked += calls;
-    reserve.owed += calls;
-    this.#hold(reserve, calls);
+  #takeOffline(reservation: QuotaReservation): void {
+    const share = getProcessShare(reservation.quota, this.#options.processes.count);
+    const calls = Math.max(0, Math.min(reservation.step, share - reservation.offlineCalls));
+    reservation.offlineCalls += calls;
+    reservation.unsettledCalls += calls;
+    this.#addAvailable(reservation, calls);
   }
 
-  #hold(reserve: Reserve, calls: number): void {
-    reserve.held += calls;
-    if (calls > 0) this.#keep(reserve);
-    else reserve.usedUpUntil = this.#options.now() + againMs;
+  #addAvailable(reservation: QuotaReservation, calls: number): void {
+    reservation.availableCalls += calls;
+    if (calls > 0) this.#track(reservation);
+    else reservation.exhaustedUntil = this.#options.now() + retryExhaustedMs;
   }
 
-  #keep(reserve: Reserve): void {
-    this.#kept.add(reserve);
+  #track(reservation: QuotaReservation): void {
+    this.#active.add(reservation);
     this.#timer ??= setTimeout(() => void this.#settle(), settleMs).unref();
   }
 
-  #return(reserve: Reserve): void {
-    reserve.owed -= reserve.held;
-    reserve.held = 0;
-    reserve.step = firstStep;
-    this.#fitStep(reserve, reserve.quota);
+  #returnUnused(reservation: QuotaReservation): void {
+    reservation.unsettledCalls -= reservation.availableCalls;
+    reservation.availableCalls = 0;
+    reservation.step = initialStep;
+    this.#limitStep(reservation, reservation.quota);
   }
 
   /** Returns calls that were not needed since the last time, and reports calls that the database does not know of. */
   async #settle(): Promise<void> {
     this.#timer = undefined;
-    const ended = this.#options.now();
-    for (const reserve of this.#kept) {
-      if (!reserve.isUsed) this.#return(reserve);
-      reserve.isUsed = false;
-      if (reserve.endsAt <= ended) this.#kept.delete(reserve);
+    const endedAt = this.#options.now();
+    for (const reservation of this.#active) {
+      if (!reservation.isUsed) this.#returnUnused(reservation);
+      reservation.isUsed = false;
+      if (reservation.endsAt <= endedAt) this.#active.delete(reservation);
     }
-    await this.#settleOwed();
-    for (const reserve of this.#kept) {
-      if (reserve.held === 0 && reserve.owed === 0) this.#kept.delete(reserve);
-      else this.#keep(reserve);
+    await this.#settleUnsettled();
+    for (const reservation of this.#active) {
+      if (reservation.availableCalls === 0 && reservation.unsettledCalls === 0) this.#active.delete(reservation);
+      else this.#track(reservation);
     }
   }
 
-  async #settleOwed(): Promise<void> {
-    const owing = [...this.#kept].filter(({ owed }) => owed !== 0);
-    for (let at = 0; at < owing.length; at += mostAtOnce) await this.#settleSome(owing.slice(at, at + mostAtOnce));
+  async #settleUnsettled(): Promise<void> {
+    const unsettled = [...this.#active].filter(({ unsettledCalls }) => unsettledCalls !== 0);
+    for (let offset = 0; offset < unsettled.length; offset += maxBatchSize)
+      await this.#settleBatch(unsettled.slice(offset, offset + maxBatchSize));
   }
 
-  async #settleSome(reserves: readonly Reserve[]): Promise<void> {
-    const uses = reserves.map(({ kind, ref, span, startsAt, owed }) => ({ kind, ref, span, startsAt, calls: owed }));
-    for (const reserve of reserves) reserve.owed = 0;
+  async #settleBatch(reserves: readonly QuotaReservation[]): Promise<void> {
+    const uses = reserves.map(({ kind, ref, span, startsAt, unsettledCalls }) => ({
+      kind,
+      ref,
+      span,
+      startsAt,
+      calls: unsettledCalls,
+    }));
+    for (const reservation of reserves) reservation.unsettledCalls = 0;
     try {
       await this.#options.settle(uses);
-      this.#isDown = false;
+      this.#isDatabaseDown = false;
       this.#options.onSuccess();
-      for (const reserve of reserves) reserve.unasked = 0;
+      for (const reservation of reserves) reservation.offlineCalls = 0;
     } catch (error) {
       this.#options.onError(error);
       // Calls whose return may have succeeded are not returned again, because the quota would otherwise be exceeded.
-      const least = error instanceof StoreFault && error.isOpen ? 0 : Number.NEGATIVE_INFINITY;
-      for (const [index, reserve] of reserves.entries()) reserve.owed += Math.max(least, uses[index]?.calls ?? 0);
+      const minCalls = error instanceof DatabaseError && error.isOutcomeUnknown ? 0 : Number.NEGATIVE_INFINITY;
+      for (const [index, reservation] of reserves.entries())
+        reservation.unsettledCalls += Math.max(minCalls, uses[index]?.calls ?? 0);
     }
   }
 }

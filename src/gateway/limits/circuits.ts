@@ -1,5 +1,5 @@
 import type { CircuitState } from '../../domain/limits.ts';
-import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
+import { createFairCache } from '../../domain/work/owned-memory.ts';
 import { OutboundError, type OutboundReason } from '../../errors.ts';
 import type { Exchange } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
@@ -14,12 +14,12 @@ export type Circuits = {
    * Wraps an HTTP client. It sends nothing while a circuit is open.
    * @throws OutboundError circuit_open, and errors of `http`
    */
-  around(http: HttpClient): HttpClient;
+  wrap(http: HttpClient): HttpClient;
   /**
    * Returns the state for verified callers. If none of them call, returns that of the network of unverified callers
    * with the most calls.
    */
-  stateOf(workspaceId: string, origin: string): CircuitState;
+  getState(workspaceId: string, origin: string): CircuitState;
   /** Returns the number of circuits that are not closed, for metrics. */
   snapshot(): { open: number; halfOpen: number };
 };
@@ -36,26 +36,26 @@ type Circuit = {
   /** Time from which one probe is sent, in monotonic ms; 0 while closed. */
   openUntil: number;
   /** True while the probe is in progress. */
-  isTried: boolean;
+  isProbing: boolean;
 };
 
 export const circuitWindowMs = 30_000;
 const slots = 30;
 export const circuitOpenMs = 10_000;
-export const leastFailures = 20;
+export const minFailures = 20;
 /** Maximum number of circuits. One tenant can use three quarters of it. */
-export const mostCircuits = 13_500;
+export const maxCircuits = 13_500;
 
 /** Statuses that mean that the upstream cannot be reached or does not respond. */
-const faults = new Set([502, 503, 504]);
+const failureStatuses = new Set([502, 503, 504]);
 
-type Meaning = 'good' | 'failed' | 'unrelated';
+type Verdict = 'good' | 'failed' | 'unrelated';
 
 /**
  * Maps each failure to a verdict: "failed" if the upstream or the network in between is at fault, "good" if the
  * upstream did respond but the response was not read.
  */
-const meanings: Record<OutboundReason, Meaning> = {
+const verdicts: Record<OutboundReason, Verdict> = {
   dns: 'failed',
   unreachable: 'failed',
   tls: 'failed',
@@ -76,106 +76,113 @@ const meanings: Record<OutboundReason, Meaning> = {
 
 /** Creates the circuits. `clock` returns monotonic ms. */
 export function createCircuits(clock: () => number): Circuits {
-  const circuits = createOwnedMemory<Circuit>({
-    max: mostCircuits,
-    ownerOf: ({ workspaceId }) => workspaceId,
-    idsOf: ({ workspaceId, origin }) => [`${workspaceId} ${origin}`],
+  const circuits = createFairCache<Circuit>({
+    max: maxCircuits,
+    getOwner: ({ workspaceId }) => workspaceId,
+    getIds: ({ workspaceId, origin }) => [`${workspaceId} ${origin}`],
   });
 
-  function circuitOf({ workspaceId, origin, stranger = '' }: Exchange): Circuit {
-    const key = `${workspaceId} ${origin} ${stranger}`;
-    const known = circuits.get(key);
-    if (known) return known;
+  function getCircuit({ workspaceId, origin, unverifiedCaller: unverifiedNetwork = '' }: Exchange): Circuit {
+    const key = `${workspaceId} ${origin} ${unverifiedNetwork}`;
+    const existing = circuits.get(key);
+    if (existing) return existing;
     const [calls, failures] = [createRecentCount(circuitWindowMs, slots), createRecentCount(circuitWindowMs, slots)];
-    const circuit = { workspaceId, origin, calls, failures, openUntil: 0, isTried: false };
+    const circuit = { workspaceId, origin, calls, failures, openUntil: 0, isProbing: false };
     circuits.set(key, circuit);
     return circuit;
   }
 
   /** Lets one call through an open circuit after the waiting time. This probe decides if the circuit closes. */
-  function takeAttempt(circuit: Circuit): OutboundError | undefined {
-    const left = circuit.openUntil - clock();
-    if (left <= 0 && !circuit.isTried) {
-      circuit.isTried = true;
+  function startProbe(circuit: Circuit): OutboundError | undefined {
+    const remainingMs = circuit.openUntil - clock();
+    if (remainingMs <= 0 && !circuit.isProbing) {
+      circuit.isProbing = true;
       return undefined;
     }
-    return new OutboundError('circuit_open', refusalText(circuit.isTried ? undefined : left));
+    return new OutboundError('circuit_open', formatRefusal(circuit.isProbing ? undefined : remainingMs));
   }
 
   return {
-    around: (http) => ({
+    wrap: (http) => ({
       ...http,
       async send(exchange) {
-        const circuit = circuitOf(exchange);
-        const isAttempt = circuit.openUntil !== 0;
-        const refusal = isAttempt ? takeAttempt(circuit) : undefined;
+        const circuit = getCircuit(exchange);
+        const isProbe = circuit.openUntil !== 0;
+        const refusal = isProbe ? startProbe(circuit) : undefined;
         if (refusal) throw refusal;
         try {
-          const answer = await http.send(exchange);
-          note(circuit, isAttempt, faults.has(answer.status) ? 'failed' : 'good', clock());
-          return answer;
+          const response = await http.send(exchange);
+          recordVerdict(circuit, isProbe, failureStatuses.has(response.status) ? 'failed' : 'good', clock());
+          return response;
         } catch (error) {
-          note(circuit, isAttempt, error instanceof OutboundError ? meanings[error.reason] : 'unrelated', clock());
+          recordVerdict(
+            circuit,
+            isProbe,
+            error instanceof OutboundError ? verdicts[error.reason] : 'unrelated',
+            clock(),
+          );
           throw error;
         }
       },
     }),
-    stateOf(workspaceId, origin) {
+    getState(workspaceId, origin) {
       const now = clock();
-      const ofKnown = circuits.peek(`${workspaceId} ${origin} `);
-      if (ofKnown) return stateOf(ofKnown, now);
-      const states = [...circuits.keysOf(`${workspaceId} ${origin}`)].map((key) => stateOf(circuits.peek(key), now));
-      return states.toSorted((one, other) => other.calls - one.calls)[0] ?? stateOf(undefined, now);
+      const verifiedCircuit = circuits.peek(`${workspaceId} ${origin} `);
+      if (verifiedCircuit) return toCircuitState(verifiedCircuit, now);
+      const networkStates = [...circuits.getKeys(`${workspaceId} ${origin}`)].map((key) =>
+        toCircuitState(circuits.peek(key), now),
+      );
+      return networkStates.toSorted((a, b) => b.calls - a.calls)[0] ?? toCircuitState(undefined, now);
     },
     snapshot() {
       const now = clock();
-      const counted = { open: 0, halfOpen: 0 };
+      const snapshotCounts = { open: 0, halfOpen: 0 };
       for (const key of circuits.keys()) {
-        const until = circuits.peek(key)?.openUntil ?? 0;
-        if (until !== 0) counted[until > now ? 'open' : 'halfOpen']++;
+        const openUntil = circuits.peek(key)?.openUntil ?? 0;
+        if (openUntil !== 0) snapshotCounts[openUntil > now ? 'open' : 'halfOpen']++;
       }
-      return counted;
+      return snapshotCounts;
     },
   };
 }
 
-function note(circuit: Circuit, isAttempt: boolean, meaning: Meaning, now: number): void {
-  if (isAttempt) circuit.isTried = false;
+function recordVerdict(circuit: Circuit, isProbe: boolean, verdict: Verdict, now: number): void {
+  if (isProbe) circuit.isProbing = false;
   // Calls that started before the circuit opened no longer count.
-  if (meaning === 'unrelated' || (circuit.openUntil !== 0 && !isAttempt)) return;
+  if (verdict === 'unrelated' || (circuit.openUntil !== 0 && !isProbe)) return;
   const { calls, failures } = circuit;
-  if (isAttempt && meaning === 'good') {
+  if (isProbe && verdict === 'good') {
     circuit.openUntil = 0;
     clearCount(calls);
     clearCount(failures);
     return;
   }
-  countAt(calls, now);
-  if (meaning === 'good') return;
-  countAt(failures, now);
-  if (isAttempt || isMostly(failures, calls, now)) circuit.openUntil = now + circuitOpenMs;
+  countEvent(calls, now);
+  if (verdict === 'good') return;
+  countEvent(failures, now);
+  if (isProbe || isMostlyFailing(failures, calls, now)) circuit.openUntil = now + circuitOpenMs;
 }
 
-function isMostly(failures: RecentCount, calls: RecentCount, now: number): boolean {
-  const failed = recentTotal(failures, now);
-  return failed >= leastFailures && failed * 2 > recentTotal(calls, now);
+function isMostlyFailing(failures: RecentCount, calls: RecentCount, now: number): boolean {
+  const failed = getRecentTotal(failures, now);
+  return failed >= minFailures && failed * 2 > getRecentTotal(calls, now);
 }
 
 /** Returns the state of a circuit, which is undefined if there were no calls. */
-function stateOf(circuit: Circuit | undefined, now: number): CircuitState {
-  if (!circuit) return { state: 'closed', calls: 0, failures: 0, retryMs: undefined };
-  const counts = { calls: recentTotal(circuit.calls, now), failures: recentTotal(circuit.failures, now) };
-  if (circuit.openUntil === 0) return { state: 'closed', ...counts, retryMs: undefined };
-  const retryMs = Math.max(0, circuit.openUntil - now);
-  return { state: retryMs > 0 ? 'open' : 'half_open', ...counts, retryMs };
+function toCircuitState(circuit: Circuit | undefined, now: number): CircuitState {
+  if (!circuit) return { state: 'closed', calls: 0, failures: 0, retryAfterMs: undefined };
+  const counts = { calls: getRecentTotal(circuit.calls, now), failures: getRecentTotal(circuit.failures, now) };
+  if (circuit.openUntil === 0) return { state: 'closed', ...counts, retryAfterMs: undefined };
+  const retryAfterMs = Math.max(0, circuit.openUntil - now);
+  return { state: retryAfterMs > 0 ? 'open' : 'half_open', ...counts, retryAfterMs };
 }
 
 /** Formats the refusal. `leftMs` is undefined while a probe is in progress. */
-function refusalText(leftMs: number | undefined): string {
+function formatRefusal(remainingMs: number | undefined): string {
   const next =
-    leftMs === undefined
+    remainingMs === undefined
       ? 'a probe request is in progress; retry in a few seconds'
-      : `the next request is allowed in ${Math.ceil(leftMs / 1000)} s`;
+      : `the next request is allowed in ${Math.ceil(remainingMs / 1000)} s`;
   return `most calls to the upstream failed in the last ${circuitWindowMs / 1000} s, so nothing was sent; ${next}`;
 }
 
@@ -188,15 +195,15 @@ export function createRecentCount(windowMs: number, slots: number): RecentCount 
 }
 
 /** Counts an event. `now` is in monotonic ms. */
-export function countAt(count: RecentCount, now: number): void {
-  dropOld(count, now);
-  const at = count.slot % count.slots.length;
-  count.slots[at] = (count.slots[at] as number) + 1;
+export function countEvent(count: RecentCount, now: number): void {
+  dropOldSlots(count, now);
+  const index = count.slot % count.slots.length;
+  count.slots[index] = (count.slots[index] as number) + 1;
   count.total++;
 }
 
-export function recentTotal(count: RecentCount, now: number): number {
-  dropOld(count, now);
+export function getRecentTotal(count: RecentCount, now: number): number {
+  dropOldSlots(count, now);
   return count.total;
 }
 
@@ -205,14 +212,14 @@ function clearCount(count: RecentCount): void {
   count.total = 0;
 }
 
-function dropOld(count: RecentCount, now: number): void {
+function dropOldSlots(count: RecentCount, now: number): void {
   const slot = Math.floor(now / count.slotMs);
   if (slot === count.slot) return;
   const { slots } = count;
-  for (let passed = Math.min(slot - count.slot, slots.length); passed > 0; passed--) {
-    const at = (slot - passed + 1) % slots.length;
-    count.total -= slots[at] as number;
-    slots[at] = 0;
+  for (let slotsToClear = Math.min(slot - count.slot, slots.length); slotsToClear > 0; slotsToClear--) {
+    const index = (slot - slotsToClear + 1) % slots.length;
+    count.total -= slots[index] as number;
+    slots[index] = 0;
   }
   count.slot = slot;
 }

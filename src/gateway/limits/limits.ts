@@ -1,24 +1,24 @@
 import type { LimitUse } from '../../domain/limits.ts';
-import { runningNow } from '../../domain/work/running-time.ts';
-import { AppError, plainFailure } from '../../errors.ts';
+import { getRunningTimeMs } from '../../domain/work/running-time.ts';
+import { AppError, recordableFailure } from '../../errors.ts';
 import type { QuotaCounter } from './call-quotas.ts';
-import { countAt, createRecentCount, recentTotal } from './circuits.ts';
+import { countEvent, createRecentCount, getRecentTotal } from './circuits.ts';
 import {
-  giveBack,
   hasSlot,
-  type Lane,
-  LaneBook,
-  type LaneBookOptions,
-  type LaneOf,
-  type Limited,
   type LimitedCaller,
-  laneKinds,
-  noteKnown,
-  queueLength,
+  type LimitedServer,
+  type Limiter,
+  type LimiterKind,
+  LimiterRegistry,
+  type LimiterRegistryOptions,
+  limiterKinds,
+  maxQueueLength,
+  recordVerifiedCall,
+  releaseSlot,
   waitForSlot,
 } from './lanes.ts';
 
-export type LimitOptions = LaneBookOptions & {
+export type LimitOptions = LimiterRegistryOptions & {
   /** Event loop delay, in ms. */
   lag: { readonly ms: number };
   /** Maximum total time that a call waits for its slots, in ms, excluding time in which this process was paused. */
@@ -29,28 +29,30 @@ export type LimitOptions = LaneBookOptions & {
 };
 
 /** The slots of one call, one in each of its limiters. Released with `leave`. */
-export type Slots = readonly Lane[];
+export type Slots = readonly Limiter[];
 
 export type LimitsSnapshot = {
   running: number;
   waiting: number;
   /** Number of refusals since the start, by the limit that refused. */
-  refused: Record<RefusedBy, number>;
+  refused: Record<RefusingLimit, number>;
 };
 
 /** Limits that refuse calls, as named in metrics. */
-const refusals = [
-  ...laneKinds.flatMap((of) => (['rate', 'concurrency', 'quota'] as const).map((kind) => `${of}_${kind}` as const)),
+const refusingLimits = [
+  ...limiterKinds.flatMap((limiterKind) =>
+    (['rate', 'concurrency', 'quota'] as const).map((kind) => `${limiterKind}_${kind}` as const),
+  ),
   'fair_share' as const,
   'overload' as const,
 ];
-type RefusedBy = (typeof refusals)[number];
+type RefusingLimit = (typeof refusingLimits)[number];
 
 /** Registers a function to run when the client disconnects. */
-type OnGone = (cancel: () => void) => void;
+type OnDisconnect = (cancel: () => void) => void;
 
 export const shedAboveMs = 200;
-export const usualCapacity = 4000;
+export const defaultCapacity = 4000;
 const minuteMs = 60_000;
 /** Time whose rate an idle limiter may use in a burst, in ms. */
 export const burstMs = 1000;
@@ -58,170 +60,176 @@ export const burstMs = 1000;
 /** Admits calls, queues them briefly, or refuses them. */
 export class Limits {
   readonly #options: LimitOptions;
-  readonly #book: LaneBook;
-  readonly #refused = Object.fromEntries(refusals.map((by) => [by, 0])) as Record<RefusedBy, number>;
+  readonly #registry: LimiterRegistry;
+  readonly #refused = Object.fromEntries(refusingLimits.map((limitName) => [limitName, 0])) as Record<
+    RefusingLimit,
+    number
+  >;
   /** Number of calls in the process, by tenant and in total. */
-  readonly #insideOf = new Map<string, number>();
-  #inside = 0;
+  readonly #inFlightByTenant = new Map<string, number>();
+  #inFlight = 0;
   #running = 0;
 
   constructor(options: LimitOptions) {
     this.#options = options;
-    this.#book = new LaneBook(options);
+    this.#registry = new LimiterRegistry(options);
   }
 
   /**
    * Takes the slots of a call. Returns a promise if it has to wait. `onGone` ends the wait early.
    * @throws AppError tooMany or unavailable, with the seconds to wait; ToolFailure cancelled
    */
-  enter(server: Limited, caller: LimitedCaller, onGone?: OnGone): Slots | Promise<Slots> {
+  enter(server: LimitedServer, caller: LimitedCaller, onDisconnect?: OnDisconnect): Slots | Promise<Slots> {
     const now = this.#options.clock();
-    const lanes = this.#book.lanesOf(server, caller, now);
-    const refused = this.#refusedNow(lanes, now);
-    if (refused) throw this.#refusal(lanes, refused);
-    const { tenant } = lanes.at(-1) as Lane;
-    this.#insideOf.set(tenant, (this.#insideOf.get(tenant) ?? 0) + 1);
-    this.#inside++;
-    let mustWait = false;
-    for (const lane of lanes) {
-      lane.inside++;
-      if (lane.rate !== 0) lane.dueAt = Math.max(now, lane.dueAt) + 1000 / lane.rate;
-      if (lane.perMinute > 0 || lane.perDay > 0 || !hasSlot(lane)) mustWait = true;
+    const limiters = this.#registry.getLimiters(server, caller, now);
+    const refusal = this.#getImmediateRefusal(limiters, now);
+    if (refusal) throw this.#refusal(limiters, refusal);
+    const { tenant } = limiters.at(-1) as Limiter;
+    this.#inFlightByTenant.set(tenant, (this.#inFlightByTenant.get(tenant) ?? 0) + 1);
+    this.#inFlight++;
+    let hasToWait = false;
+    for (const limiter of limiters) {
+      limiter.inFlight++;
+      if (limiter.rate !== 0) limiter.nextAllowedAt = Math.max(now, limiter.nextAllowedAt) + 1000 / limiter.rate;
+      if (limiter.perMinute > 0 || limiter.perDay > 0 || !hasSlot(limiter)) hasToWait = true;
     }
-    if (mustWait) return this.#enterLater(lanes, onGone);
-    for (const lane of lanes) lane.running++;
+    if (hasToWait) return this.#enterAfterWait(limiters, onDisconnect);
+    for (const limiter of limiters) limiter.running++;
     this.#running++;
-    return lanes;
+    return limiters;
   }
 
   /** Returns the reason why a call is refused immediately. A refused call does not count toward any rate. */
-  #refusedNow(lanes: Slots, now: number): Refused | undefined {
-    const { lag, capacity = usualCapacity } = this.#options;
+  #getImmediateRefusal(limiters: Slots, now: number): Refusal | undefined {
+    const { lag, capacity = defaultCapacity } = this.#options;
     if (lag.ms > shedAboveMs) return { by: 'overload' };
     // A tenant may use at most as much capacity as is still free, so other tenants always find some.
-    const ofTenant = this.#insideOf.get((lanes.at(-1) as Lane).tenant) ?? 0;
-    if (ofTenant >= capacity - this.#inside) return { by: 'fair_share' };
-    for (const lane of lanes) {
-      const { of, rate: limit, slots } = lane;
+    const tenantInFlight = this.#inFlightByTenant.get((limiters.at(-1) as Limiter).tenant) ?? 0;
+    if (tenantInFlight >= capacity - this.#inFlight) return { by: 'fair_share' };
+    for (const limiter of limiters) {
+      const { kind, rate: limit, slots } = limiter;
       // Time until the next call is allowed by the rate (GCRA).
-      const waitMs = limit === 0 ? 0 : lane.dueAt - now - burstMs;
-      if (waitMs > 0) return { of, kind: 'rate', limit, waitMs };
+      const waitMs = limit === 0 ? 0 : limiter.nextAllowedAt - now - burstMs;
+      if (waitMs > 0) return { kind, span: 'rate', limit, waitMs };
       // Unverified callers wait in queues of many addresses, which share one bound.
-      if (of === 'strangers' && slots !== 0 && lane.inside >= slots + queueLength) return this.#tooManyAtOnce(lane);
+      if (kind === 'strangers' && slots !== 0 && limiter.inFlight >= slots + maxQueueLength)
+        return this.#toConcurrencyRefusal(limiter);
     }
     return undefined;
   }
 
   /** Counts the call in its quotas, and waits for its slots. */
-  async #enterLater(lanes: Slots, onGone: OnGone | undefined): Promise<Slots> {
+  async #enterAfterWait(limiters: Slots, onDisconnect: OnDisconnect | undefined): Promise<Slots> {
     const { clock, quotas } = this.#options;
-    const askedAt = clock();
-    const usedUp = await quotas?.take(lanes);
-    if (usedUp) {
-      this.#giveUp(lanes, 0);
-      throw this.#refusal(lanes, usedUp);
+    const countedAt = clock();
+    const exhausted = await quotas?.count(limiters);
+    if (exhausted) {
+      this.#abandon(limiters, 0);
+      throw this.#refusal(limiters, exhausted);
     }
-    const taken: Lane[] = [];
+    const takenSlots: Limiter[] = [];
     try {
-      await this.#takeSlots(lanes, taken, onGone);
+      await this.#takeSlots(limiters, takenSlots, onDisconnect);
     } catch (error) {
-      this.#giveUp(lanes, taken.length);
-      quotas?.giveBack(lanes, clock() - askedAt);
+      this.#abandon(limiters, takenSlots.length);
+      quotas?.refund(limiters, clock() - countedAt);
       throw error;
     }
     this.#running++;
-    return lanes;
+    return limiters;
   }
 
   /**
    * Takes the slots one limiter after the other. A call that waits for its key has no slot of the server, and one that
    * waits for its server has no slot of the workspace.
    */
-  async #takeSlots(lanes: Slots, taken: Lane[], onGone: OnGone | undefined): Promise<void> {
-    const until = runningNow() + this.#options.queueMs;
-    for (const lane of lanes) {
-      if (hasSlot(lane)) lane.running++;
+  async #takeSlots(limiters: Slots, takenSlots: Limiter[], onDisconnect: OnDisconnect | undefined): Promise<void> {
+    const deadline = getRunningTimeMs() + this.#options.queueMs;
+    for (const limiter of limiters) {
+      if (hasSlot(limiter)) limiter.running++;
       else {
-        const isFull = lane.waiting.length >= queueLength;
-        const how = isFull ? 'late' : await waitForSlot(lane, Math.max(0, until - runningNow()), onGone);
-        if (how === 'gone') throw plainFailure('cancelled', 'the client disconnected');
-        if (how === 'late') throw this.#refusal(lanes, this.#tooManyAtOnce(lane));
+        const isQueueFull = limiter.queue.length >= maxQueueLength;
+        const waitResult = isQueueFull
+          ? 'late'
+          : await waitForSlot(limiter, Math.max(0, deadline - getRunningTimeMs()), onDisconnect);
+        if (waitResult === 'gone') throw recordableFailure('cancelled', 'the client disconnected');
+        if (waitResult === 'late') throw this.#refusal(limiters, this.#toConcurrencyRefusal(limiter));
       }
-      taken.push(lane);
+      takenSlots.push(limiter);
     }
   }
 
   leave(slots: Slots, caller?: LimitedCaller): void {
     const { clock } = this.#options;
-    if (caller?.isKnown) noteKnown(slots, caller, clock());
-    const { tenant } = slots.at(-1) as Lane;
-    const left = (this.#insideOf.get(tenant) ?? 1) - 1;
-    if (left > 0) this.#insideOf.set(tenant, left);
-    else this.#insideOf.delete(tenant);
+    if (caller?.isVerified) recordVerifiedCall(slots, caller, clock());
+    const { tenant } = slots.at(-1) as Limiter;
+    const remaining = (this.#inFlightByTenant.get(tenant) ?? 1) - 1;
+    if (remaining > 0) this.#inFlightByTenant.set(tenant, remaining);
+    else this.#inFlightByTenant.delete(tenant);
     this.#running--;
-    this.#inside--;
-    for (let at = slots.length - 1; at >= 0; at--) {
-      const lane = slots[at] as Lane;
-      lane.inside--;
-      giveBack(lane);
+    this.#inFlight--;
+    for (let index = slots.length - 1; index >= 0; index--) {
+      const limiter = slots[index] as Limiter;
+      limiter.inFlight--;
+      releaseSlot(limiter);
     }
   }
 
   /** Takes the slots that are missing after the first `taken`, and then releases all of them. */
-  #giveUp(lanes: Slots, taken: number): void {
-    for (const lane of lanes.slice(taken)) lane.running++;
+  #abandon(limiters: Slots, takenCount: number): void {
+    for (const limiter of limiters.slice(takenCount)) limiter.running++;
     this.#running++;
-    this.leave(lanes);
+    this.leave(limiters);
   }
 
-  #tooManyAtOnce({ of, slots }: Lane): Refused {
-    return { of, kind: 'concurrency', limit: slots, waitMs: this.#options.queueMs };
+  #toConcurrencyRefusal({ kind, slots }: Limiter): Refusal {
+    return { kind, span: 'concurrency', limit: slots, waitMs: this.#options.queueMs };
   }
 
   /** Counts a refusal for the server and the workspace, which are the last two limiters. */
-  #refusal(lanes: Slots, why: Refused): AppError {
+  #refusal(limiters: Slots, why: Refusal): AppError {
     const { clock, processes } = this.#options;
-    this.#refused[refusedBy(why)]++;
-    for (const lane of lanes.slice(-2)) {
-      lane.refused ??= createRecentCount(minuteMs, 12);
-      countAt(lane.refused, clock());
+    this.#refused[toRefusingLimit(why)]++;
+    for (const limiter of limiters.slice(-2)) {
+      limiter.recentRefusals ??= createRecentCount(minuteMs, 12);
+      countEvent(limiter.recentRefusals, clock());
     }
-    return refusal(why, processes?.count ?? 1);
+    return createRefusalError(why, processes?.count ?? 1);
   }
 
-  serverUse(id: string): LimitUse {
-    return presentUse(this.#book.findServer(id), this.#options.clock);
+  getServerUsage(id: string): LimitUse {
+    return toUsage(this.#registry.findServer(id), this.#options.clock);
   }
 
-  workspaceUse(id: string): LimitUse {
-    return presentUse(this.#book.findWorkspace(id), this.#options.clock);
+  getWorkspaceUsage(id: string): LimitUse {
+    return toUsage(this.#registry.findWorkspace(id), this.#options.clock);
   }
 
   /** Returns the counters of the whole process, for metrics. */
   snapshot(): LimitsSnapshot {
-    return { running: this.#running, waiting: this.#inside - this.#running, refused: { ...this.#refused } };
+    return { running: this.#running, waiting: this.#inFlight - this.#running, refused: { ...this.#refused } };
   }
 }
 
-function presentUse(lane: Lane | undefined, clock: () => number): LimitUse {
-  if (!lane) return { running: 0, waiting: 0, refused: 0 };
-  const refused = lane.refused ? recentTotal(lane.refused, clock()) : 0;
-  return { running: lane.running, waiting: lane.inside - lane.running, refused };
+function toUsage(limiter: Limiter | undefined, clock: () => number): LimitUse {
+  if (!limiter) return { running: 0, waiting: 0, refused: 0 };
+  const recentRefusals = limiter.recentRefusals ? getRecentTotal(limiter.recentRefusals, clock()) : 0;
+  return { running: limiter.running, waiting: limiter.inFlight - limiter.running, refused: recentRefusals };
 }
 
 /** Reason for refusing a call: the process is too busy, or the call has reached a limit. */
-type Refused =
+type Refusal =
   | { by: 'fair_share' | 'overload' }
-  | { of: LaneOf; limit: number; waitMs: number; kind: 'rate' | 'concurrency' | 'minute' | 'day' };
+  | { kind: LimiterKind; limit: number; waitMs: number; span: 'rate' | 'concurrency' | 'minute' | 'day' };
 
-function refusedBy(refused: Refused): RefusedBy {
+function toRefusingLimit(refused: Refusal): RefusingLimit {
   if ('by' in refused) return refused.by;
-  const { of, kind } = refused;
-  return `${of}_${kind === 'minute' || kind === 'day' ? 'quota' : kind}`;
+  const { kind: limiterKind, span } = refused;
+  return `${limiterKind}_${span === 'minute' || span === 'day' ? 'quota' : span}`;
 }
 
 /** Subject of the sentence about a limit, and the ending of its verb. */
-const subjects: Record<LaneOf, [subject: string, ending: '' | 's']> = {
+const subjects: Record<LimiterKind, [subject: string, ending: '' | 's']> = {
   server: ['this server', 's'],
   workspace: ['all servers of this workspace together', ''],
   key: ['one credential', 's'],
@@ -233,32 +241,32 @@ const subjects: Record<LaneOf, [subject: string, ending: '' | 's']> = {
 const keySubject = ['an API key and the keys created with it together', ''] as const;
 
 /** Creates an error that tells an agent which limit was reached, that nothing happened, and what to do. */
-function refusal(refused: Refused, processes: number): AppError {
+function createRefusalError(refused: Refusal, processes: number): AppError {
   const waitMs = 'by' in refused ? 1000 : refused.waitMs;
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
-  const isUsedUp = 'kind' in refused && (refused.kind === 'minute' || refused.kind === 'day');
-  const advice = 'by' in refused || isUsedUp ? '' : ' with fewer parallel calls';
-  const message = `${reasonOf(refused, processes)}. The call was not made; retry in ${seconds} s${advice}.`;
+  const isExhausted = 'kind' in refused && (refused.span === 'minute' || refused.span === 'day');
+  const advice = 'by' in refused || isExhausted ? '' : ' with fewer parallel calls';
+  const message = `${formatReason(refused, processes)}. The call was not made; retry in ${seconds} s${advice}.`;
   return new AppError('by' in refused ? 'unavailable' : 'tooMany', message, { retryAfterS: seconds });
 }
 
-function reasonOf(refused: Refused, processes: number): string {
+function formatReason(refused: Refusal, processes: number): string {
   if ('by' in refused) {
     return refused.by === 'overload'
       ? 'The service is overloaded'
       : 'The service is busy, and the workspaces of this owner have used their share';
   }
-  const isLimitOfKey = refused.of === 'key' && refused.kind !== 'concurrency';
-  const [subject, ending] = isLimitOfKey ? keySubject : subjects[refused.of];
+  const isKeyLimit = refused.kind === 'key' && refused.span !== 'concurrency';
+  const [subject, ending] = isKeyLimit ? keySubject : subjects[refused.kind];
   // Quotas are counted for all processes together; each process has its share of the other limits.
-  const each = processes > 1 ? ` in each of ${processes} processes` : '';
+  const processesText = processes > 1 ? ` in each of ${processes} processes` : '';
   const limit = `${Math.round(refused.limit * 100) / 100}`;
-  switch (refused.kind) {
+  switch (refused.span) {
     case 'concurrency':
-      return `Too many parallel calls: ${subject} run${ending} at most ${limit} at a time${each}`;
+      return `Too many parallel calls: ${subject} run${ending} at most ${limit} at a time${processesText}`;
     case 'rate':
-      return `Too many calls: ${subject} get${ending} at most ${limit} per second${each}`;
+      return `Too many calls: ${subject} get${ending} at most ${limit} per second${processesText}`;
     default:
-      return `Too many calls: ${subject} get${ending} at most ${limit} per ${refused.kind}, and all of them were used`;
+      return `Too many calls: ${subject} get${ending} at most ${limit} per ${refused.span}, and all of them were used`;
   }
 }

@@ -1,6 +1,6 @@
-import type { ModelAnswer, ModelMessage, ModelPart, ModelQuestion } from '../../domain/model.ts';
+import type { ModelMessage, ModelPart, ModelQuestion, ModelReply } from '../../domain/model.ts';
 import type { JsonObject } from '../protocol/json-rpc.ts';
-import { type ModelApi, toCount, toObject, toText } from './model-api.ts';
+import { type ModelApi, toCount, toModelText, toObject } from './model-api.ts';
 import type { SplicedJson } from './model-messages.ts';
 import type { ModelResponse } from './model-response.ts';
 
@@ -8,12 +8,12 @@ import type { ModelResponse } from './model-response.ts';
 export const anthropic: ModelApi = { createRequest, createReader };
 
 /** Maximum number of output tokens, which the API requires. Models before Claude 4 allow less. */
-const maxTokens = { usual: 16_000, ofClaude3: 4096 };
+const maxTokens = { standard: 16_000, claude3: 4096 };
 
 function createRequest({ model, instructions, tools, messages }: ModelQuestion, json: SplicedJson) {
   const body = {
     model: model.name,
-    max_tokens: /\bclaude-3\b/.test(model.name) ? maxTokens.ofClaude3 : maxTokens.usual,
+    max_tokens: /\bclaude-3\b/.test(model.name) ? maxTokens.claude3 : maxTokens.standard,
     stream: true,
     ...(instructions !== undefined && { system: instructions }),
     messages: messages.map((message) => toMessage(message, json)).filter(({ content }) => content.length > 0),
@@ -67,7 +67,7 @@ function createReader(response: ModelResponse): (event: JsonObject) => void {
         break;
       case 'message_delta':
         readUsage(response, event);
-        response.finish = finishes.get(toText(toObject(event.delta).stop_reason)) ?? 'other';
+        response.finish = finishReasons.get(toModelText(toObject(event.delta).stop_reason)) ?? 'other';
     }
   };
 }
@@ -75,16 +75,16 @@ function createReader(response: ModelResponse): (event: JsonObject) => void {
 function startPart(response: ModelResponse, block: JsonObject): ModelPart | undefined {
   switch (block.type) {
     case 'tool_use':
-      return response.startCall(toText(block.id), toText(block.name));
+      return response.startCall(toModelText(block.id), toModelText(block.name));
     case 'text':
     case 'thinking': {
       const part = response.startText(block.type === 'text' ? 'text' : 'thought');
-      response.appendText(part, toText(block.type === 'text' ? block.text : block.thinking));
+      response.appendText(part, toModelText(block.type === 'text' ? block.text : block.thinking));
       return part;
     }
     case 'redacted_thinking': {
       const part = response.startText('thought');
-      response.setMeta(part, { data: toText(block.data) });
+      response.setMeta(part, { data: toModelText(block.data) });
       return part;
     }
     default:
@@ -93,9 +93,9 @@ function startPart(response: ModelResponse, block: JsonObject): ModelPart | unde
 }
 
 function readDelta(response: ModelResponse, part: ModelPart, delta: JsonObject): void {
-  if (part.type === 'call') response.appendArguments(part, toText(delta.partial_json));
-  else if (delta.type === 'signature_delta') response.setMeta(part, { signature: toText(delta.signature) });
-  else response.appendText(part, toText(part.type === 'text' ? delta.text : delta.thinking));
+  if (part.type === 'call') response.appendArguments(part, toModelText(delta.partial_json));
+  else if (delta.type === 'signature_delta') response.setMeta(part, { signature: toModelText(delta.signature) });
+  else response.appendText(part, toModelText(part.type === 'text' ? delta.text : delta.thinking));
 }
 
 /** Reads token counts. Input tokens include cached ones. If an event reports a count again, the later value applies. */
@@ -107,7 +107,7 @@ function readUsage({ usage }: ModelResponse, event: JsonObject): void {
   usage.output = toCount(output_tokens) ?? usage.output;
 }
 
-const finishes = new Map<string, ModelAnswer['finish']>([
+const finishReasons = new Map<string, ModelReply['finishReason']>([
   ['end_turn', 'stop'],
   ['stop_sequence', 'stop'],
   ['pause_turn', 'stop'],

@@ -18,7 +18,7 @@ export class EventStream {
   #data: string[] = [];
   #length = 0;
   /** True if the last line ended with CR, so that a following LF belongs to it. */
-  #endedWithCr = false;
+  #hasEndedWithCr = false;
 
   /** Processes the next bytes. Returns the data of the events that they complete. @throws ModelError */
   push(bytes: Uint8Array): string[] {
@@ -40,8 +40,8 @@ export class EventStream {
 
   #split(decoded: string): string[] {
     if (decoded === '') return [];
-    const text = this.#endedWithCr && decoded.startsWith('\n') ? decoded.slice(1) : decoded;
-    this.#endedWithCr = decoded.endsWith('\r');
+    const text = this.#hasEndedWithCr && decoded.startsWith('\n') ? decoded.slice(1) : decoded;
+    this.#hasEndedWithCr = decoded.endsWith('\r');
     const lines = text.split(/\r\n|[\r\n]/);
     lines[0] = this.#line + lines[0];
     this.#line = lines.pop() ?? '';
@@ -60,8 +60,8 @@ export class EventStream {
     this.#checkLength(0);
   }
 
-  #checkLength(more: number): void {
-    if (this.#length + more > maxEventLength)
+  #checkLength(extraLength: number): void {
+    if (this.#length + extraLength > maxEventLength)
       throw new ModelError('oversize', `sent an event of more than ${maxEventLength} characters`);
   }
 

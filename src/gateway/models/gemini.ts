@@ -1,6 +1,6 @@
-import type { ModelAnswer, ModelMessage, ModelPart, ModelQuestion } from '../../domain/model.ts';
+import type { ModelMessage, ModelPart, ModelQuestion, ModelReply } from '../../domain/model.ts';
 import type { JsonObject } from '../protocol/json-rpc.ts';
-import { type ModelApi, toCount, toObject, toObjects, toText } from './model-api.ts';
+import { type ModelApi, toCount, toModelText, toObject, toObjects } from './model-api.ts';
 import type { SplicedJson } from './model-messages.ts';
 import type { ModelResponse } from './model-response.ts';
 
@@ -52,7 +52,7 @@ function createReader(response: ModelResponse): (event: JsonObject) => void {
     if (!candidate) return;
     for (const part of toObjects(toObject(candidate.content).parts)) readPart(response, part);
     if (typeof candidate.finishReason !== 'string') return;
-    response.finish = finishes.get(candidate.finishReason) ?? 'other';
+    response.finish = finishReasons.get(candidate.finishReason) ?? 'other';
     // A model that calls tools reports the same finish reason as one that has finished its text.
     if (response.finish === 'stop' && response.hasCalls) response.finish = 'tool-calls';
   };
@@ -62,16 +62,16 @@ function readPart(response: ModelResponse, { text, thought, functionCall, though
   let part: ModelPart | undefined;
   if (functionCall !== undefined) {
     const { id, name, args } = toObject(functionCall);
-    part = response.startCall(toText(id), toText(name));
+    part = response.startCall(toModelText(id), toModelText(name));
     response.appendArguments(part, JSON.stringify(toObject(args)));
   } else if (typeof text === 'string') {
-    part = response.lastText(thought === true ? 'thought' : 'text');
+    part = response.getOrStartText(thought === true ? 'thought' : 'text');
     response.appendText(part, text);
   }
   if (part && typeof thoughtSignature === 'string') response.setMeta(part, { thoughtSignature });
 }
 
-const finishes = new Map<string, ModelAnswer['finish']>([
+const finishReasons = new Map<string, ModelReply['finishReason']>([
   ['STOP', 'stop'],
   ['MAX_TOKENS', 'length'],
   ['SAFETY', 'content-filter'],

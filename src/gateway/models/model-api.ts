@@ -26,7 +26,7 @@ export function toObjects(value: unknown): JsonObject[] {
 }
 
 /** Returns a value as a string; an empty one if it is no string. */
-export function toText(value: unknown): string {
+export function toModelText(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
@@ -50,11 +50,11 @@ const maxCodeLength = 40;
  * the error is shown, because the host may repeat a credential, or be a service in the operator's network that is not a
  * model.
  */
-export function errorCodeIn(event: JsonObject, key = ''): string {
+export function formatErrorCode(event: JsonObject, key = ''): string {
   const { code, type, status } = toObject(event.error);
   const isCode = (text: string) => text.length <= maxCodeLength && errorCode.test(text);
   // A part of the key is not a code either.
-  const isOfKey = (text: string) => key.toLowerCase().includes(text.toLowerCase());
-  const found = [code, type, status].map(toText).find((text) => isCode(text) && !isOfKey(text));
-  return found === undefined ? '' : redact(` (${found})`, key === '' ? [] : [key]);
+  const isPartOfKey = (text: string) => key.toLowerCase().includes(text.toLowerCase());
+  const displayedCode = [code, type, status].map(toModelText).find((text) => isCode(text) && !isPartOfKey(text));
+  return displayedCode === undefined ? '' : redact(` (${displayedCode})`, key === '' ? [] : [key]);
 }

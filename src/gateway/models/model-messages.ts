@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { isObjectJson } from '../../domain/json/object-json.ts';
+import { isJsonObjectText } from '../../domain/json/object-json.ts';
 
 /**
  * Serializes values together with texts that are JSON already. Arguments that a model wrote keep their digits, and are
  * neither parsed nor serialized again.
  */
 export class SplicedJson {
-  readonly #mark = randomUUID();
+  readonly #placeholder = randomUUID();
   readonly #texts: string[] = [];
 
   /**
@@ -14,22 +14,22 @@ export class SplicedJson {
    * result of its call.
    */
   object(text: string): string {
-    return this.#add(isObjectJson(text) ? text : '{}');
+    return this.#add(isJsonObjectText(text) ? text : '{}');
   }
 
   /** Returns placeholders for the members of a JSON object in text form, to be spread into another object. */
   members(text: string | undefined): object {
-    const inner = text === undefined || !isObjectJson(text) ? '' : text.trim().slice(1, -1).trim();
-    return inner === '' ? {} : { [this.#add(inner)]: 0 };
+    const membersText = text === undefined || !isJsonObjectText(text) ? '' : text.trim().slice(1, -1).trim();
+    return membersText === '' ? {} : { [this.#add(membersText)]: 0 };
   }
 
   /** Returns the JSON of a value, with the inserted texts. */
   stringify(value: object): string {
-    const marks = new RegExp(`"${this.#mark}:(\\d+)"(:0)?`, 'g');
-    return JSON.stringify(value).replaceAll(marks, (_, index: string) => this.#texts[Number(index)] ?? '');
+    const placeholderPattern = new RegExp(`"${this.#placeholder}:(\\d+)"(:0)?`, 'g');
+    return JSON.stringify(value).replaceAll(placeholderPattern, (_, index: string) => this.#texts[Number(index)] ?? '');
   }
 
   #add(text: string): string {
-    return `${this.#mark}:${this.#texts.push(text) - 1}`;
+    return `${this.#placeholder}:${this.#texts.push(text) - 1}`;
   }
 }

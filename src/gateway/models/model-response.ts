@@ -1,4 +1,4 @@
-import type { ModelAnswer, ModelPart, ModelProgress } from '../../domain/model.ts';
+import type { ModelPart, ModelProgress, ModelReply } from '../../domain/model.ts';
 import { ModelError } from './model-error.ts';
 
 /**
@@ -15,8 +15,8 @@ type CallPart = Extract<ModelPart, { type: 'call' }>;
 /** The response of a model, built from the events of its host. */
 export class ModelResponse {
   readonly #parts: ModelPart[] = [];
-  finish: ModelAnswer['finish'] = 'other';
-  readonly usage: ModelAnswer['usage'] = { input: undefined, output: undefined };
+  finish: ModelReply['finishReason'] = 'other';
+  readonly usage: ModelReply['usage'] = { input: undefined, output: undefined };
   #characters = 0;
   /** Progress that was not reported yet. Consecutive text is one item. */
   #progress: ModelProgress[] = [];
@@ -26,7 +26,7 @@ export class ModelResponse {
   }
 
   /** Returns the last part if it is a text of this type. Otherwise starts a new part. */
-  lastText(type: TextPart['type']): TextPart {
+  getOrStartText(type: TextPart['type']): TextPart {
     const last = this.#parts.at(-1);
     return last?.type === type ? last : this.startText(type);
   }
@@ -81,7 +81,7 @@ export class ModelResponse {
   }
 
   /** Returns the finished response. @throws ModelError if it is invalid */
-  finished(): ModelAnswer {
+  getResult(): ModelReply {
     for (const part of this.#parts) {
       if (part.type !== 'call') continue;
       if (part.tool === '') throw new ModelError('malformed', 'sent a tool call without a tool name');
@@ -93,7 +93,7 @@ export class ModelResponse {
     const parts = this.#parts.filter((part) => part.type !== 'text' || part.text !== '');
     if (parts.length === 0 && this.finish === 'other')
       throw new ModelError('malformed', "sent nothing that belongs to its API; check the model's URL");
-    return { parts, finish: this.finish, usage: this.usage };
+    return { parts, finishReason: this.finish, usage: this.usage };
   }
 
   #add(part: ModelPart): void {

@@ -1,7 +1,7 @@
-import { isObjectJson } from '../../domain/json/object-json.ts';
-import type { ModelAnswer, ModelMessage, ModelPart, ModelQuestion } from '../../domain/model.ts';
+import { isJsonObjectText } from '../../domain/json/object-json.ts';
+import type { ModelMessage, ModelPart, ModelQuestion, ModelReply } from '../../domain/model.ts';
 import type { JsonObject } from '../protocol/json-rpc.ts';
-import { type ModelApi, toCount, toObject, toObjects, toText } from './model-api.ts';
+import { type ModelApi, toCount, toModelText, toObject, toObjects } from './model-api.ts';
 import type { SplicedJson } from './model-messages.ts';
 import type { ModelResponse } from './model-response.ts';
 
@@ -35,10 +35,10 @@ function toMessages(message: ModelMessage, json: SplicedJson): object[] {
   if (message.role === 'tools')
     return message.results.map(({ id, text }) => ({ role: 'tool', tool_call_id: id, content: text }));
   const { parts } = message;
-  const textOf = (type: TextPart['type']) => parts.map((part) => (part.type === type ? part.text : '')).join('');
+  const joinText = (type: TextPart['type']) => parts.map((part) => (part.type === type ? part.text : '')).join('');
   const calls = parts.filter((part) => part.type === 'call').map((part) => toCall(part, json));
-  const thought = textOf('thought');
-  const content = textOf('text');
+  const thought = joinText('thought');
+  const content = joinText('text');
   const hasNoText = content === '' && calls.length > 0;
   const optional = {
     ...(thought !== '' && { reasoning_content: thought }),
@@ -48,8 +48,8 @@ function toMessages(message: ModelMessage, json: SplicedJson): object[] {
 }
 
 function toCall(part: CallPart, json: SplicedJson): object {
-  const called = { name: part.tool, arguments: isObjectJson(part.arguments) ? part.arguments : '{}' };
-  return { id: part.id, type: 'function', function: called, ...json.members(part.meta) };
+  const functionCall = { name: part.tool, arguments: isJsonObjectText(part.arguments) ? part.arguments : '{}' };
+  return { id: part.id, type: 'function', function: functionCall, ...json.members(part.meta) };
 }
 
 /**
@@ -59,17 +59,17 @@ function toCall(part: CallPart, json: SplicedJson): object {
 function createReader(response: ModelResponse): (event: JsonObject) => void {
   const texts: { text?: TextPart; thought?: TextPart } = {};
   const calls = new Map<unknown, CallPart>();
-  let last: CallPart | undefined;
+  let lastCall: CallPart | undefined;
   const append = (type: TextPart['type'], text: string) => {
     if (text === '') return;
     texts[type] ??= response.startText(type);
     response.appendText(texts[type], text);
   };
   /** Finds or starts the call of a delta. Hosts number calls, repeat their id, or send each call completely. */
-  const callFor = ({ index, id, function: called }: JsonObject): CallPart => {
-    const known = index === undefined ? last : calls.get(index);
-    if (known && (!id || id === known.id)) return known;
-    const call = response.startCall(toText(id), toText(toObject(called).name));
+  const callFor = ({ index, id, function: functionCall }: JsonObject): CallPart => {
+    const existing = index === undefined ? lastCall : calls.get(index);
+    if (existing && (!id || id === existing.id)) return existing;
+    const call = response.startCall(toModelText(id), toModelText(toObject(functionCall).name));
     if (index !== undefined) calls.set(index, call);
     return call;
   };
@@ -80,20 +80,20 @@ function createReader(response: ModelResponse): (event: JsonObject) => void {
     const [choice] = toObjects(choices);
     if (!choice) return;
     const delta = toObject(choice.delta);
-    append('thought', toText(delta.reasoning_content) || toText(delta.reasoning));
-    append('text', toText(delta.content));
-    for (const one of toObjects(delta.tool_calls)) {
-      last = callFor(one);
-      const called = toObject(one.function);
-      response.nameCall(last, toText(called.name));
-      response.appendArguments(last, toText(called.arguments));
-      if (one.extra_content !== undefined) response.setMeta(last, { extra_content: one.extra_content });
+    append('thought', toModelText(delta.reasoning_content) || toModelText(delta.reasoning));
+    append('text', toModelText(delta.content));
+    for (const callDelta of toObjects(delta.tool_calls)) {
+      lastCall = callFor(callDelta);
+      const functionCall = toObject(callDelta.function);
+      response.nameCall(lastCall, toModelText(functionCall.name));
+      response.appendArguments(lastCall, toModelText(functionCall.arguments));
+      if (callDelta.extra_content !== undefined) response.setMeta(lastCall, { extra_content: callDelta.extra_content });
     }
-    if (typeof choice.finish_reason === 'string') response.finish = finishes.get(choice.finish_reason) ?? 'other';
+    if (typeof choice.finish_reason === 'string') response.finish = finishReasons.get(choice.finish_reason) ?? 'other';
   };
 }
 
-const finishes = new Map<string, ModelAnswer['finish']>([
+const finishReasons = new Map<string, ModelReply['finishReason']>([
   ['stop', 'stop'],
   ['length', 'length'],
   ['content_filter', 'content-filter'],

@@ -1,21 +1,21 @@
-import { type ContentBlock, type ToolCall, type ToolResult, withLines } from '../../domain/mcp.ts';
-import { pieceNote, readMoreInput, readMoreName } from '../../domain/pieces/read-more.ts';
+import { appendTextBlocks, type ContentBlock, type ToolCall, type ToolResult } from '../../domain/mcp.ts';
+import { formatContinuationNote, readMoreInputSchema, readMoreToolName } from '../../domain/pieces/read-more.ts';
 import { coerceObject } from '../../domain/schema/coerce-value.ts';
 import { searchToolNames } from '../../domain/search/own-tools.ts';
-import { nextTurn } from '../../domain/work/next-turn.ts';
+import { yieldToEventLoop } from '../../domain/work/next-turn.ts';
 import { ToolFailure } from '../../errors.ts';
-import { structuredOfTexts, tokensOfContent } from '../answer/json-answer.ts';
-import { leftOutLines } from '../arguments/left-out.ts';
+import { createStructuredFromTexts, estimateContentTokens } from '../answer/json-answer.ts';
+import { formatOmittedArguments } from '../arguments/left-out.ts';
 import { compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
-import { type CallToolParts, callTool } from '../call/call-tool.ts';
+import { type CallToolDeps, callTool } from '../call/call-tool.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
-import { callOwnTool, type OwnCall } from './own-call.ts';
+import { type BuiltInCall, callBuiltInTool } from './own-call.ts';
 import { callInSearchMode } from './search-calls.ts';
 
 /** Returns the function that runs the calls of a server, including those of built-in tools. */
-export function runnerOf(server: HostedServer): typeof callTool {
-  return server.hasReadMore ? callWithReadMore : server.catalogue ? callInSearchMode : callTool;
+export function getRunner(server: HostedServer): typeof callTool {
+  return server.hasReadMoreTool ? callWithReadMore : server.catalog ? callInSearchMode : callTool;
 }
 
 /**
@@ -25,44 +25,44 @@ export function runnerOf(server: HostedServer): typeof callTool {
 function callWithReadMore(
   server: HostedServer,
   caller: Caller,
-  asked: ToolCall,
-  parts: CallToolParts,
+  toolCall: ToolCall,
+  deps: CallToolDeps,
 ): Promise<ToolResult> {
-  const inner = asked.name === searchToolNames.call && server.catalogue ? asked.args.name : undefined;
-  if (asked.name === readMoreName || inner === readMoreName) {
-    const args = inner === undefined ? asked.args : (coerceObject(asked.args.arguments) ?? {});
-    const call = { server, caller, asked: { ...asked, name: readMoreName, args } };
-    return callOwnTool(call, parts, () => readMore(call, parts));
+  const innerName = toolCall.name === searchToolNames.call && server.catalog ? toolCall.args.name : undefined;
+  if (toolCall.name === readMoreToolName || innerName === readMoreToolName) {
+    const args = innerName === undefined ? toolCall.args : (coerceObject(toolCall.args.arguments) ?? {});
+    const call = { server, caller, toolCall: { ...toolCall, name: readMoreToolName, args } };
+    return callBuiltInTool(call, deps, () => readMore(call, deps));
   }
-  const run = server.catalogue ? callInSearchMode : callTool;
-  return run(server, caller, asked, parts);
+  const runCall = server.catalog ? callInSearchMode : callTool;
+  return runCall(server, caller, toolCall, deps);
 }
 
 /**
  * Maximum length of a chunk that is processed without yielding, in characters. Parsing and serializing it takes about a
  * millisecond.
  */
-const longPiece = 50_000;
+const maxUnyieldedLength = 50_000;
 
-const rules = { args: compileArguments(readMoreInput, readMoreInput, true) };
+const rules = { args: compileArguments(readMoreInputSchema, readMoreInputSchema, true) };
 
 /** Executes `read_more`. @throws ToolFailure invalid_arguments */
-async function readMore({ server, caller, asked }: OwnCall, parts: CallToolParts): Promise<ToolResult> {
-  const unfit = (what: string) => new ToolFailure('invalid_arguments', what);
-  const args = await prepareArguments(rules, asked.args, () =>
-    Promise.reject(unfit('There are too many values; pass only the cursor.')),
+async function readMore({ server, caller, toolCall }: BuiltInCall, deps: CallToolDeps): Promise<ToolResult> {
+  const createFailure = (message: string) => new ToolFailure('invalid_arguments', message);
+  const args = await prepareArguments(rules, toolCall.args, () =>
+    Promise.reject(createFailure('There are too many values; pass only the cursor.')),
   );
-  const found = await parts.rests.read({ server, caller }, String(args.cursor));
-  if (!found)
-    throw unfit(
+  const chunkResult = await deps.continuations.read({ server, caller }, String(args.cursor));
+  if (!chunkResult)
+    throw createFailure(
       'cursor: not valid. A cursor works for ten minutes, on this server, for the caller that received it. Call the tool again for a new cursor.',
     );
   // Parsing a chunk of control characters takes part of the time slice, and serializing it takes as long again.
-  if (found.piece.text.length > longPiece) await nextTurn();
-  const texts = [found.piece.text, pieceNote(found.piece.about, found.next)];
+  if (chunkResult.chunk.text.length > maxUnyieldedLength) await yieldToEventLoop();
+  const texts = [chunkResult.chunk.text, formatContinuationNote(chunkResult.chunk.about, chunkResult.nextCursor)];
   const content = texts.map((text): ContentBlock => ({ type: 'text', text }));
-  const tokens = tokensOfContent(content);
-  const structured = structuredOfTexts(content, asked.era);
+  const tokens = estimateContentTokens(content);
+  const structured = createStructuredFromTexts(content, toolCall.generation);
   const result = { content: JSON.stringify(content), structured, isError: false, tokens };
-  return withLines(result, leftOutLines(asked.args, args));
+  return appendTextBlocks(result, formatOmittedArguments(toolCall.args, args));
 }

@@ -1,20 +1,20 @@
-import { addedArguments, leftOutText } from '../../domain/added-arguments.ts';
-import { annotationsOf, type Tool } from '../../domain/config/tool.ts';
+import { findIgnoredArguments, ignoredArgumentsText } from '../../domain/added-arguments.ts';
+import { getAnnotations, type Tool } from '../../domain/config/tool.ts';
 import {
+  appendTextBlocks,
   type ContentBlock,
-  type Era,
+  type ProtocolGeneration,
   type ToolCall,
   type ToolResult,
-  textResult,
-  withLines,
+  toTextResult,
 } from '../../domain/mcp.ts';
-import { type Guesses, nearest, newGuesses, shown } from '../../domain/problems.ts';
+import { createSuggestionBudget, describeValue, type SuggestionBudget, suggestNearest } from '../../domain/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { coerceObject } from '../../domain/schema/coerce-value.ts';
 import {
   describeInput,
-  mostDescribed,
-  mostResults,
+  maxDescribedTools,
+  maxResults,
   searchInput,
   searchToolNames,
 } from '../../domain/search/own-tools.ts';
@@ -22,14 +22,14 @@ import { searchTools } from '../../domain/search/search-tools.ts';
 import type { ToolIndex } from '../../domain/search/tool-index.ts';
 import type { MaybePromise } from '../../domain/work/next-turn.ts';
 import { ToolFailure } from '../../errors.ts';
-import { structuredOfTexts } from '../answer/json-answer.ts';
-import { leftOutLines } from '../arguments/left-out.ts';
+import { createStructuredFromTexts } from '../answer/json-answer.ts';
+import { formatOmittedArguments } from '../arguments/left-out.ts';
 import { type ArgumentRules, compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
-import { type CallToolParts, callTool } from '../call/call-tool.ts';
+import { type CallToolDeps, callTool } from '../call/call-tool.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
-import type { ToolCatalogue } from '../hosted/tool-catalogue.ts';
-import { callOwnTool } from './own-call.ts';
+import type { ToolCatalog } from '../hosted/tool-catalogue.ts';
+import { callBuiltInTool } from './own-call.ts';
 
 /**
  * Runs one `tools/call` of a server in search mode. A call through `call_tool` counts in every way as a call of the
@@ -39,59 +39,68 @@ import { callOwnTool } from './own-call.ts';
 export async function callInSearchMode(
   server: HostedServer,
   caller: Caller,
-  asked: ToolCall,
-  parts: CallToolParts,
+  toolCall: ToolCall,
+  deps: CallToolDeps,
 ): Promise<ToolResult> {
-  if (asked.name !== searchToolNames.call) {
-    if (server.tool(asked.name)) return callTool(server, caller, asked, parts);
-    return callOwnTool({ server, caller, asked }, parts, () => ownResult(server.catalogue as ToolCatalogue, asked));
+  if (toolCall.name !== searchToolNames.call) {
+    if (server.getTool(toolCall.name)) return callTool(server, caller, toolCall, deps);
+    return callBuiltInTool({ server, caller, toolCall }, deps, () =>
+      getBuiltInResult(server.catalog as ToolCatalog, toolCall),
+    );
   }
-  const inner = calledTool(server, asked.args);
-  if (inner instanceof ToolFailure) {
-    return callOwnTool({ server, caller, asked }, parts, () => Promise.reject(inner));
+  const innerCall = parseInnerCall(server, toolCall.args);
+  if (innerCall instanceof ToolFailure) {
+    return callBuiltInTool({ server, caller, toolCall }, deps, () => Promise.reject(innerCall));
   }
-  const { added, ...named } = inner;
-  const result = await callTool(server, caller, { ...asked, ...named }, parts);
-  return withLines(result, leftOutText(added, 'not declared by the tool'));
+  const { addedNames, ...innerToolCall } = innerCall;
+  const result = await callTool(server, caller, { ...toolCall, ...innerToolCall }, deps);
+  return appendTextBlocks(result, ignoredArgumentsText(addedNames, 'not declared by the tool'));
 }
 
-type CalledTool = Pick<ToolCall, 'name' | 'args'> & { added: string[] };
+type InnerCall = Pick<ToolCall, 'name' | 'args'> & { addedNames: string[] };
 
 /**
  * Returns the call inside a `call_tool`, and the arguments that a client added next to it. The tool itself checks the
  * inner arguments.
  */
-function calledTool(server: HostedServer, given: Arguments): CalledTool | ToolFailure {
-  const { name, arguments: givenArguments, ...others } = given;
-  const added = addedArguments(others, [], false);
-  const other = Object.keys(others).find((one) => !added.includes(one));
-  const args = coerceObject(givenArguments);
-  if (typeof name !== 'string') return misfit(`name: found ${shown(name)}; allowed: the name of a tool`);
-  if (other !== undefined)
-    return misfit(`${other.slice(0, 100)}: not an argument of call_tool; put the tool's arguments into "arguments"`);
+function parseInnerCall(server: HostedServer, callArguments: Arguments): InnerCall | ToolFailure {
+  const { name, arguments: innerArguments, ...otherArguments } = callArguments;
+  const addedNames = findIgnoredArguments(otherArguments, [], false);
+  const unexpectedName = Object.keys(otherArguments).find((argumentName) => !addedNames.includes(argumentName));
+  const args = coerceObject(innerArguments);
+  if (typeof name !== 'string')
+    return toArgumentFailure(`name: found ${describeValue(name)}; allowed: the name of a tool`);
+  if (unexpectedName !== undefined)
+    return toArgumentFailure(
+      `${unexpectedName.slice(0, 100)}: not an argument of call_tool; put the tool's arguments into "arguments"`,
+    );
   if (args === undefined)
-    return misfit(`arguments: found ${shown(givenArguments)}; allowed: an object with the tool's arguments`);
-  if (!server.tool(name)) {
+    return toArgumentFailure(
+      `arguments: found ${describeValue(innerArguments)}; allowed: an object with the tool's arguments`,
+    );
+  if (!server.getTool(name)) {
     return new ToolFailure(
       'invalid_arguments',
-      unknownToolText(server.catalogue as ToolCatalogue, name, newGuesses()),
+      formatUnknownTool(server.catalog as ToolCatalog, name, createSuggestionBudget()),
       [],
       'name: the server has no such tool',
     );
   }
-  return { name, args, added };
+  return { name, args, addedNames };
 }
 
-function misfit(what: string): ToolFailure {
-  return new ToolFailure('invalid_arguments', `The arguments are invalid: ${what}`);
+function toArgumentFailure(problem: string): ToolFailure {
+  return new ToolFailure('invalid_arguments', `The arguments are invalid: ${problem}`);
 }
 
 /** Executes `search_tools` or `describe_tool`. @throws ToolFailure */
-async function ownResult(catalogue: ToolCatalogue, { name, args, era }: ToolCall): Promise<ToolResult> {
+async function getBuiltInResult(catalogue: ToolCatalog, { name, args, generation }: ToolCall): Promise<ToolResult> {
   const isSearch = name === searchToolNames.search;
-  const sent = await checked(isSearch ? rules.search : rules.describe, args);
-  const result = isSearch ? await searchResult(catalogue, sent) : describeResult(catalogue, sent, era);
-  return withLines(result, leftOutLines(args, sent));
+  const preparedArgs = await prepareChecked(isSearch ? rules.search : rules.describe, args);
+  const result = isSearch
+    ? await createSearchResult(catalogue, preparedArgs)
+    : createDescribeResult(catalogue, preparedArgs, generation);
+  return appendTextBlocks(result, formatOmittedArguments(args, preparedArgs));
 }
 
 const rules = {
@@ -99,98 +108,110 @@ const rules = {
   describe: compileArguments(describeInput, describeInput, true),
 };
 
-function checked(args: ArgumentRules, given: Arguments): MaybePromise<Arguments> {
-  return prepareArguments({ args }, given, () => Promise.reject(misfit('there are too many values')));
+function prepareChecked(args: ArgumentRules, rawArgs: Arguments): MaybePromise<Arguments> {
+  return prepareArguments({ args }, rawArgs, () => Promise.reject(toArgumentFailure('there are too many values')));
 }
 
 type SearchArguments = { query?: string; tag?: string; offset?: number };
 
 /** Returns the result of `search_tools`. @throws ToolFailure invalid_arguments for a tag that no tool has */
-async function searchResult(catalogue: ToolCatalogue, args: Arguments): Promise<ToolResult> {
+async function createSearchResult(catalogue: ToolCatalog, args: Arguments): Promise<ToolResult> {
   const { query = '', tag, offset = 0 } = args as SearchArguments;
-  const wanted = tag === undefined ? undefined : knownTag(catalogue, tag);
+  const searchedTag = tag === undefined ? undefined : findTag(catalogue, tag);
   if (query.trim() === '')
-    return textResult(wanted === undefined ? overview(catalogue) : ofTag(catalogue, wanted, offset), false);
-  return textResult(found(catalogue, await catalogue.index(), { query, tag: wanted, offset }), false);
+    return toTextResult(
+      searchedTag === undefined ? formatOverview(catalogue) : formatTagPage(catalogue, searchedTag, offset),
+      false,
+    );
+  return toTextResult(
+    formatSearchPage(catalogue, await catalogue.getIndex(), { query, tag: searchedTag, offset }),
+    false,
+  );
 }
 
 /** Returns a tag as the tools spell it, regardless of case. */
-function knownTag({ tags }: ToolCatalogue, tag: string): string {
+function findTag({ tags }: ToolCatalog, tag: string): string {
   const folded = tag.trim().toLowerCase();
-  const known = [...tags.keys()];
-  const same = known.find((name) => name.toLowerCase() === folded);
-  if (same !== undefined) return same;
-  const near = nearest(
+  const tagNames = [...tags.keys()];
+  const match = tagNames.find((name) => name.toLowerCase() === folded);
+  if (match !== undefined) return match;
+  const suggestions = suggestNearest(
     tag,
-    known,
-    newGuesses(),
-    tags.size === 0 ? '; the tools of this server have no tags' : `; tags: ${listedTags(tags)}`,
+    tagNames,
+    createSuggestionBudget(),
+    tags.size === 0 ? '; the tools of this server have no tags' : `; tags: ${formatTags(tags)}`,
   );
-  const message = `tag: no tool has the tag ${JSON.stringify(tag.slice(0, 60))}${near}`;
+  const message = `tag: no tool has the tag ${JSON.stringify(tag.slice(0, 60))}${suggestions}`;
   throw new ToolFailure('invalid_arguments', message, [], 'tag: no tool has this tag');
 }
 
-const longestOverview = 4000;
+const maxOverviewLength = 4000;
 
-function listedTags(tags: ReadonlyMap<string, number>): string {
+function formatTags(tags: ReadonlyMap<string, number>): string {
   let text = '';
   for (const [tag, count] of tags) {
-    if (text.length > longestOverview) return `${text}, …`;
+    if (text.length > maxOverviewLength) return `${text}, …`;
     text += `${text && ', '}${tag} (${count})`;
   }
   return text;
 }
 
-function overview({ tools, tags }: ToolCatalogue): string {
-  const head = `Pass a query: a few words that describe what the tool should do. This server has ${tools.length} tools.`;
-  return tags.size === 0 ? head : `${head} Pass a tag to list its tools: ${listedTags(tags)}.`;
+function formatOverview({ tools, tags }: ToolCatalog): string {
+  const heading = `Pass a query: a few words that describe what the tool should do. This server has ${tools.length} tools.`;
+  return tags.size === 0 ? heading : `${heading} Pass a tag to list its tools: ${formatTags(tags)}.`;
 }
 
-function ofTag({ tools }: ToolCatalogue, tag: string, offset: number): string {
-  const those = tools.filter((tool) => tool.tags?.includes(tag));
-  return page(those, offset, `${those.length} tools with the tag ${JSON.stringify(tag)}`);
+function formatTagPage({ tools }: ToolCatalog, tag: string, offset: number): string {
+  const taggedTools = tools.filter((tool) => tool.tags?.includes(tag));
+  return formatPageFrom(taggedTools, offset, `${taggedTools.length} tools with the tag ${JSON.stringify(tag)}`);
 }
 
-type Wanted = { query: string; tag: string | undefined; offset: number };
+type SearchQuery = { query: string; tag: string | undefined; offset: number };
 
-function found({ tools }: ToolCatalogue, index: ToolIndex, { query, tag, offset }: Wanted): string {
+function formatSearchPage({ tools }: ToolCatalog, index: ToolIndex, { query, tag, offset }: SearchQuery): string {
   const hasTag = (position: number) => tag === undefined || tools[position]?.tags?.includes(tag) === true;
-  const { total, best } = searchTools(index, query, offset + mostResults, hasTag);
-  const where = tag === undefined ? '' : ` among those with the tag ${JSON.stringify(tag)}`;
+  const { total, best: bestPositions } = searchTools(index, query, offset + maxResults, hasTag);
+  const tagText = tag === undefined ? '' : ` among those with the tag ${JSON.stringify(tag)}`;
   if (total === 0)
-    return `No tool matches ${JSON.stringify(query)}${where}. Use other words, such as the name of the resource and a verb like list, get, create, update, or delete.`;
-  const shown = best.slice(offset).map((position) => tools[position] as Tool);
-  return pageOf(shown, { offset, total }, `${total} of ${tools.length} tools match${where}, best first`);
+    return `No tool matches ${JSON.stringify(query)}${tagText}. Use other words, such as the name of the resource and a verb like list, get, create, update, or delete.`;
+  const pageTools = bestPositions.slice(offset).map((position) => tools[position] as Tool);
+  return formatPage(pageTools, { offset, total }, `${total} of ${tools.length} tools match${tagText}, best first`);
 }
 
-function page(tools: readonly Tool[], offset: number, head: string): string {
-  return pageOf(tools.slice(offset, offset + mostResults), { offset, total: tools.length }, head);
+function formatPageFrom(tools: readonly Tool[], offset: number, heading: string): string {
+  return formatPage(tools.slice(offset, offset + maxResults), { offset, total: tools.length }, heading);
 }
 
-function pageOf(shown: readonly Tool[], { offset, total }: { offset: number; total: number }, head: string): string {
-  if (shown.length === 0) return `${head}; there are none after ${offset}.`;
-  const end = offset + shown.length;
-  const more = end < total ? ` More with offset ${end}.` : '';
-  const lines = shown.map((tool) => `- ${line(tool)}`);
-  return [`${head}:`, ...lines, `Read them with ${searchToolNames.describe} before you call one.${more}`].join('\n');
+function formatPage(
+  pageTools: readonly Tool[],
+  { offset, total }: { offset: number; total: number },
+  heading: string,
+): string {
+  if (pageTools.length === 0) return `${heading}; there are none after ${offset}.`;
+  const end = offset + pageTools.length;
+  const moreText = end < total ? ` More with offset ${end}.` : '';
+  const lines = pageTools.map((tool) => `- ${formatTool(tool)}`);
+  return [`${heading}:`, ...lines, `Read them with ${searchToolNames.describe} before you call one.${moreText}`].join(
+    '\n',
+  );
 }
 
-const longestLine = 120;
+const maxLineLength = 120;
 
 /** Formats one line about a tool: name, effect, and first sentence. */
-function line(tool: Tool): string {
-  const { readOnlyHint, destructiveHint } = annotationsOf(tool);
+function formatTool(tool: Tool): string {
+  const { readOnlyHint, destructiveHint } = getAnnotations(tool);
   const effect = readOnlyHint ? 'reads' : destructiveHint ? 'destroys' : 'writes';
-  return `${tool.name} (${effect}): ${firstSentence(tool.description)}`;
+  return `${tool.name} (${effect}): ${getFirstSentence(tool.description)}`;
 }
 
-function firstSentence(text: string): string {
-  const plain = text.slice(0, 1000).replaceAll(/\s+/g, ' ');
-  const end = plain.search(/[.!?](?:\s|$)/);
-  const sentence = end > 10 ? plain.slice(0, end + 1) : plain;
-  if (sentence.length <= longestLine) return sentence;
+function getFirstSentence(text: string): string {
+  const singleLine = text.slice(0, 1000).replaceAll(/\s+/g, ' ');
+  const end = singleLine.search(/[.!?](?:\s|$)/);
+  const sentence = end > 10 ? singleLine.slice(0, end + 1) : singleLine;
+  if (sentence.length <= maxLineLength) return sentence;
   return `${sentence
-    .slice(0, longestLine)
+    .slice(0, maxLineLength)
     .toWellFormed()
     .replace(/\s+\S*$/, '')} …`;
 }
@@ -199,37 +220,39 @@ function firstSentence(text: string): string {
  * Maximum length of the descriptions of several tools, in characters of JSON: about 15,000 tokens. The first one is
  * never omitted.
  */
-const longestDescriptions = 60_000;
+const maxDescriptionsLength = 60_000;
 
 /** Returns the result of `describe_tool`. It is an error if no tool has one of the names. */
-function describeResult(catalogue: ToolCatalogue, args: Arguments, era: Era): ToolResult {
-  const names = [...new Set(args.names as string[])].slice(0, mostDescribed);
+function createDescribeResult(catalogue: ToolCatalog, args: Arguments, generation: ProtocolGeneration): ToolResult {
+  const names = [...new Set(args.names as string[])].slice(0, maxDescribedTools);
   const described: string[] = [];
   const notes: string[] = [];
-  const left: string[] = [];
-  const guesses = newGuesses();
+  const omittedNames: string[] = [];
+  const guesses = createSuggestionBudget();
   let length = 0;
   for (const name of names) {
     const tool = catalogue.find(name);
-    const text = tool && JSON.stringify({ ...catalogue.define(tool), ...(tool.tags && { tags: tool.tags }) });
-    if (text === undefined) notes.push(unknownToolText(catalogue, name, guesses));
-    else if (described.length > 0 && length + text.length > longestDescriptions) left.push(name);
+    const text = tool && JSON.stringify({ ...catalogue.getDefinition(tool), ...(tool.tags && { tags: tool.tags }) });
+    if (text === undefined) notes.push(formatUnknownTool(catalogue, name, guesses));
+    else if (described.length > 0 && length + text.length > maxDescriptionsLength) omittedNames.push(name);
     else {
       described.push(text);
       length += text.length;
     }
   }
-  if (left.length > 0)
-    notes.push(`Omitted, because the result would be too long: ${left.join(', ')}. Request them in another call.`);
+  if (omittedNames.length > 0)
+    notes.push(
+      `Omitted, because the result would be too long: ${omittedNames.join(', ')}. Request them in another call.`,
+    );
   const blocks = [...(described.length > 0 ? [`[${described.join(',\n')}]`] : []), ...notes];
   const content = blocks.map((text): ContentBlock => ({ type: 'text', text }));
-  const structured = structuredOfTexts(content, era);
+  const structured = createStructuredFromTexts(content, generation);
   return { content: JSON.stringify(content), structured, isError: described.length === 0 };
 }
 
 /** Formats a sentence about a name that no tool has. */
-function unknownToolText(catalogue: ToolCatalogue, name: string, guesses: Guesses): string {
+function formatUnknownTool(catalogue: ToolCatalog, name: string, guesses: SuggestionBudget): string {
   const names = catalogue.tools.map((tool) => tool.name);
-  const near = nearest(name, names, guesses, `; find its name with ${searchToolNames.search}`);
-  return `There is no tool ${JSON.stringify(name.slice(0, 100))}${near}`;
+  const suggestions = suggestNearest(name, names, guesses, `; find its name with ${searchToolNames.search}`);
+  return `There is no tool ${JSON.stringify(name.slice(0, 100))}${suggestions}`;
 }

@@ -1,27 +1,27 @@
 import { isUtf8 } from 'node:buffer';
-import { headerValue } from '../../domain/credentials/credential.ts';
-import { valueAt } from '../../domain/json/dot-path.ts';
+import { getHeaderValue } from '../../domain/credentials/credential.ts';
+import { getValueAt } from '../../domain/json/dot-path.ts';
 import { isRawNumber } from '../../domain/json/json.ts';
-import { type McpServer, type MirroredArgument, modernRevision, revisions } from '../../domain/mcp.ts';
+import { type McpServer, type MirroredArgument, revisions, statelessRevision } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';
 import {
-  callResult,
-  checkCall,
   checkCursor,
-  codes,
-  instructionsField,
+  createToolCall,
+  errorCodes,
+  formatInstructionsField,
+  formatToolResult,
   isObject,
   type JsonObject,
+  joinChunks,
   type Message,
   type MessageContext,
-  noMethod,
+  parseToolRequest,
   type Reply,
   type RequestId,
   RpcError,
-  resultPieces,
-  textOf,
-  toolCall,
+  toResultMessage,
+  toUnknownMethodError,
   versionKey,
 } from './json-rpc.ts';
 
@@ -35,63 +35,75 @@ const clientKey = 'io.modelcontextprotocol/clientInfo';
  * Handles a request. The checks run in the order that the conformance suite accepts. `hasEnvelope` is false if only the
  * headers identify the request as stateless.
  */
-export async function modernReply(
+export async function handleStatelessRequest(
   server: McpServer,
   message: Message,
   context: MessageContext,
   hasEnvelope: boolean,
 ): Promise<Reply> {
   const { method, params } = message;
-  if (!hasEnvelope) throw withoutEnvelope(method);
+  if (!hasEnvelope) throw toMissingEnvelopeError(method);
   const version = checkEnvelope(params._meta as JsonObject);
-  checkPresentMirrors(context.headers, version, method);
-  if (version !== modernRevision) {
-    throw new RpcError(400, codes.unsupportedVersion, `protocol version ${version.slice(0, 40)} is not supported`, {
-      supported: revisions,
-      requested: version,
-    });
+  checkPresentMirrorHeaders(context.headers, version, method);
+  if (version !== statelessRevision) {
+    throw new RpcError(
+      400,
+      errorCodes.unsupportedVersion,
+      `protocol version ${version.slice(0, 40)} is not supported`,
+      {
+        supported: revisions,
+        requested: version,
+      },
+    );
   }
-  checkRequiredMirrors(context.headers, method, params.name);
+  checkRequiredMirrorHeaders(context.headers, method, params.name);
   const id = message.id as RequestId;
   switch (method) {
     case 'server/discover':
-      return { status: 200, body: resultPieces(id, discovered(server)) };
+      return { status: 200, body: toResultMessage(id, formatDiscovery(server)) };
     case 'tools/list': {
       checkCursor(params);
-      const body = resultPieces(id, ['{"tools":', server.tools(), `,${caching},${stamp(server)}}`]);
+      const body = toResultMessage(id, [
+        '{"tools":',
+        server.getToolsJson(),
+        `,${cacheFields},${formatResultFields(server)}}`,
+      ]);
       return { status: 200, body, isList: true };
     }
     case 'tools/call': {
-      const called = checkCall(server, params);
-      checkMirroredArguments(context.headers, called.args, server.mirrored(called.name) ?? []);
-      const result = await server.call(toolCall(context, params, called, 'modern'));
-      return { status: 200, body: resultPieces(id, callResult(result, true, `,${stamp(server)}`)) };
+      const toolRequest = parseToolRequest(server, params);
+      checkMirroredArguments(context.headers, toolRequest.args, server.getMirroredArguments(toolRequest.name) ?? []);
+      const result = await server.call(createToolCall(context, params, toolRequest, 'modern'));
+      return {
+        status: 200,
+        body: toResultMessage(id, formatToolResult(result, true, `,${formatResultFields(server)}`)),
+      };
     }
     case 'subscriptions/listen':
-      return listen(id, params);
+      return acknowledgeSubscription(id, params);
     default:
-      throw noMethod(404, method);
+      throw toUnknownMethodError(404, method);
   }
 }
 
-function withoutEnvelope(method: string): RpcError {
+function toMissingEnvelopeError(method: string): RpcError {
   if (method === 'initialize')
-    return new RpcError(400, codes.headerMismatch, 'initialize does not exist in this revision');
-  return new RpcError(400, codes.invalidParams, `params._meta needs "${versionKey}" and "${capabilitiesKey}"`);
+    return new RpcError(400, errorCodes.headerMismatch, 'initialize does not exist in this revision');
+  return new RpcError(400, errorCodes.invalidParams, `params._meta needs "${versionKey}" and "${capabilitiesKey}"`);
 }
 
 /** Validates `_meta` of a stateless request (basic/index, `_meta`). Returns its version. @throws RpcError −32602 */
 function checkEnvelope(meta: JsonObject): string {
-  const bad = (why: string) => new RpcError(400, codes.invalidParams, `params._meta: ${why}`);
+  const invalid = (problem: string) => new RpcError(400, errorCodes.invalidParams, `params._meta: ${problem}`);
   const version = meta[versionKey];
-  if (typeof version !== 'string') throw bad(`"${versionKey}" must be a string`);
-  if (!isObject(meta[capabilitiesKey])) throw bad(`"${capabilitiesKey}" must be an object`);
+  if (typeof version !== 'string') throw invalid(`"${versionKey}" must be a string`);
+  if (!isObject(meta[capabilitiesKey])) throw invalid(`"${capabilitiesKey}" must be an object`);
   const client = meta[clientKey];
   if (
     client !== undefined &&
     !(isObject(client) && typeof client.name === 'string' && typeof client.version === 'string')
   ) {
-    throw bad(`"${clientKey}" must have a name and a version`);
+    throw invalid(`"${clientKey}" must have a name and a version`);
   }
   return version;
 }
@@ -101,34 +113,34 @@ function checkEnvelope(meta: JsonObject): string {
  * listens. It ends with the notification that a server must send (MCP 2026-07-28, patterns/cancellation), followed by
  * an empty result.
  */
-function listen(id: RequestId, params: JsonObject): Reply {
+function acknowledgeSubscription(id: RequestId, params: JsonObject): Reply {
   if (!isObject(params.notifications))
-    throw new RpcError(400, codes.invalidParams, '"notifications" must be an object');
+    throw new RpcError(400, errorCodes.invalidParams, '"notifications" must be an object');
   const meta = { 'io.modelcontextprotocol/subscriptionId': id };
   const notification = (method: string, fields: object) =>
     `data: ${JSON.stringify({ jsonrpc: '2.0', method, params: { ...fields, _meta: meta } })}\n\n`;
   const acknowledged = notification('notifications/subscriptions/acknowledged', { notifications: {} });
-  const cancelled = notification('notifications/cancelled', { requestId: id, reason: 'no notifications are offered' });
-  const end = textOf(resultPieces(id, JSON.stringify({ resultType: 'complete', _meta: meta })));
-  return { status: 200, stream: true, body: `${acknowledged}${cancelled}data: ${end}\n\n` };
+  const canceled = notification('notifications/cancelled', { requestId: id, reason: 'no notifications are offered' });
+  const end = joinChunks(toResultMessage(id, JSON.stringify({ resultType: 'complete', _meta: meta })));
+  return { status: 200, stream: true, body: `${acknowledged}${canceled}data: ${end}\n\n` };
 }
 
 /** Time in ms for which a client may reuse a list. Lists depend on the caller, so callers never share them. */
 const listTtlMs = 30_000;
-const caching = `"ttlMs":${listTtlMs},"cacheScope":"private"`;
+const cacheFields = `"ttlMs":${listTtlMs},"cacheScope":"private"`;
 
 /** Returns the fields that every result carries: its type and the server's identity. */
-function stamp(server: McpServer): string {
+function formatResultFields(server: McpServer): string {
   return `"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":${server.info}}`;
 }
 
-function discovered(server: McpServer): string {
+function formatDiscovery(server: McpServer): string {
   const versions = `"supportedVersions":${JSON.stringify(revisions)}`;
-  return `{${versions},"capabilities":{"tools":{}}${instructionsField(server)},${caching},${stamp(server)}}`;
+  return `{${versions},"capabilities":{"tools":{}}${formatInstructionsField(server)},${cacheFields},${formatResultFields(server)}}`;
 }
 
-function mismatch(message: string): RpcError {
-  return new RpcError(400, codes.headerMismatch, message);
+function toMismatchError(message: string): RpcError {
+  return new RpcError(400, errorCodes.headerMismatch, message);
 }
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
@@ -142,31 +154,31 @@ function decodeMirrored(value: string): string {
   const encoded = value.slice('=?base64?'.length, -2);
   const bytes = Buffer.from(encoded, 'base64');
   if (!base64.test(encoded) || bytes.toString('base64') !== encoded)
-    throw mismatch('a header value is not valid base64');
-  if (!isUtf8(bytes)) throw mismatch('a header value is valid base64 but not valid UTF-8');
+    throw toMismatchError('a header value is not valid base64');
+  if (!isUtf8(bytes)) throw toMismatchError('a header value is valid base64 but not valid UTF-8');
   return bytes.toString('utf8');
 }
 
 /** Compares `Mcp-Method` and `MCP-Protocol-Version`, if present, with the body. @throws RpcError −32020 */
-function checkPresentMirrors(headers: RequestHeaders, version: string, method: string): void {
-  const headerVersion = headerValue(headers, 'mcp-protocol-version');
+function checkPresentMirrorHeaders(headers: RequestHeaders, version: string, method: string): void {
+  const headerVersion = getHeaderValue(headers, 'mcp-protocol-version');
   if (headerVersion !== undefined && headerVersion !== version) {
-    throw mismatch('the MCP-Protocol-Version header differs from _meta');
+    throw toMismatchError('the MCP-Protocol-Version header differs from _meta');
   }
-  const headerMethod = headerValue(headers, 'mcp-method');
+  const headerMethod = getHeaderValue(headers, 'mcp-method');
   if (headerMethod !== undefined && headerMethod !== method)
-    throw mismatch('the Mcp-Method header differs from "method"');
+    throw toMismatchError('the Mcp-Method header differs from "method"');
 }
 
 /** Requires the headers that a stateless request must carry. @throws RpcError −32020 */
-function checkRequiredMirrors(headers: RequestHeaders, method: string, name: unknown): void {
-  if (headerValue(headers, 'mcp-protocol-version') === undefined)
-    throw mismatch('the MCP-Protocol-Version header is missing');
-  if (headerValue(headers, 'mcp-method') === undefined) throw mismatch('the Mcp-Method header is missing');
+function checkRequiredMirrorHeaders(headers: RequestHeaders, method: string, name: unknown): void {
+  if (getHeaderValue(headers, 'mcp-protocol-version') === undefined)
+    throw toMismatchError('the MCP-Protocol-Version header is missing');
+  if (getHeaderValue(headers, 'mcp-method') === undefined) throw toMismatchError('the Mcp-Method header is missing');
   if (method !== 'tools/call' || typeof name !== 'string') return;
-  const headerName = headerValue(headers, 'mcp-name');
-  if (headerName === undefined) throw mismatch('the Mcp-Name header is missing');
-  if (decodeMirrored(headerName) !== name) throw mismatch('the Mcp-Name header differs from "params.name"');
+  const headerName = getHeaderValue(headers, 'mcp-name');
+  if (headerName === undefined) throw toMismatchError('the Mcp-Name header is missing');
+  if (decodeMirrored(headerName) !== name) throw toMismatchError('the Mcp-Name header differs from "params.name"');
 }
 
 /**
@@ -176,19 +188,19 @@ function checkRequiredMirrors(headers: RequestHeaders, method: string, name: unk
  */
 function checkMirroredArguments(headers: RequestHeaders, args: Arguments, mirrored: readonly MirroredArgument[]): void {
   for (const { header, path, type } of mirrored) {
-    const value = valueAt(args, path);
+    const value = getValueAt(args, path);
     if (value === undefined || value === null) continue;
-    const given = headerValue(headers, `mcp-param-${header.toLowerCase()}`);
-    if (given === undefined) throw mismatch(`the Mcp-Param-${header} header is missing`);
-    if (!isEqual(decodeMirrored(given), value, type))
-      throw mismatch(`the Mcp-Param-${header} header differs from the argument`);
+    const headerText = getHeaderValue(headers, `mcp-param-${header.toLowerCase()}`);
+    if (headerText === undefined) throw toMismatchError(`the Mcp-Param-${header} header is missing`);
+    if (!isEqual(decodeMirrored(headerText), value, type))
+      throw toMismatchError(`the Mcp-Param-${header} header differs from the argument`);
   }
 }
 
-function isEqual(given: string, value: unknown, type: MirroredArgument['type']): boolean {
+function isEqual(headerText: string, value: unknown, type: MirroredArgument['type']): boolean {
   const text = isRawNumber(value) ? value.rawJSON : String(value);
-  if (given === text || type !== 'integer') return given === text;
-  const [a, b] = [integerOf(given), integerOf(text)];
+  if (headerText === text || type !== 'integer') return headerText === text;
+  const [a, b] = [parseInteger(headerText), parseInteger(text)];
   return a !== undefined && a === b;
 }
 
@@ -196,7 +208,7 @@ function isEqual(given: string, value: unknown, type: MirroredArgument['type']):
  * Parses an integer, so that `42` and `42.0` are equal. Doubles would not do: different large integers can be equal as
  * doubles.
  */
-function integerOf(text: string): bigint | undefined {
+function parseInteger(text: string): bigint | undefined {
   const digits = /^(-?\d{1,100})(?:\.0{1,100})?$/.exec(text)?.[1];
   return digits === undefined ? undefined : BigInt(digits);
 }

@@ -1,15 +1,22 @@
 import { isUtf8 } from 'node:buffer';
-import { headerValue } from '../../domain/credentials/credential.ts';
-import { shortLimits } from '../../domain/json/body-limits.ts';
-import { isRawNumber, parseJson, parseScanned } from '../../domain/json/json.ts';
-import { type BodyLimits, bodyProblem, exceedsLimits, scanJson } from '../../domain/json/json-scan.ts';
-import type { Admission, Era, JsonText, McpServer, ToolCall, ToolResult } from '../../domain/mcp.ts';
-import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
+import { getHeaderValue } from '../../domain/credentials/credential.ts';
+import { eventLoopLimits } from '../../domain/json/body-limits.ts';
+import { isRawNumber, parseJson, parseScannedBody } from '../../domain/json/json.ts';
+import { type BodyLimits, exceedsLimits, getBodyProblem, scanJson } from '../../domain/json/json-scan.ts';
+import type {
+  AuthorizationSnapshot,
+  JsonText,
+  McpServer,
+  ProtocolGeneration,
+  ToolCall,
+  ToolResult,
+} from '../../domain/mcp.ts';
+import { createSuggestionBudget, suggestNearestOrList } from '../../domain/problems.ts';
 import { coerceObject } from '../../domain/schema/coerce-value.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';
 
 /** Error codes of JSON-RPC 2.0, and two that MCP 2026-07-28 adds. */
-export const codes = {
+export const errorCodes = {
   parse: -32700,
   invalidRequest: -32600,
   methodNotFound: -32601,
@@ -40,12 +47,12 @@ export class RpcError extends Error {
 export type JsonObject = { [key: string]: unknown };
 
 /** A JSON text in chunks, some of which may be bytes. */
-export type Pieces = readonly [string, ...JsonText[], string];
+export type JsonChunks = readonly [string, ...JsonText[], string];
 
 /** A response: a JSON text (complete or in chunks), the frames of a short event stream, or nothing (202). */
 export type Reply = {
   status: number;
-  body: string | Pieces | undefined;
+  body: string | JsonChunks | undefined;
   stream?: boolean;
   /** True if the body contains a list of tools. */
   isList?: boolean;
@@ -58,8 +65,8 @@ export type MessageContext = {
   bytesIn: number;
   /** Origin of the server's own host, if the request was sent to that host. */
   ownOrigin?: string | undefined;
-  onGone: (cancel: () => void) => void;
-  admission: Admission<McpServer>;
+  onDisconnect: (cancel: () => void) => void;
+  authorization: AuthorizationSnapshot<McpServer>;
 };
 
 /** The response to a message that needs no reply. */
@@ -72,15 +79,15 @@ export type Message = { method: string; id: RequestId | undefined; params: JsonO
  * Parses a body. A long body is parsed in several turns of the event loop, or by `readLong` if the server has one.
  * @throws RpcError 400 if it is not JSON, 413 if it has too many values, and AppError tooLarge by rejecting
  */
-export function parseBody(body: Buffer, limits: BodyLimits, readLong?: McpServer['readLong']): unknown {
+export function parseBody(body: Buffer, limits: BodyLimits, parseLong?: McpServer['parseLongMessage']): unknown {
   // Decoding would silently substitute replacement characters for invalid bytes and pass them to the tool.
-  if (!isUtf8(body)) throw new RpcError(400, codes.parse, 'the body is not UTF-8');
+  if (!isUtf8(body)) throw new RpcError(400, errorCodes.parse, 'the body is not UTF-8');
   const scan = scanJson(body, limits.depth);
-  if (!scan) throw new RpcError(400, codes.parse, 'the body is not JSON');
-  const tooMuch = bodyProblem(scan, limits);
-  if (tooMuch) throw new RpcError(413, codes.invalidRequest, tooMuch);
-  if (readLong && exceedsLimits(body.length, scan, shortLimits)) return readLong(body);
-  return parseScanned(body, scan);
+  if (!scan) throw new RpcError(400, errorCodes.parse, 'the body is not JSON');
+  const problem = getBodyProblem(scan, limits);
+  if (problem) throw new RpcError(413, errorCodes.invalidRequest, problem);
+  if (parseLong && exceedsLimits(body.length, scan, eventLoopLimits)) return parseLong(body);
+  return parseScannedBody(body, scan);
 }
 
 export function isObject(value: unknown): value is JsonObject {
@@ -91,13 +98,13 @@ export function isObject(value: unknown): value is JsonObject {
 export const versionKey = 'io.modelcontextprotocol/protocolVersion';
 
 /** Returns true if the message itself states that it is stateless. */
-export function isModern(value: unknown): boolean {
+export function isStatelessMessage(value: unknown): boolean {
   const meta = isObject(value) && isObject(value.params) ? value.params._meta : undefined;
   return isObject(meta) && versionKey in meta;
 }
 
 /** Returns the id of a parsed body, if it has one that can be echoed. */
-export function readableId(value: unknown): RequestId | undefined {
+export function getEchoableId(value: unknown): RequestId | undefined {
   return isObject(value) && isRequestId(value.id) ? value.id : undefined;
 }
 
@@ -120,8 +127,8 @@ const [openObject, closeObject, openArray, closeArray] = [0x7b, 0x7d, 0x5b, 0x5d
  * it is parsed. If the message is truncated, only the members before the cut are read. Text that is not JSON has
  * neither (JSON-RPC 2.0, 5).
  */
-export function readMessageStart(bytes: Buffer, isWhole: boolean): MessageStart {
-  const members = Buffer.from(outerMembers(bytes, isWhole), 'latin1');
+export function readMessageStart(bytes: Buffer, isComplete: boolean): MessageStart {
+  const members = Buffer.from(extractTopLevelMembers(bytes, isComplete), 'latin1');
   if (!isUtf8(members)) return {};
   try {
     const value = parseJson(members.toString());
@@ -135,26 +142,26 @@ export function readMessageStart(bytes: Buffer, isWhole: boolean): MessageStart 
 }
 
 /** Returns the message in Latin-1 with null in place of each nested value, which may be long and is not validated. */
-function outerMembers(bytes: Buffer, isWhole: boolean): string {
+function extractTopLevelMembers(bytes: Buffer, isComplete: boolean): string {
   let text = '';
   /** Start of the bytes that are not yet in `text`, and the length of `text` up to its last complete member. */
-  let from = 0;
+  let pendingStart = 0;
   let end = 0;
   let depth = 0;
   let isText = false;
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at];
-    if (isText && byte === backslash) at++;
+  for (let offset = 0; offset < bytes.length; offset++) {
+    const byte = bytes[offset];
+    if (isText && byte === backslash) offset++;
     else if (byte === quote) isText = !isText;
     else if (isText) continue;
     else if (byte === openObject || byte === openArray) {
-      if (++depth === 2) text += `${bytes.toString('latin1', from, at)}null`;
+      if (++depth === 2) text += `${bytes.toString('latin1', pendingStart, offset)}null`;
     } else if (byte === closeObject || byte === closeArray) {
-      if (--depth === 1) from = at + 1;
-    } else if (byte === comma && depth === 1) end = text.length + at - from;
+      if (--depth === 1) pendingStart = offset + 1;
+    } else if (byte === comma && depth === 1) end = text.length + offset - pendingStart;
   }
-  if (depth < 2) text += bytes.toString('latin1', from);
-  return isWhole ? text : `${text.slice(0, end)}}`;
+  if (depth < 2) text += bytes.toString('latin1', pendingStart);
+  return isComplete ? text : `${text.slice(0, end)}}`;
 }
 
 /** Returns true if a body is a JSON-RPC response, which no client has a reason to send. */
@@ -164,31 +171,31 @@ export function isResponse(value: unknown): boolean {
 
 /** Validates a JSON-RPC request or notification. @throws RpcError 400 −32600 */
 export function toMessage(value: unknown): Message {
-  if (!isObject(value)) throw new RpcError(400, codes.invalidRequest, 'a JSON-RPC message must be an object');
-  if (value.jsonrpc !== '2.0') throw new RpcError(400, codes.invalidRequest, '"jsonrpc" must be "2.0"');
-  if (typeof value.method !== 'string') throw new RpcError(400, codes.invalidRequest, '"method" must be a string');
+  if (!isObject(value)) throw new RpcError(400, errorCodes.invalidRequest, 'a JSON-RPC message must be an object');
+  if (value.jsonrpc !== '2.0') throw new RpcError(400, errorCodes.invalidRequest, '"jsonrpc" must be "2.0"');
+  if (typeof value.method !== 'string') throw new RpcError(400, errorCodes.invalidRequest, '"method" must be a string');
   if ('id' in value && !isRequestId(value.id)) {
-    throw new RpcError(400, codes.invalidRequest, '"id" must be a string or an integer');
+    throw new RpcError(400, errorCodes.invalidRequest, '"id" must be a string or an integer');
   }
   const params = isObject(value.params) ? value.params : coerceObject(value.params);
-  if (!params) throw new RpcError(400, codes.invalidRequest, '"params" must be an object');
+  if (!params) throw new RpcError(400, errorCodes.invalidRequest, '"params" must be an object');
   return { method: value.method, id: value.id as RequestId | undefined, params };
 }
 
 /** Wraps a result in a JSON-RPC message. */
-export function resultPieces(id: RequestId, result: string | Pieces): string | Pieces {
-  const head = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`;
-  if (typeof result === 'string') return `${head}${result}}`;
-  const pieces: [string, ...JsonText[], string] = [...result];
-  pieces[0] = head + pieces[0];
-  pieces[pieces.length - 1] += '}';
-  return pieces;
+export function toResultMessage(id: RequestId, result: string | JsonChunks): string | JsonChunks {
+  const prefix = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`;
+  if (typeof result === 'string') return `${prefix}${result}}`;
+  const chunks: [string, ...JsonText[], string] = [...result];
+  chunks[0] = prefix + chunks[0];
+  chunks[chunks.length - 1] += '}';
+  return chunks;
 }
 
 /**
  * Formats an error message. The id is null for a batch element without an id that can be echoed (JSON-RPC 2.0, 5.1).
  */
-export function errorText(id: RequestId | null | undefined, code: number, message: string, data?: object): string {
+export function formatError(id: RequestId | null | undefined, code: number, message: string, data?: object): string {
   return JSON.stringify({
     jsonrpc: '2.0',
     ...(id !== undefined && { id }),
@@ -197,43 +204,43 @@ export function errorText(id: RequestId | null | undefined, code: number, messag
 }
 
 /** Joins the chunks of a body. */
-export function textOf(body: string | Pieces): string {
+export function joinChunks(body: string | JsonChunks): string {
   return typeof body === 'string' ? body : body.join('');
 }
 
-export function lengthOfAnswer(body: string | Pieces): number {
-  return typeof body === 'string' ? body.length : body.reduce((sum, piece) => sum + piece.length, 0);
+export function getBodyLength(body: string | JsonChunks): number {
+  return typeof body === 'string' ? body.length : body.reduce((sum, chunk) => sum + chunk.length, 0);
 }
 
 /**
  * Joins the responses to a batch into one array. Byte chunks are not copied: a tool list can have megabytes, and all of
  * its readers share one copy.
  */
-export function batchPieces(answers: readonly (string | Pieces)[]): Pieces {
-  const pieces: JsonText[] = [];
+export function joinBatch(responses: readonly (string | JsonChunks)[]): JsonChunks {
+  const chunks: JsonText[] = [];
   let text = '[';
-  for (const [index, answer] of answers.entries()) {
+  for (const [index, response] of responses.entries()) {
     if (index > 0) text += ',';
-    for (const piece of typeof answer === 'string' ? [answer] : answer) {
-      if (typeof piece === 'string') text += piece;
+    for (const chunk of typeof response === 'string' ? [response] : response) {
+      if (typeof chunk === 'string') text += chunk;
       else {
-        pieces.push(text, piece);
+        chunks.push(text, chunk);
         text = '';
       }
     }
   }
-  return ['', ...pieces, `${text}]`];
+  return ['', ...chunks, `${text}]`];
 }
 
 // Shared by all revisions.
 
-export function instructionsField({ instructions }: McpServer): string {
+export function formatInstructionsField({ instructions }: McpServer): string {
   return instructions === undefined ? '' : `,"instructions":${JSON.stringify(instructions.toWellFormed())}`;
 }
 
-export function noMethod(status: number, method: string): RpcError {
+export function toUnknownMethodError(status: number, method: string): RpcError {
   const message = `method ${JSON.stringify(method.slice(0, 100))} does not exist`;
-  return new RpcError(status, codes.methodNotFound, message);
+  return new RpcError(status, errorCodes.methodNotFound, message);
 }
 
 /**
@@ -242,39 +249,43 @@ export function noMethod(status: number, method: string): RpcError {
  */
 export function checkCursor(params: JsonObject): void {
   if (params.cursor !== undefined && params.cursor !== null)
-    throw new RpcError(200, codes.invalidParams, '"cursor" was not issued by this server');
+    throw new RpcError(200, errorCodes.invalidParams, '"cursor" was not issued by this server');
 }
 
-type Called = Pick<ToolCall, 'name' | 'args'>;
+type ToolRequest = Pick<ToolCall, 'name' | 'args'>;
 
 /** Returns the tool name and the arguments of a `tools/call`. @throws RpcError −32602 */
-export function checkCall(server: McpServer, params: JsonObject): Called {
+export function parseToolRequest(server: McpServer, params: JsonObject): ToolRequest {
   const { name } = params;
-  if (typeof name !== 'string') throw new RpcError(200, codes.invalidParams, '"name" must be a string');
-  if (!server.mirrored(name)) {
-    const near = nearestOrAll(name, server.toolNames, newGuesses());
-    throw new RpcError(200, codes.invalidParams, `there is no tool ${JSON.stringify(name.slice(0, 100))}${near}`);
+  if (typeof name !== 'string') throw new RpcError(200, errorCodes.invalidParams, '"name" must be a string');
+  if (!server.getMirroredArguments(name)) {
+    const suggestions = suggestNearestOrList(name, server.toolNames, createSuggestionBudget());
+    throw new RpcError(
+      200,
+      errorCodes.invalidParams,
+      `there is no tool ${JSON.stringify(name.slice(0, 100))}${suggestions}`,
+    );
   }
   const args = isObject(params.arguments) ? params.arguments : coerceObject(params.arguments);
-  if (!args) throw new RpcError(200, codes.invalidParams, '"arguments" must be an object');
+  if (!args) throw new RpcError(200, errorCodes.invalidParams, '"arguments" must be an object');
   return { name, args };
 }
 
 /** Builds a ToolCall field by field, because spreading three objects into one takes several times as long. */
-export function toolCall(
-  { headers, requestId, bytesIn, ownOrigin, onGone, admission }: MessageContext,
+export function createToolCall(
+  { headers, requestId, bytesIn, ownOrigin, onDisconnect, authorization }: MessageContext,
   params: JsonObject,
-  called: Called,
-  era: Era,
+  toolRequest: ToolRequest,
+  generation: ProtocolGeneration,
 ): ToolCall {
   const isTraced = params._meta !== undefined || headers.traceparent !== undefined;
-  const { traceparent, tracestate } = isTraced ? traceContext(headers, params._meta) : noTrace;
-  const { name, args } = called;
-  const revision = headerValue(headers, 'mcp-protocol-version');
+  const { traceparent, tracestate } = isTraced ? getTraceContext(headers, params._meta) : noTrace;
+  const { name, args } = toolRequest;
+  const revision = getHeaderValue(headers, 'mcp-protocol-version');
   return {
     name,
     args,
-    era,
+    generation,
     traceparent,
     tracestate,
     headers,
@@ -282,8 +293,8 @@ export function toolCall(
     bytesIn,
     revision,
     ownOrigin,
-    onGone,
-    admission,
+    onDisconnect,
+    authorization,
   };
 }
 
@@ -293,12 +304,12 @@ const tracestatePattern = /^[\x20-\x7e]{1,512}$/;
 const noTrace = { traceparent: undefined, tracestate: undefined };
 
 /** Returns the W3C trace context from `_meta` (SEP-414), or else from the headers. Invalid values are dropped. */
-function traceContext(headers: RequestHeaders, meta: unknown): Pick<ToolCall, 'traceparent' | 'tracestate'> {
+function getTraceContext(headers: RequestHeaders, meta: unknown): Pick<ToolCall, 'traceparent' | 'tracestate'> {
   const fields = typeof meta === 'object' && meta !== null ? (meta as Record<string, unknown>) : {};
-  const fromMeta = fields.traceparent;
-  const traceparent = fromMeta ?? headerValue(headers, 'traceparent');
+  const metaTraceparent = fields.traceparent;
+  const traceparent = metaTraceparent ?? getHeaderValue(headers, 'traceparent');
   if (typeof traceparent !== 'string' || !traceparentPattern.test(traceparent)) return noTrace;
-  const state = fromMeta === undefined ? headerValue(headers, 'tracestate') : fields.tracestate;
+  const state = metaTraceparent === undefined ? getHeaderValue(headers, 'tracestate') : fields.tracestate;
   return { traceparent, tracestate: typeof state === 'string' && tracestatePattern.test(state) ? state : undefined };
 }
 
@@ -306,10 +317,16 @@ function traceContext(headers: RequestHeaders, meta: unknown): Pick<ToolCall, 't
  * Formats a tool result. Up to 2025-11-25 structured content must be an object, and older clients reject anything else.
  * `anyValue` allows any value.
  */
-export function callResult({ content, structured, isError }: ToolResult, anyValue: boolean, more: string): Pieces {
-  const end = `${isError ? ',"isError":true' : ''}${more}}`;
-  const isShown =
+export function formatToolResult(
+  { content, structured, isError }: ToolResult,
+  allowsAnyValue: boolean,
+  extraFields: string,
+): JsonChunks {
+  const end = `${isError ? ',"isError":true' : ''}${extraFields}}`;
+  const hasStructured =
     structured !== undefined &&
-    (anyValue || (typeof structured === 'string' ? structured.startsWith('{') : structured[0] === 0x7b));
-  return isShown ? ['{"content":', content, ',"structuredContent":', structured, end] : ['{"content":', content, end];
+    (allowsAnyValue || (typeof structured === 'string' ? structured.startsWith('{') : structured[0] === 0x7b));
+  return hasStructured
+    ? ['{"content":', content, ',"structuredContent":', structured, end]
+    : ['{"content":', content, end];
 }

@@ -1,36 +1,39 @@
 import type { JsonFields } from '../document/lenient.ts';
 import type { ImportPlan } from '../plan/plan-import.ts';
-import { groupOf } from '../plan/selection.ts';
-import { type AgainReport, type OfferedKind, planBounds } from '../plan-outline.ts';
-import { listedName } from '../tools/texts.ts';
-import { type Generated, operationDigest } from './generated.ts';
+import { getGroup } from '../plan/selection.ts';
+import { type OfferedKind, planLimits, type ReimportReport } from '../plan-outline.ts';
+import { truncateName } from '../tools/texts.ts';
+import { type Generated, getOperationDigest } from './generated.ts';
 import type { MergedTools, ToolChange, ToolConflict } from './merge-tools.ts';
 import type { ChangedField, Conflict, Value } from './merge-values.ts';
 
-const mostListed = 500;
-const mostFields = 50;
-const mostQuestions = 200;
-const longestValue = 300;
+const maxListed = 500;
+const maxFields = 50;
+const maxQuestions = 200;
+const maxValueLength = 300;
 
 /** Server fields after a merge, with their changes and the conflicts to decide. */
 export type MergedServer = { fields: JsonFields; changes: ChangedField[]; conflicts: Conflict[] };
 
 type Merged = { tools: MergedTools; server: MergedServer; plan: ImportPlan; before: Generated };
 
-export const keyOf = ({ tool, path }: Pick<ToolConflict, 'tool' | 'path'>) => `${tool}.${path}`;
+export const getConflictKey = ({ tool, path }: Pick<ToolConflict, 'tool' | 'path'>) => `${tool}.${path}`;
 
-export function reportOf({ tools, server, plan, before }: Merged, listed: OfferedKind): Omit<AgainReport, 'views'> {
+export function createReport(
+  { tools, server, plan, before }: Merged,
+  listedKind: OfferedKind,
+): Omit<ReimportReport, 'views'> {
   const conflicts = [
-    ...server.conflicts.map((conflict) => ({ ...sides(conflict), path: conflict.path, key: conflict.path })),
+    ...server.conflicts.map((conflict) => ({ ...formatSides(conflict), path: conflict.path, key: conflict.path })),
     ...tools.conflicts.map((conflict) => ({
-      ...sides(conflict),
+      ...formatSides(conflict),
       tool: conflict.tool,
       path: conflict.path,
-      key: keyOf(conflict),
+      key: getConflictKey(conflict),
     })),
   ];
-  const offered = offeredOf(tools, plan, before);
-  const shown = listed === 'all' ? offered : offered.filter((entry) => entry.new || entry.removed);
+  const offered = getOffered(tools, plan, before);
+  const reported = listedKind === 'all' ? offered : offered.filter((entry) => entry.new || entry.removed);
   return {
     title: plan.title,
     counts: {
@@ -44,17 +47,17 @@ export function reportOf({ tools, server, plan, before }: Merged, listed: Offere
       gone: tools.gone.length,
       unchanged: tools.unchanged,
     },
-    server: server.changes.map(changeText),
-    changed: reportedTools(tools.changed),
-    conflicts: conflicts.slice(0, mostListed),
-    edits: reportedTools(tools.edits),
-    added: tools.added.slice(0, mostListed),
-    offered: shown.slice(0, planBounds.report),
+    server: server.changes.map(formatChange),
+    changed: formatToolChanges(tools.changed),
+    conflicts: conflicts.slice(0, maxListed),
+    edits: formatToolChanges(tools.edits),
+    added: tools.added.slice(0, maxListed),
+    offered: reported.slice(0, planLimits.report),
     moved: tools.moved
-      .slice(0, mostListed)
-      .map(({ tool, from, to }) => ({ tool, from: listedName(from), to: listedName(to) })),
-    gone: tools.gone.slice(0, mostListed),
-    questions: plan.questions.filter(({ name }) => name !== 'client_secret').slice(0, mostQuestions),
+      .slice(0, maxListed)
+      .map(({ tool, from, to }) => ({ tool, from: truncateName(from), to: truncateName(to) })),
+    gone: tools.gone.slice(0, maxListed),
+    questions: plan.questions.filter(({ name }) => name !== 'client_secret').slice(0, maxQuestions),
   };
 }
 
@@ -62,44 +65,50 @@ export function reportOf({ tools, server, plan, before }: Merged, listed: Offere
  * Returns the operations without a tool, new ones first. Nothing is new if the last import did not record the known
  * operations.
  */
-function offeredOf({ offered }: MergedTools, { all, keys }: ImportPlan, { known }: Generated): AgainReport['offered'] {
-  const madeBy = new Map(all.map((made, index) => [keys[index], made]));
-  const old = known && new Set(known);
-  const entries = offered.map(({ operation, tool, wasRemoved }): AgainReport['offered'][number] => {
-    const made = madeBy.get(operation);
+function getOffered(
+  { offered }: MergedTools,
+  { all, keys }: ImportPlan,
+  { known: knownDigests }: Generated,
+): ReimportReport['offered'] {
+  const candidateByOperation = new Map(all.map((candidate, index) => [keys[index], candidate]));
+  const previousDigests = knownDigests && new Set(knownDigests);
+  const entries = offered.map(({ operation, tool, wasRemoved }): ReimportReport['offered'][number] => {
+    const candidate = candidateByOperation.get(operation);
     return {
       operation,
       tool: tool.name,
-      group: made ? listedName(groupOf(made)) : '',
-      tokens: made?.tokens ?? 0,
-      ...(old && !old.has(operationDigest(operation)) && !wasRemoved && { new: true as const }),
+      group: candidate ? truncateName(getGroup(candidate)) : '',
+      tokens: candidate?.tokens ?? 0,
+      ...(previousDigests &&
+        !previousDigests.has(getOperationDigest(operation)) &&
+        !wasRemoved && { new: true as const }),
       ...(wasRemoved && { removed: true as const }),
-      ...(made?.operation.isDeprecated && { deprecated: true as const }),
+      ...(candidate?.operation.isDeprecated && { deprecated: true as const }),
     };
   });
   return [...entries.filter((entry) => entry.new), ...entries.filter((entry) => !entry.new)];
 }
 
-function reportedTools(changes: readonly ToolChange[]): AgainReport['changed'] {
-  return changes.slice(0, mostListed).map(({ tool, operation, fields }) => ({
+function formatToolChanges(changes: readonly ToolChange[]): ReimportReport['changed'] {
+  return changes.slice(0, maxListed).map(({ tool, operation, fields }) => ({
     tool,
     operation,
-    fields: fields.slice(0, mostFields).map(changeText),
+    fields: fields.slice(0, maxFields).map(formatChange),
   }));
 }
 
-function sides({ before, yours, theirs }: Conflict) {
-  return { ...textOf('before', before), ...textOf('yours', yours), ...textOf('document', theirs) };
+function formatSides({ before, yours, theirs }: Conflict) {
+  return { ...formatValue('before', before), ...formatValue('yours', yours), ...formatValue('document', theirs) };
 }
 
-function changeText({ path, before, after }: ChangedField): AgainReport['server'][number] {
-  return { path, ...textOf('before', before), ...textOf('after', after) };
+function formatChange({ path, before, after }: ChangedField): ReimportReport['server'][number] {
+  return { path, ...formatValue('before', before), ...formatValue('after', after) };
 }
 
-function textOf<Name extends string>(name: Name, value: Value): { [name in Name]?: string } {
+function formatValue<Name extends string>(name: Name, value: Value): { [name in Name]?: string } {
   if (value === undefined) return {};
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return { [name]: text.length > longestValue ? `${text.slice(0, longestValue)}…` : text } as {
+  return { [name]: text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : text } as {
     [name in Name]?: string;
   };
 }

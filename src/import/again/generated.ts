@@ -3,7 +3,7 @@ import { parseJson } from '../../domain/json/json.ts';
 import { AppError } from '../../errors.ts';
 import type { JsonFields } from '../document/lenient.ts';
 import type { ImportedConfig, ImportPlan } from '../plan/plan-import.ts';
-import type { AnyTool } from './merge-tools.ts';
+import type { ConfigTool } from './merge-tools.ts';
 
 /**
  * Server as an import generated it: server fields, and tools by the operation that they were generated from. `known`
@@ -11,7 +11,7 @@ import type { AnyTool } from './merge-tools.ts';
  */
 export type Generated = {
   server: JsonFields;
-  tools: { [operation: string]: AnyTool };
+  tools: { [operation: string]: ConfigTool };
   known?: string[];
   /** Operation IDs of the tools' operations in the document. They identify an operation that moved. */
   ids?: { [operation: string]: string };
@@ -20,41 +20,46 @@ export type Generated = {
 /** Server fields that an import generates and that contain no secrets. */
 export const generatedFields = ['description', 'base_url', 'variables'] as const;
 
-export function generatedOf(config: ImportedConfig, plan: ImportPlan): Generated {
-  const tools = toolsByOperation(config.tools as AnyTool[]);
-  return { server: generatedServer(config), tools, known: plan.keys.map(operationDigest), ids: idsOf(tools, plan) };
+export function toGenerated(config: ImportedConfig, plan: ImportPlan): Generated {
+  const tools = toolsByOperation(config.tools as ConfigTool[]);
+  return {
+    server: pickGeneratedFields(config),
+    tools,
+    known: plan.keys.map(getOperationDigest),
+    ids: collectIds(tools, plan),
+  };
 }
 
 /** Returns the operation IDs of tools; `before` supplies those of removed operations. */
-export function idsOf(
+export function collectIds(
   tools: Generated['tools'],
   { all, keys }: ImportPlan,
   before?: Generated,
 ): NonNullable<Generated['ids']> {
-  const now = new Map(all.map(({ operation }, index) => [keys[index], operation.operationId]));
+  const idByKey = new Map(all.map(({ operation }, index) => [keys[index], operation.operationId]));
   return Object.fromEntries(
     Object.keys(tools).flatMap((key) => {
-      const id = now.has(key) ? now.get(key) : before?.ids?.[key];
-      return id === undefined ? [] : [[key, id.slice(0, longestId)]];
+      const id = idByKey.has(key) ? idByKey.get(key) : before?.ids?.[key];
+      return id === undefined ? [] : [[key, id.slice(0, maxIdLength)]];
     }),
   );
 }
 
 /** Maximum length of a stored operation ID; IDs in real documents are far shorter. */
-const longestId = 200;
+const maxIdLength = 200;
 
 /** Returns a digest of an operation's key. 48 bits are enough to distinguish the operations of one document. */
-export function operationDigest(key: string): string {
+export function getOperationDigest(key: string): string {
   return createHash('sha256').update(key).digest('base64url').slice(0, 8);
 }
 
-export function generatedServer(config: JsonFields): JsonFields {
+export function pickGeneratedFields(config: JsonFields): JsonFields {
   return Object.fromEntries(
     generatedFields.flatMap((name) => (config[name] === undefined ? [] : [[name, config[name]]])),
   );
 }
 
-export function toolsByOperation(tools: readonly AnyTool[]): Generated['tools'] {
+export function toolsByOperation(tools: readonly ConfigTool[]): Generated['tools'] {
   return Object.fromEntries(
     tools.flatMap((tool) => (tool.imported_from === undefined ? [] : [[tool.imported_from, tool]])),
   );
@@ -71,50 +76,55 @@ export function readGenerated(text: string | undefined): Generated {
 }
 
 /** Operation of a document: its key, such as `GET /pets/{id}`, and its operation ID. */
-type KnownOperation = { key: string; id: string | undefined };
+type OperationIdentity = { key: string; id: string | undefined };
 
 /**
  * Matches operations of tools that were removed from the document with new ones that have the same ID, or else the same
  * path except for its version. Returns the new key by the old one. Ambiguous matches are ignored.
  */
 export function movedOperations(
-  present: ReadonlySet<string>,
-  now: readonly KnownOperation[],
+  toolOperations: ReadonlySet<string>,
+  operations: readonly OperationIdentity[],
   before: Generated,
 ): Map<string, string> {
-  const keys = new Set(now.map(({ key }) => key));
-  const known = before.known && new Set(before.known);
-  const isKnown = (key: string) => known?.has(operationDigest(key)) ?? Object.hasOwn(before.tools, key);
-  const gone = [...present].flatMap((key) => (keys.has(key) ? [] : [{ key, id: before.ids?.[key] }]));
-  const fresh = gone.length === 0 ? [] : now.filter(({ key }) => !present.has(key) && !isKnown(key));
-  const moved = pairs(gone, fresh, ({ id }) => id?.slice(0, longestId));
-  const taken = new Set(moved.values());
-  const left = gone.filter(({ key }) => !moved.has(key));
-  const rest = fresh.filter(({ key }) => !taken.has(key));
-  return new Map([...moved, ...pairs(left, rest, ({ key }) => withoutVersion(key))]);
+  const keys = new Set(operations.map(({ key }) => key));
+  const knownDigests = before.known && new Set(before.known);
+  const wasKnown = (key: string) => knownDigests?.has(getOperationDigest(key)) ?? Object.hasOwn(before.tools, key);
+  const removedOperations = [...toolOperations].flatMap((key) =>
+    keys.has(key) ? [] : [{ key, id: before.ids?.[key] }],
+  );
+  const newOperations =
+    removedOperations.length === 0 ? [] : operations.filter(({ key }) => !toolOperations.has(key) && !wasKnown(key));
+  const moved = matchPairs(removedOperations, newOperations, ({ id }) => id?.slice(0, maxIdLength));
+  const matchedKeys = new Set(moved.values());
+  const unmatchedRemoved = removedOperations.filter(({ key }) => !moved.has(key));
+  const unmatchedNew = newOperations.filter(({ key }) => !matchedKeys.has(key));
+  return new Map([...moved, ...matchPairs(unmatchedRemoved, unmatchedNew, ({ key }) => removeVersion(key))]);
 }
 
 /** Pairs the operations on both sides that have the same trait, if no other operation on their side has it. */
-function pairs(
-  gone: readonly KnownOperation[],
-  fresh: readonly KnownOperation[],
-  traitOf: (operation: KnownOperation) => string | undefined,
+function matchPairs(
+  removedOperations: readonly OperationIdentity[],
+  newOperations: readonly OperationIdentity[],
+  getTrait: (operation: OperationIdentity) => string | undefined,
 ): Map<string, string> {
-  const byTrait = Map.groupBy(fresh, traitOf);
-  const found = [...Map.groupBy(gone, traitOf)].flatMap(([trait, [one, ...others]]): [string, string][] => {
-    const [other, ...more] = (trait !== undefined && byTrait.get(trait)) || [];
-    return one && other && others.length + more.length === 0 ? [[one.key, other.key]] : [];
-  });
-  return new Map(found);
+  const byTrait = Map.groupBy(newOperations, getTrait);
+  const matches = [...Map.groupBy(removedOperations, getTrait)].flatMap(
+    ([trait, [removedOne, ...otherRemoved]]): [string, string][] => {
+      const [newOne, ...otherNew] = (trait !== undefined && byTrait.get(trait)) || [];
+      return removedOne && newOne && otherRemoved.length + otherNew.length === 0 ? [[removedOne.key, newOne.key]] : [];
+    },
+  );
+  return new Map(matches);
 }
 
-const version = /^(?:v?\d+(?:\.\d+)*(?:(?:alpha|beta|preview|rc)\d*)?|\d{4}-\d\d(?:-\d\d)?|api|rest)$/i;
+const versionPattern = /^(?:v?\d+(?:\.\d+)*(?:(?:alpha|beta|preview|rc)\d*)?|\d{4}-\d\d(?:-\d\d)?|api|rest)$/i;
 
 /** Removes version segments and parameter names: `GET /api/v1/pets/{id}` → `GET /pets/{}`. */
-function withoutVersion(key: string): string {
+function removeVersion(key: string): string {
   return key
     .split('/')
-    .filter((segment) => !version.test(segment))
+    .filter((segment) => !versionPattern.test(segment))
     .join('/')
     .replaceAll(/\{[^{}]*\}/g, '{}');
 }

@@ -1,6 +1,6 @@
 import { toolDefaults } from '../../domain/config/tool.ts';
 import { isRawNumber } from '../../domain/json/json.ts';
-import { field, isFields, type JsonFields } from '../document/lenient.ts';
+import { getField, isFields, type JsonFields } from '../document/lenient.ts';
 
 /** JSON value, or undefined if there is none. */
 export type Value = unknown;
@@ -11,7 +11,7 @@ export type Conflict = { path: string; before: Value; yours: Value; theirs: Valu
 /** Three versions of a value: as it was generated last, as people edited it, and as it is generated now. */
 export type ThreeWay = { before: Value; yours: Value; theirs: Value };
 
-export type Merging = {
+export type MergeOptions = {
   /** Decides a conflict. */
   choose: (conflict: Conflict) => 'yours' | 'theirs';
   onConflict: (conflict: Conflict) => void;
@@ -21,42 +21,42 @@ export type Merging = {
  * Merges a value. If one side is unchanged, the other side wins. Objects are merged by property, everything else as a
  * whole. Properties keep the order of `yours`, followed by new ones of `theirs`.
  */
-export function mergeValues(values: ThreeWay, path: string, merging: Merging): Value {
+export function mergeValues(values: ThreeWay, path: string, options: MergeOptions): Value {
   const { before, yours, theirs } = values;
   if (isEqual(yours, theirs) || isEqual(theirs, before)) return yours;
   if (isEqual(yours, before)) return theirs;
   if (isFields(yours) && isFields(theirs)) {
-    return mergeRecords({ before: isFields(before) ? before : {}, yours, theirs }, path, merging);
+    return mergeRecords({ before: isFields(before) ? before : {}, yours, theirs }, path, options);
   }
   const conflict = { path, before, yours, theirs };
-  merging.onConflict(conflict);
-  return merging.choose(conflict) === 'yours' ? yours : theirs;
+  options.onConflict(conflict);
+  return options.choose(conflict) === 'yours' ? yours : theirs;
 }
 
 type Records = { before: JsonFields; yours: JsonFields; theirs: JsonFields };
 
-export function mergeRecords({ before, yours, theirs }: Records, path: string, merging: Merging): JsonFields {
+export function mergeRecords({ before, yours, theirs }: Records, path: string, options: MergeOptions): JsonFields {
   const names = new Set([...Object.keys(yours), ...Object.keys(theirs)]);
   const merged: [string, Value][] = [];
   for (const name of names) {
-    const values = { before: field(before, name), yours: field(yours, name), theirs: field(theirs, name) };
-    const value = mergeValues(values, path === '' ? name : `${path}.${name}`, merging);
+    const values = { before: getField(before, name), yours: getField(yours, name), theirs: getField(theirs, name) };
+    const value = mergeValues(values, path === '' ? name : `${path}.${name}`, options);
     if (value !== undefined) merged.push([name, value]);
   }
   return Object.fromEntries(merged);
 }
 
 /** Returns true if two values are the same JSON, ignoring property order. */
-export function isEqual(one: Value, other: Value): boolean {
-  if (one === other) return true;
-  if (isRawNumber(one) && isRawNumber(other)) return one.rawJSON === other.rawJSON;
-  if (Array.isArray(one) && Array.isArray(other))
-    return one.length === other.length && one.every((entry, index) => isEqual(entry, other[index]));
-  if (!isFields(one) || !isFields(other)) return false;
-  const names = Object.keys(one);
+export function isEqual(first: Value, second: Value): boolean {
+  if (first === second) return true;
+  if (isRawNumber(first) && isRawNumber(second)) return first.rawJSON === second.rawJSON;
+  if (Array.isArray(first) && Array.isArray(second))
+    return first.length === second.length && first.every((entry, index) => isEqual(entry, second[index]));
+  if (!isFields(first) || !isFields(second)) return false;
+  const names = Object.keys(first);
   return (
-    names.length === Object.keys(other).length &&
-    names.every((name) => Object.hasOwn(other, name) && isEqual(one[name], other[name]))
+    names.length === Object.keys(second).length &&
+    names.every((name) => Object.hasOwn(second, name) && isEqual(first[name], second[name]))
   );
 }
 
@@ -64,31 +64,31 @@ export function isEqual(one: Value, other: Value): boolean {
 export type ChangedField = { path: string; before: Value; after: Value };
 
 /** Returns the values that differ, at any depth. */
-export function changedFields(before: JsonFields, after: JsonFields): ChangedField[] {
-  const found: ChangedField[] = [];
-  const compare = (one: Value, other: Value, path: string): void => {
-    if (isEqual(one, other)) return;
-    if (!isFields(one) || !isFields(other)) {
-      found.push({ path, before: one, after: other });
+export function findChangedFields(before: JsonFields, after: JsonFields): ChangedField[] {
+  const changes: ChangedField[] = [];
+  const compare = (first: Value, second: Value, path: string): void => {
+    if (isEqual(first, second)) return;
+    if (!isFields(first) || !isFields(second)) {
+      changes.push({ path, before: first, after: second });
       return;
     }
-    for (const name of new Set([...Object.keys(one), ...Object.keys(other)]))
-      compare(field(one, name), field(other, name), path === '' ? name : `${path}.${name}`);
+    for (const name of new Set([...Object.keys(first), ...Object.keys(second)]))
+      compare(getField(first, name), getField(second, name), path === '' ? name : `${path}.${name}`);
   };
   compare(before, after, '');
-  return found;
+  return changes;
 }
 
 /**
  * Returns the edits that are preserved: values of a merged tool that differ from the description without a conflict.
  */
-export function keptEdits(
+export function findPreservedEdits(
   description: JsonFields,
   merged: JsonFields,
   conflicts: readonly { path: string }[],
 ): ChangedField[] {
-  const isOpen = (path: string) => conflicts.some((conflict) => `${path}.`.startsWith(`${conflict.path}.`));
-  return changedFields({ ...toolDefaults, ...description }, { ...toolDefaults, ...merged }).filter(
-    ({ path }) => !isOpen(path),
+  const isInConflict = (path: string) => conflicts.some((conflict) => `${path}.`.startsWith(`${conflict.path}.`));
+  return findChangedFields({ ...toolDefaults, ...description }, { ...toolDefaults, ...merged }).filter(
+    ({ path }) => !isInConflict(path),
   );
 }

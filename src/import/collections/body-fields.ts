@@ -1,27 +1,27 @@
-import { entriesOf, field } from '../document/lenient.ts';
+import { getField, toEntries } from '../document/lenient.ts';
 import type { ApiOperation } from '../model.ts';
 
 const maxDepth = 6;
 const maxFields = 200;
 
 /** Body field with the names that lead to it. */
-export type BodyFieldAt = { trail: readonly string[]; schema: unknown };
+export type BodyFieldPath = { trail: readonly string[]; schema: unknown };
 
 /**
  * Returns the fields of a JSON body or form that hold values, at any depth. Fields of different list entries are
  * merged.
  */
-export function listLeaves({ body }: ApiOperation): BodyFieldAt[] {
-  const found: BodyFieldAt[] = [];
-  const waiting: BodyFieldAt[] = [{ trail: [], schema: body?.contents[0]?.schema }];
-  for (let at = 0; at < waiting.length && found.length < maxFields; at++) {
-    const next = waiting[at] as BodyFieldAt;
-    const { trail, schema } = next;
-    const inner = entriesOf(field(field(schema, 'items') ?? schema, 'properties'));
-    if (trail.length > 0 && (inner.length === 0 || trail.length >= maxDepth)) found.push(next);
-    else for (const [name, property] of inner) waiting.push({ trail: [...trail, name], schema: property });
+export function listLeaves({ body }: ApiOperation): BodyFieldPath[] {
+  const leaves: BodyFieldPath[] = [];
+  const queue: BodyFieldPath[] = [{ trail: [], schema: body?.contents[0]?.schema }];
+  for (let at = 0; at < queue.length && leaves.length < maxFields; at++) {
+    const current = queue[at] as BodyFieldPath;
+    const { trail, schema } = current;
+    const inner = toEntries(getField(getField(schema, 'items') ?? schema, 'properties'));
+    if (trail.length > 0 && (inner.length === 0 || trail.length >= maxDepth)) leaves.push(current);
+    else for (const [name, property] of inner) queue.push({ trail: [...trail, name], schema: property });
   }
-  return found;
+  return leaves;
 }
 
 /** Returns the names of these fields. */

@@ -4,66 +4,66 @@ export type BruBlock = { name: string; lines: readonly string[]; line: number };
 /** Pair of a block. `isDisabled` is true for a disabled pair, such as `~limit: 10`. */
 export type BruPair = { name: string; value: string; isDisabled: boolean; description: string };
 
-const opening = /^([A-Za-z][\w-]*(?::[\w:-]+)?)\s*([{[])\s*$/;
+const blockStart = /^([A-Za-z][\w-]*(?::[\w:-]+)?)\s*([{[])\s*$/;
 
 /** Returns true if a text begins with a Bruno block, ignoring empty lines. */
 export function isBru(text: string): boolean {
-  const first = /^\s*([^\n]*)\n/.exec(text.slice(0, 10_000))?.[1]?.trimEnd() ?? '';
+  const firstLine = /^\s*([^\n]*)\n/.exec(text.slice(0, 10_000))?.[1]?.trimEnd() ?? '';
   return (
-    /^(?:meta|get|post|put|patch|delete|head|options|headers|auth|query|vars|params|script|docs)\b/.test(first) &&
-    opening.test(first)
+    /^(?:meta|get|post|put|patch|delete|head|options|headers|auth|query|vars|params|script|docs)\b/.test(firstLine) &&
+    blockStart.test(firstLine)
   );
 }
 
 /** Reads the blocks of one or several files. A block ends at a closing bracket at the beginning of a line. */
 export function readBruBlocks(text: string): BruBlock[] {
-  const found: BruBlock[] = [];
+  const blocks: BruBlock[] = [];
   const all = text.replace(/^\ufeff/, '').split(/\r?\n/);
   for (let at = 0; at < all.length; at++) {
-    const [, name, bracket] = opening.exec(all[at] ?? '') ?? [];
+    const [, name, bracket] = blockStart.exec(all[at] ?? '') ?? [];
     if (name === undefined) continue;
-    const end = bracket === '{' ? '}' : ']';
+    const closingBracket = bracket === '{' ? '}' : ']';
     const lines: string[] = [];
     const line = at + 1;
-    for (at++; at < all.length && all[at]?.trimEnd() !== end; at++)
+    for (at++; at < all.length && all[at]?.trimEnd() !== closingBracket; at++)
       lines.push((all[at] as string).replace(/^ {2}/, ''));
-    found.push({ name, lines, line });
+    blocks.push({ name, lines, line });
   }
-  return found;
+  return blocks;
 }
 
 /** Reads the pairs of a block. A value with several lines is enclosed in `'''`. */
 export function readBruPairs(block: BruBlock | undefined): BruPair[] {
-  const found: BruPair[] = [];
+  const pairs: BruPair[] = [];
   const lines = block?.lines ?? [];
   let description = '';
   for (let at = 0; at < lines.length; at++) {
     const line = (lines[at] as string).trim();
-    const noted = /^@description\((.*)\)$/s.exec(line)?.[1];
-    const { name, rest, isDisabled } = pairIn(line);
-    if (noted !== undefined) description = noted.replace(/^(["']{1,3})([\s\S]*)\1$/, '$2');
+    const descriptionText = /^@description\((.*)\)$/s.exec(line)?.[1];
+    const { name, value: rawValue, isDisabled } = parsePair(line);
+    if (descriptionText !== undefined) description = descriptionText.replace(/^(["']{1,3})([\s\S]*)\1$/, '$2');
     else if (name !== '') {
-      let value = rest;
-      if (rest.startsWith("'''") && !rest.slice(3).includes("'''")) {
-        const inner: string[] = [rest.slice(3)];
+      let value = rawValue;
+      if (rawValue.startsWith("'''") && !rawValue.slice(3).includes("'''")) {
+        const inner: string[] = [rawValue.slice(3)];
         for (at++; at < lines.length && !(lines[at] as string).includes("'''"); at++)
           inner.push((lines[at] as string).trim());
         value = inner.join('\n').trim();
       }
-      found.push({ name, value: value.replace(/^'''([\s\S]*?)'''/, '$1'), isDisabled, description });
+      pairs.push({ name, value: value.replace(/^'''([\s\S]*?)'''/, '$1'), isDisabled, description });
       description = '';
     }
   }
-  return found;
+  return pairs;
 }
 
 /** Parses a pair. The name may be quoted and contain colons. */
-function pairIn(line: string): { name: string; rest: string; isDisabled: boolean } {
+function parsePair(line: string): { name: string; value: string; isDisabled: boolean } {
   const isDisabled = line.startsWith('~');
   const text = isDisabled ? line.slice(1) : line;
   const quoted = /^"((?:[^"\\]|\\.)*)"/.exec(text);
   const colon = text.indexOf(':', quoted?.[0].length ?? 0);
-  if (colon < 0) return { name: '', rest: '', isDisabled };
+  if (colon < 0) return { name: '', value: '', isDisabled };
   const name = quoted ? (quoted[1] as string).replaceAll(/\\(.)/g, '$1') : text.slice(0, colon).trim();
-  return { name, rest: text.slice(colon + 1).trim(), isDisabled };
+  return { name, value: text.slice(colon + 1).trim(), isDisabled };
 }

@@ -1,4 +1,4 @@
-import { asText, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import { getField, isFields, type JsonFields, toList, toText } from '../document/lenient.ts';
 import type { ApiDescription, Finding } from '../model.ts';
 import { brunoTypes, readBrunoAuth } from './bruno.ts';
 import { type DescribedRequest, describeRequests, findHostTitle } from './described-requests.ts';
@@ -12,7 +12,7 @@ import {
   toFormFields,
 } from './pairs.ts';
 import { collectVariables } from './placeholders.ts';
-import { type BodyField, makeGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
+import { type BodyField, createGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
 
 /**
  * Returns true for a collection exported by Bruno (JSON), or an OpenCollection file (YAML) that contains its requests.
@@ -28,102 +28,112 @@ function isOpenCollection(root: JsonFields): boolean {
 function isBrunoJson(root: JsonFields): boolean {
   return (
     root.brunoConfig !== undefined ||
-    listOf(root.items).some((item) => isFields(field(item, 'request')) || Array.isArray(field(item, 'items')))
+    toList(root.items).some((item) => isFields(getField(item, 'request')) || Array.isArray(getField(item, 'items')))
   );
 }
 
 /** Headers and credentials that requests inherit from a folder. */
 type Folder = { folders: readonly string[]; headers: readonly CollectionPair[]; auth: unknown; at: string };
 
-type Reading = { findings: Finding[]; values: [name: string, value: string][] };
+type ReadContext = { findings: Finding[]; values: [name: string, value: string][] };
 
 const maxFolders = 20;
 
 export function readBrunoExport(root: JsonFields): ApiDescription {
-  const reading: Reading = { findings: [], values: [] };
+  const context: ReadContext = { findings: [], values: [] };
   const isOpen = isOpenCollection(root);
-  const ofAll = field(isOpen ? root : root.root, 'request');
-  const folder = folderOf({ folders: [], headers: [], auth: undefined, at: 'items' }, ofAll, '', reading);
-  const environments = listOf(isOpen ? field(root.config, 'environments') : root.environments);
-  for (const one of environments) reading.values.push(...valuesOf(field(one, 'variables')));
-  const requests = requestsIn(root.items, folder, reading);
-  const title = asText(root.name) || asText(field(root.info, 'name')) || findHostTitle(requests, 'Bruno');
-  const docs = root.docs ?? field(root.root, 'docs');
+  const defaults = getField(isOpen ? root : root.root, 'request');
+  const folder = readFolder({ folders: [], headers: [], auth: undefined, at: 'items' }, defaults, '', context);
+  const environments = toList(isOpen ? getField(root.config, 'environments') : root.environments);
+  for (const environment of environments) context.values.push(...readValues(getField(environment, 'variables')));
+  const requests = readRequests(root.items, folder, context);
+  const title = toText(root.name) || toText(getField(root.info, 'name')) || findHostTitle(requests, 'Bruno');
+  const docs = root.docs ?? getField(root.root, 'docs');
   const format = isOpen ? 'OpenCollection' : 'Bruno';
-  const source = { format, version: isOpen ? asText(root.opencollection) : '', title } as const;
-  const variables = collectVariables(reading.values);
-  return describeRequests(requests, { ...source, description: readDescriptionText(docs), variables }, reading.findings);
+  const source = { format, version: isOpen ? toText(root.opencollection) : '', title } as const;
+  const variables = collectVariables(context.values);
+  return describeRequests(requests, { ...source, description: readDescriptionText(docs), variables }, context.findings);
 }
 
 /** Reads variable values. A value is a text, or an object with a type. */
-function valuesOf(list: unknown): [name: string, value: string][] {
-  return listOf(list).map((one): [string, string] => {
-    const value = field(one, 'value');
-    const isHidden = field(one, 'secret') === true;
-    return [asText(field(one, 'name')), isHidden ? '' : asText(value) || asText(field(value, 'data'))];
+function readValues(list: unknown): [name: string, value: string][] {
+  return toList(list).map((entry): [string, string] => {
+    const value = getField(entry, 'value');
+    const isHidden = getField(entry, 'secret') === true;
+    return [toText(getField(entry, 'name')), isHidden ? '' : toText(value) || toText(getField(value, 'data'))];
   });
 }
 
-function folderOf(outer: Folder, request: unknown, name: string, { values }: Reading): Folder {
-  values.push(...valuesOf(field(request, 'variables') ?? field(field(request, 'vars'), 'req')));
-  const auth = field(request, 'auth');
+function readFolder(outer: Folder, request: unknown, name: string, { values }: ReadContext): Folder {
+  values.push(...readValues(getField(request, 'variables') ?? getField(getField(request, 'vars'), 'req')));
+  const auth = getField(request, 'auth');
   return {
     folders: name === '' ? outer.folders : [...outer.folders, name],
-    headers: [...outer.headers, ...readPairs(field(request, 'headers'))],
-    auth: modeOf(auth) === 'inherit' || modeOf(auth) === '' ? outer.auth : auth,
+    headers: [...outer.headers, ...readPairs(getField(request, 'headers'))],
+    auth: getMode(auth) === 'inherit' || getMode(auth) === '' ? outer.auth : auth,
     at: outer.at,
   };
 }
 
-function requestsIn(items: unknown, folder: Folder, reading: Reading): DescribedRequest[] {
-  return listOf(items).flatMap((item, index): DescribedRequest[] => {
+function readRequests(items: unknown, folder: Folder, context: ReadContext): DescribedRequest[] {
+  return toList(items).flatMap((item, index): DescribedRequest[] => {
     const at = `${folder.at}[${index}]`;
-    const info = isFields(field(item, 'info')) ? field(item, 'info') : item;
-    const name = asText(field(info, 'name'));
-    const inner = field(item, 'items');
-    if (Array.isArray(inner) && inner.length > 0 && !field(item, 'http')) {
+    const info = isFields(getField(item, 'info')) ? getField(item, 'info') : item;
+    const name = toText(getField(info, 'name'));
+    const inner = getField(item, 'items');
+    if (Array.isArray(inner) && inner.length > 0 && !getField(item, 'http')) {
       if (folder.folders.length >= maxFolders) return [];
-      const own = folderOf(folder, field(item, 'request') ?? field(field(item, 'root'), 'request'), name, reading);
-      return requestsIn(inner, { ...own, at: `${at}.items` }, reading);
+      const innerFolder = readFolder(
+        folder,
+        getField(item, 'request') ?? getField(getField(item, 'root'), 'request'),
+        name,
+        context,
+      );
+      return readRequests(inner, { ...innerFolder, at: `${at}.items` }, context);
     }
-    const type = asText(field(info, 'type'));
+    const type = toText(getField(info, 'type'));
     if (type === 'folder' || type === 'js' || type === 'script') return [];
-    const request = field(item, 'http') ?? field(item, 'graphql') ?? field(item, 'request');
-    const url = asText(field(request, 'url')).trim();
+    const request = getField(item, 'http') ?? getField(item, 'graphql') ?? getField(item, 'request');
+    const url = toText(getField(request, 'url')).trim();
     if (url === '' || /^(?:grpc|ws|websocket)/i.test(type)) {
       const message = url === '' ? 'is not a request with a URL; left out' : 'is not an HTTP request; left out';
-      reading.findings.push({ at, message });
+      context.findings.push({ at, message });
       return [];
     }
-    reading.values.push(
-      ...valuesOf(field(field(item, 'runtime'), 'variables') ?? field(field(request, 'vars'), 'req')),
+    context.values.push(
+      ...readValues(getField(getField(item, 'runtime'), 'variables') ?? getField(getField(request, 'vars'), 'req')),
     );
-    return [requestOf({ request, name, docs: field(item, 'docs') ?? field(request, 'docs'), at, url }, folder)];
+    return [toRequest({ request, name, docs: getField(item, 'docs') ?? getField(request, 'docs'), at, url }, folder)];
   });
 }
 
-type Found = { request: unknown; name: string; docs: unknown; at: string; url: string };
+type RequestItem = { request: unknown; name: string; docs: unknown; at: string; url: string };
 
-function requestOf({ request, name, docs, at, url }: Found, folder: Folder): DescribedRequest {
-  const headers = [...folder.headers, ...readPairs(field(request, 'headers'))];
-  const sent = listSentHeaders([...new Map(headers.map((header) => [header.name.toLowerCase(), header])).values()]);
-  const params = listOf(field(request, 'params'));
-  const [path, query] = [true, false].map((isPath) =>
-    readPairs(params.filter((one) => (field(one, 'type') === 'path') === isPath)),
+function toRequest({ request, name, docs, at, url }: RequestItem, folder: Folder): DescribedRequest {
+  const headers = [...folder.headers, ...readPairs(getField(request, 'headers'))];
+  const sentHeaders = listSentHeaders([
+    ...new Map(headers.map((header) => [header.name.toLowerCase(), header])).values(),
+  ]);
+  const params = toList(getField(request, 'params'));
+  const [path, query] = [true, false].map((isPathParameter) =>
+    readPairs(params.filter((parameter) => (getField(parameter, 'type') === 'path') === isPathParameter)),
   ) as [CollectionPair[], CollectionPair[]];
-  const own = field(request, 'auth');
-  const isInherited = modeOf(own) === 'inherit' || own === 'inherit';
-  const auth = isInherited ? folder.auth : own;
-  const mode = modeOf(auth);
+  const requestAuth = getField(request, 'auth');
+  const isInherited = getMode(requestAuth) === 'inherit' || requestAuth === 'inherit';
+  const auth = isInherited ? folder.auth : requestAuth;
+  const mode = getMode(auth);
   return {
     name,
     description: readDescriptionText(docs),
     tags: folder.folders.slice(0, 1),
-    method: (asText(field(request, 'method')) || 'GET').toUpperCase(),
+    method: (toText(getField(request, 'method')) || 'GET').toUpperCase(),
     url: addQuery(url, query),
-    headers: sent,
-    body: bodyOf(field(request, 'body'), sent.find(([one]) => /^content-type$/i.test(one))?.[1]),
-    auth: readBrunoAuth(mode, (detail) => asText(field(auth, detail)) || asText(field(field(auth, mode), detail))),
+    headers: sentHeaders,
+    body: readBody(getField(request, 'body'), sentHeaders.find(([name]) => /^content-type$/i.test(name))?.[1]),
+    auth: readBrunoAuth(
+      mode,
+      (detail) => toText(getField(auth, detail)) || toText(getField(getField(auth, mode), detail)),
+    ),
     inputs: [
       ...toDescribedInputs('path', path),
       ...toDescribedInputs('query', query),
@@ -133,43 +143,43 @@ function requestOf({ request, name, docs, at, url }: Found, folder: Folder): Des
   };
 }
 
-function modeOf(auth: unknown): string {
-  return asText(field(auth, 'mode') ?? field(auth, 'type')) || (typeof auth === 'string' ? auth : '');
+function getMode(auth: unknown): string {
+  return toText(getField(auth, 'mode') ?? getField(auth, 'type')) || (typeof auth === 'string' ? auth : '');
 }
 
 /**
  * Reads a body: `mode` with a field of that name, or `type` with `data`. If a body has variants, the selected one is
  * used.
  */
-function bodyOf(given: unknown, contentType: string | undefined): RequestBody | undefined {
-  const chosen = listOf(given).find((one) => field(one, 'selected') === true) ?? listOf(given)[0];
-  const body = Array.isArray(given) ? field(chosen, 'body') : given;
-  const mode = asText(field(body, 'mode') ?? field(body, 'type'));
-  const data = (name: string) => field(body, 'data') ?? field(body, name);
+function readBody(rawBody: unknown, contentType: string | undefined): RequestBody | undefined {
+  const chosen = toList(rawBody).find((variant) => getField(variant, 'selected') === true) ?? toList(rawBody)[0];
+  const body = Array.isArray(rawBody) ? getField(chosen, 'body') : rawBody;
+  const mode = toText(getField(body, 'mode') ?? getField(body, 'type'));
+  const data = (name: string) => getField(body, 'data') ?? getField(body, name);
   if (/^form-?url-?encoded$/i.test(mode))
     return {
       mediaType: 'application/x-www-form-urlencoded',
       fields: toFormFields(readPairs(data('formUrlEncoded'))),
     };
   if (/^multipart-?form$/i.test(mode))
-    return { mediaType: 'multipart/form-data', fields: partsOf(data('multipartForm')) };
-  const graphql = field(body, 'graphql') ?? body;
-  const query = asText(field(graphql, 'query'));
+    return { mediaType: 'multipart/form-data', fields: readParts(data('multipartForm')) };
+  const graphql = getField(body, 'graphql') ?? body;
+  const query = toText(getField(graphql, 'query'));
   if (mode === 'graphql' || (mode === '' && query !== ''))
-    return makeGraphqlBody(query, asText(field(graphql, 'variables')));
-  if (mode === 'file') return { mediaType: contentType ?? fileType(data('file')), text: '' };
+    return createGraphqlBody(query, toText(getField(graphql, 'variables')));
+  if (mode === 'file') return { mediaType: contentType ?? getFileType(data('file')), text: '' };
   const type = brunoTypes.get(mode);
-  return type === undefined ? undefined : readBodyText(contentType ?? type, asText(data(mode)));
+  return type === undefined ? undefined : readBodyText(contentType ?? type, toText(data(mode)));
 }
 
-function fileType(files: unknown): string {
-  const [first] = listOf(files);
-  return asText(field(first, 'contentType')) || 'application/octet-stream';
+function getFileType(files: unknown): string {
+  const [firstFile] = toList(files);
+  return toText(getField(firstFile, 'contentType')) || 'application/octet-stream';
 }
 
-function partsOf(list: unknown): BodyField[] {
-  const types = listOf(list).map((one) => asText(field(one, 'contentType')));
-  return toFormFields(readPairs(list)).map((part, index) =>
-    types[index] ? { ...part, mediaType: types[index] } : part,
+function readParts(list: unknown): BodyField[] {
+  const types = toList(list).map((part) => toText(getField(part, 'contentType')));
+  return toFormFields(readPairs(list)).map((field, index) =>
+    types[index] ? { ...field, mediaType: types[index] } : field,
   );
 }

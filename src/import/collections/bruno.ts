@@ -3,20 +3,20 @@ import { type BruBlock, type BruPair, readBruBlocks, readBruPairs } from './bru-
 import { type DescribedRequest, describeRequests, findHostTitle } from './described-requests.ts';
 import { addQuery, type CollectionPair, listSentHeaders, toDescribedInputs } from './pairs.ts';
 import { collectVariables } from './placeholders.ts';
-import { type BodyField, makeGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
+import { type BodyField, createGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
 
 /** Blocks of one file: a request, or the defaults of a folder or collection for its requests. */
 type BruFile = { blocks: BruBlock[]; request: BruBlock | undefined };
 
-const verbs = /^(?:get|post|put|patch|delete|head|options|trace|connect|query|http)$/;
+const verbPattern = /^(?:get|post|put|patch|delete|head|options|trace|connect|query|http)$/;
 
 /** Reads Bruno requests: a single `.bru` file, or the concatenated files of a collection. */
 export function readBru(text: string): ApiDescription {
   const blocks = readBruBlocks(text);
-  const files = filesOf(blocks);
+  const files = splitFiles(blocks);
   const shared = files.filter(({ request }) => !request).flatMap((file) => file.blocks);
   const findings: Finding[] = [];
-  const requests = files.flatMap((file) => requestOf(file, shared, findings));
+  const requests = files.flatMap((file) => toRequests(file, shared, findings));
   const values = blocks
     .filter(({ name }) => /^vars(?::pre-request)?$/.test(name))
     .flatMap((block) => readBruPairs(block).map(({ name, value }): [string, string] => [name, value]));
@@ -36,35 +36,40 @@ export function readBru(text: string): ApiDescription {
  * Splits blocks into files. A request begins with `meta`. Blocks named just `auth` or `vars` belong to a folder, a
  * collection, or an environment.
  */
-function filesOf(blocks: readonly BruBlock[]): BruFile[] {
+function splitFiles(blocks: readonly BruBlock[]): BruFile[] {
   const files: BruFile[] = [];
   for (const block of blocks) {
-    const last = files.at(-1);
-    const isOfOther = (block.name === 'auth' || block.name === 'vars') && last?.request !== undefined;
-    const begins = block.name === 'meta' || isOfOther || (verbs.test(block.name) && last?.request !== undefined);
-    if (!last || begins) files.push({ blocks: [], request: undefined });
+    const lastFile = files.at(-1);
+    const isOtherFile = (block.name === 'auth' || block.name === 'vars') && lastFile?.request !== undefined;
+    const isStart =
+      block.name === 'meta' || isOtherFile || (verbPattern.test(block.name) && lastFile?.request !== undefined);
+    if (!lastFile || isStart) files.push({ blocks: [], request: undefined });
     const file = files.at(-1) as BruFile;
     file.blocks.push(block);
-    if (verbs.test(block.name)) file.request = block;
+    if (verbPattern.test(block.name)) file.request = block;
   }
   return files;
 }
 
-function requestOf({ blocks, request }: BruFile, shared: readonly BruBlock[], findings: Finding[]): DescribedRequest[] {
-  const block = (name: string) => blocks.find((one) => one.name === name);
-  const meta = (name: string) => pairValue(readBruPairs(block('meta')), name);
+function toRequests(
+  { blocks, request }: BruFile,
+  shared: readonly BruBlock[],
+  findings: Finding[],
+): DescribedRequest[] {
+  const block = (name: string) => blocks.find((candidate) => candidate.name === name);
+  const meta = (name: string) => getPairValue(readBruPairs(block('meta')), name);
   if (!request) {
-    const isOther = blocks.some(({ name }) => /^(?:grpc|ws)$/.test(name));
-    if (isOther) findings.push({ at: `line ${blocks[0]?.line}`, message: 'is not an HTTP request; left out' });
+    const isOtherProtocol = blocks.some(({ name }) => /^(?:grpc|ws)$/.test(name));
+    if (isOtherProtocol) findings.push({ at: `line ${blocks[0]?.line}`, message: 'is not an HTTP request; left out' });
     return [];
   }
-  const about = readBruPairs(request);
-  const query = asPairs([...readBruPairs(block('params:query')), ...readBruPairs(block('query'))]);
-  const headers = asPairs([
+  const requestPairs = readBruPairs(request);
+  const query = toPairs([...readBruPairs(block('params:query')), ...readBruPairs(block('query'))]);
+  const headers = toPairs([
     ...shared.filter(({ name }) => name === 'headers').flatMap(readBruPairs),
     ...readBruPairs(block('headers')),
   ]);
-  const url = pairValue(about, 'url');
+  const url = getPairValue(requestPairs, 'url');
   const at = `line ${request.line}`;
   if (url === '') {
     findings.push({ at, message: 'is not a request with a URL; left out' });
@@ -75,13 +80,15 @@ function requestOf({ blocks, request }: BruFile, shared: readonly BruBlock[], fi
       name: meta('name'),
       description: (block('docs')?.lines ?? []).join('\n').trim(),
       method:
-        request.name === 'http' ? (pairValue(about, 'method') || 'GET').toUpperCase() : request.name.toUpperCase(),
+        request.name === 'http'
+          ? (getPairValue(requestPairs, 'method') || 'GET').toUpperCase()
+          : request.name.toUpperCase(),
       url: addQuery(url, query),
       headers: listSentHeaders(headers),
-      body: bodyOf(pairValue(about, 'body'), block, listSentHeaders(headers)),
-      auth: authOf(pairValue(about, 'auth'), blocks, shared),
+      body: readBody(getPairValue(requestPairs, 'body'), block, listSentHeaders(headers)),
+      auth: readAuth(getPairValue(requestPairs, 'auth'), blocks, shared),
       inputs: [
-        ...toDescribedInputs('path', asPairs(readBruPairs(block('params:path')))),
+        ...toDescribedInputs('path', toPairs(readBruPairs(block('params:path')))),
         ...toDescribedInputs('query', query),
         ...toDescribedInputs('header', headers),
       ],
@@ -90,23 +97,23 @@ function requestOf({ blocks, request }: BruFile, shared: readonly BruBlock[], fi
   ];
 }
 
-function pairValue(pairs: readonly BruPair[], name: string): string {
+function getPairValue(pairs: readonly BruPair[], name: string): string {
   return pairs.find((pair) => pair.name === name)?.value ?? '';
 }
 
-function asPairs(pairs: readonly BruPair[]): CollectionPair[] {
+function toPairs(pairs: readonly BruPair[]): CollectionPair[] {
   return pairs.map((pair) => ({ ...pair, isFile: false }));
 }
 
 /**
  * Returns the authentication of a request. A request that inherits uses the `auth` block of the collection or folder.
  */
-function authOf(mode: string, blocks: readonly BruBlock[], shared: readonly BruBlock[]): DescribedRequest['auth'] {
+function readAuth(mode: string, blocks: readonly BruBlock[], shared: readonly BruBlock[]): DescribedRequest['auth'] {
   const inherited = shared.find(({ name }) => name === 'auth');
   const isInherited = mode === 'inherit' || mode === '';
-  const type = isInherited ? pairValue(readBruPairs(inherited), 'mode') : mode;
+  const type = isInherited ? getPairValue(readBruPairs(inherited), 'mode') : mode;
   const details = readBruPairs((isInherited ? shared : blocks).find(({ name }) => name === `auth:${type}`));
-  return readBrunoAuth(type, (name) => pairValue(details, name));
+  return readBrunoAuth(type, (name) => getPairValue(details, name));
 }
 
 /** Maps a Bruno authentication type. */
@@ -130,31 +137,31 @@ export const brunoTypes: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-function bodyOf(
+function readBody(
   mode: string,
   block: (name: string) => BruBlock | undefined,
   headers: readonly [string, string][],
 ): RequestBody | undefined {
-  const given = headers.find(([name]) => /^content-type$/i.test(name))?.[1];
-  const textIn = (name: string) => (block(name)?.lines ?? []).join('\n').trim();
+  const contentType = headers.find(([name]) => /^content-type$/i.test(name))?.[1];
+  const getText = (name: string) => (block(name)?.lines ?? []).join('\n').trim();
   if (/^form-?url-?encoded$/i.test(mode)) {
-    const fields = readBruPairs(block('body:form-urlencoded')).map(fieldOf);
+    const fields = readBruPairs(block('body:form-urlencoded')).map(toField);
     return { mediaType: 'application/x-www-form-urlencoded', fields };
   }
   if (/^multipart-?form$/i.test(mode))
-    return { mediaType: 'multipart/form-data', fields: readBruPairs(block('body:multipart-form')).map(fieldOf) };
-  if (mode === 'graphql') return makeGraphqlBody(textIn('body:graphql'), textIn('body:graphql:vars'));
+    return { mediaType: 'multipart/form-data', fields: readBruPairs(block('body:multipart-form')).map(toField) };
+  if (mode === 'graphql') return createGraphqlBody(getText('body:graphql'), getText('body:graphql:vars'));
   if (mode === 'file') {
     const [file] = readBruPairs(block('body:file'));
-    const said = /@contentType\(([^)]*)\)/.exec(file?.value ?? '')?.[1];
-    return { mediaType: given ?? (said || 'application/octet-stream'), text: '' };
+    const declaredType = /@contentType\(([^)]*)\)/.exec(file?.value ?? '')?.[1];
+    return { mediaType: contentType ?? (declaredType || 'application/octet-stream'), text: '' };
   }
   const type = brunoTypes.get(mode);
-  return type === undefined ? undefined : readBodyText(given ?? type, textIn(`body:${mode}`) || textIn('body'));
+  return type === undefined ? undefined : readBodyText(contentType ?? type, getText(`body:${mode}`) || getText('body'));
 }
 
 /** `@file(path) @contentType(image/png)` is a file. */
-function fieldOf({ name, value, description }: BruPair): BodyField {
+function toField({ name, value, description }: BruPair): BodyField {
   const mediaType = /@contentType\(([^)]*)\)/.exec(value)?.[1];
   const isFile = value.startsWith('@file(');
   const text = isFile ? '' : value.replace(/\s*@contentType\([^)]*\)\s*$/, '');

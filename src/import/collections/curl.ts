@@ -16,10 +16,10 @@ export function isCurl(text: string): boolean {
 
 /** Reads one or more curl commands. */
 export function readCurl(text: string): ApiDescription {
-  const all = isOfWindows(text) ? windowsCommands(text) : shellCommands(text);
-  const commands = all.filter(([program]) => /(?:^|\/)curl(?:\.exe)?$/.test(program ?? ''));
+  const allCommands = isWindowsCommand(text) ? splitWindowsCommands(text) : splitShellCommands(text);
+  const commands = allCommands.filter(([program]) => /(?:^|\/)curl(?:\.exe)?$/.test(program ?? ''));
   const requests = commands.flatMap((words, index) =>
-    partsOf(words.slice(1)).flatMap((part) => requestsOf(part, index)),
+    splitAtNext(words.slice(1)).flatMap((words) => toRequests(words, index)),
   );
   return describeRequests(requests, {
     format: 'curl',
@@ -30,10 +30,10 @@ export function readCurl(text: string): ApiDescription {
 }
 
 /** Options that take a value, including options that are ignored together with their value. */
-const valued =
+const valueOption =
   /^(?:-[XHdFuAbeoTwmxKcECrtyYzPQDU]|--(?:request|header|data(?:-raw|-binary|-ascii|-urlencode)?|json|form(?:-string)?|user|user-agent|cookie|referer|output|upload-file|write-out|max-time|proxy|config|cookie-jar|cert|key|cacert|connect-timeout|retry|resolve|url|url-query|oauth2-bearer|aws-sigv4|ciphers|interface|limit-rate|max-redirs|noproxy|range|tlsv?[\d.]*))$/;
 
-const form = 'application/x-www-form-urlencoded';
+const formType = 'application/x-www-form-urlencoded';
 
 type Command = {
   method: string | undefined;
@@ -52,17 +52,17 @@ type Command = {
 };
 
 /** Splits words at `--next`, which begins a separate request. */
-function partsOf(words: readonly string[]): string[][] {
-  const parts: string[][] = [[]];
+function splitAtNext(words: readonly string[]): string[][] {
+  const commands: string[][] = [[]];
   for (const word of words) {
-    if (word === '--next' || word === '-:') parts.push([]);
-    else parts.at(-1)?.push(word);
+    if (word === '--next' || word === '-:') commands.push([]);
+    else commands.at(-1)?.push(word);
   }
-  return parts;
+  return commands;
 }
 
 /** Returns one request per URL of a command. */
-function requestsOf(words: readonly string[], index: number): DescribedRequest[] {
+function toRequests(words: readonly string[], index: number): DescribedRequest[] {
   const command: Command = {
     method: undefined,
     urls: [],
@@ -73,26 +73,26 @@ function requestsOf(words: readonly string[], index: number): DescribedRequest[]
     isQuery: false,
     isJson: false,
     file: undefined,
-    fileType: form,
+    fileType: formType,
     auth: undefined,
   };
-  const rest = words.flatMap(splitOption);
-  for (let at = 0; at < rest.length; at++) {
-    const word = rest[at] as string;
+  const options = words.flatMap(splitOption);
+  for (let at = 0; at < options.length; at++) {
+    const word = options[at] as string;
     // An extra word may be the value of an unknown option.
     if (!word.startsWith('-') || word === '-') {
       if (command.urls.length === 0 || /^https?:\/\//i.test(word)) command.urls.push(word);
-    } else if (valued.test(word)) applyOption(command, word, rest[++at] ?? '');
+    } else if (valueOption.test(word)) applyOption(command, word, options[++at] ?? '');
     else if (word === '-G' || word === '--get') command.isQuery = true;
     else if (word === '-I' || word === '--head') command.method = 'HEAD';
   }
   const { method, headers, data, fields, isQuery, auth } = command;
-  const added = [...command.query, ...(isQuery ? data : [])].join('&');
-  const body = isQuery ? undefined : bodyOf(command);
-  const usual = body || fields.length > 0 ? 'POST' : 'GET';
+  const extraQuery = [...command.query, ...(isQuery ? data : [])].join('&');
+  const body = isQuery ? undefined : readBody(command);
+  const defaultMethod = body || fields.length > 0 ? 'POST' : 'GET';
   return command.urls.map((url) => ({
-    method: (method ?? usual).toUpperCase(),
-    url: added === '' ? url : `${url}${url.includes('?') ? '&' : '?'}${added}`,
+    method: (method ?? defaultMethod).toUpperCase(),
+    url: extraQuery === '' ? url : `${url}${url.includes('?') ? '&' : '?'}${extraQuery}`,
     headers,
     body,
     auth,
@@ -102,24 +102,24 @@ function requestsOf(words: readonly string[], index: number): DescribedRequest[]
 
 /** Splits options: `-XPOST` and `--request=POST` are two words each, `-sSL` is three. */
 function splitOption(word: string): string[] {
-  const long = /^(--[a-z0-9-]+)=(.*)$/s.exec(word);
-  if (long) return [long[1] as string, long[2] as string];
+  const longOption = /^(--[a-z0-9-]+)=(.*)$/s.exec(word);
+  if (longOption) return [longOption[1] as string, longOption[2] as string];
   if (!/^-[A-Za-z]./s.test(word)) return [word];
-  const found: string[] = [];
+  const options: string[] = [];
   for (let at = 1; at < word.length; at++) {
     const option = `-${word[at]}`;
-    found.push(option);
-    if (!valued.test(option)) continue;
-    if (at + 1 < word.length) found.push(word.slice(at + 1));
+    options.push(option);
+    if (!valueOption.test(option)) continue;
+    if (at + 1 < word.length) options.push(word.slice(at + 1));
     break;
   }
-  return found;
+  return options;
 }
 
 function applyOption(command: Command, option: string, value: string): void {
   if (option === '-X' || option === '--request') command.method = value;
   else if (option === '--url') command.urls.push(value);
-  else if (option === '--url-query') command.query.push(encodedPair(value));
+  else if (option === '--url-query') command.query.push(encodePair(value));
   else if (option === '-T' || option === '--upload-file') {
     command.method ??= 'PUT';
     command.file = value;
@@ -131,7 +131,7 @@ function applyOption(command: Command, option: string, value: string): void {
   else if (option === '--oauth2-bearer') command.auth = 'bearer';
   else if (option === '-b' || option === '--cookie') command.headers.push(['Cookie', value]);
   else if (option === '-F' || option.startsWith('--form')) addField(command, value);
-  else if (option === '--data-urlencode') command.data.push(encodedPair(value));
+  else if (option === '--data-urlencode') command.data.push(encodePair(value));
   else if (option === '-d' || option === '--json' || option.startsWith('--data')) {
     command.isJson ||= option === '--json';
     if (value.startsWith('@') && option !== '--data-raw') command.file = value;
@@ -140,7 +140,7 @@ function applyOption(command: Command, option: string, value: string): void {
 }
 
 /** Encodes the content of `name=content`, like `--data-urlencode`; `name@file` is a field with that name. */
-function encodedPair(text: string): string {
+function encodePair(text: string): string {
   const [, name = '', mark, content = ''] = /^([^=@]*)([=@]?)(.*)$/s.exec(text) ?? [];
   if (mark === '') return encodeURIComponent(name.toWellFormed());
   const value = mark === '=' ? encodeURIComponent(content.toWellFormed()) : '';
@@ -162,20 +162,21 @@ function addField({ fields }: Command, text: string): void {
   fields.push({ name: text.slice(0, equals), value: content, isFile, ...(mediaType !== undefined && { mediaType }) });
 }
 
-function bodyOf({ headers, data, fields, isJson, file, fileType }: Command): RequestBody | undefined {
-  const given = headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1];
+function readBody({ headers, data, fields, isJson, file, fileType }: Command): RequestBody | undefined {
+  const contentType = headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1];
   if (fields.length > 0) return { mediaType: 'multipart/form-data', fields };
-  if (file !== undefined) return bodyOfFile(given ?? (isJson || /\.json$/i.test(file) ? 'application/json' : fileType));
+  if (file !== undefined)
+    return createFileBody(contentType ?? (isJson || /\.json$/i.test(file) ? 'application/json' : fileType));
   if (data.length === 0) return undefined;
   const text = data.join('&');
-  if (given !== undefined && !/x-www-form-urlencoded/i.test(given)) return readBodyText(given, text);
+  if (contentType !== undefined && !/x-www-form-urlencoded/i.test(contentType)) return readBodyText(contentType, text);
   if (isJson || /^\s*[{[]/.test(text)) return { mediaType: 'application/json', text };
-  return { mediaType: form, fields: parseUrlencoded(text) };
+  return { mediaType: formType, fields: parseUrlencoded(text) };
 }
 
 /** Returns a body whose content the command does not show. */
-function bodyOfFile(mediaType: string): RequestBody {
-  if (mediaType === form) return { mediaType: form, fields: [] };
+function createFileBody(mediaType: string): RequestBody {
+  if (mediaType === formType) return { mediaType: formType, fields: [] };
   return { mediaType, text: /json/i.test(mediaType) ? 'null' : '' };
 }
 
@@ -183,16 +184,16 @@ function bodyOfFile(mediaType: string): RequestBody {
  * Splits commands of a POSIX shell into words. Handles all three kinds of quotes, escapes, continued lines, and
  * comments. A variable (`$NAME`, `${NAME}`) becomes `{{NAME}}`; nothing else is expanded.
  */
-function shellCommands(text: string): string[][] {
+function splitShellCommands(text: string): string[][] {
   const commands: string[][] = [];
   let words: string[] = [];
   let word: string | undefined;
-  const endWord = () => {
+  const finishWord = () => {
     if (word !== undefined) words.push(word);
     word = undefined;
   };
-  const endCommand = () => {
-    endWord();
+  const finishCommand = () => {
+    finishWord();
     // Removes a prompt before the command.
     if (words[0] === '$') words.shift();
     if (words.length > 0) commands.push(words);
@@ -200,43 +201,43 @@ function shellCommands(text: string): string[][] {
   };
   for (let at = 0; at < text.length; at++) {
     const character = text[at] as string;
-    const quoted = quotedAt(text, at) ?? variableAt(text, at);
+    const quoted = readQuoted(text, at) ?? readVariable(text, at);
     if (quoted) {
       word = (word ?? '') + quoted.value;
       at = quoted.end;
     } else if (character === '\\') {
-      const next = /^\r?\n/.exec(text.slice(at + 1, at + 3))?.[0];
-      if (next !== undefined) at += next.length;
+      const lineEnd = /^\r?\n/.exec(text.slice(at + 1, at + 3))?.[0];
+      if (lineEnd !== undefined) at += lineEnd.length;
       else word = (word ?? '') + (text[++at] ?? '');
     } else if (/[\n;|&]/.test(character) && (word === undefined || character !== '&' || /\s/.test(text[at + 1] ?? ' ')))
-      endCommand();
-    else if (/\s/.test(character)) endWord();
-    else if (character === '#' && word === undefined) at = endOfLine(text, at) - 1;
+      finishCommand();
+    else if (/\s/.test(character)) finishWord();
+    else if (character === '#' && word === undefined) at = findLineEnd(text, at) - 1;
     else word = (word ?? '') + character;
   }
-  endCommand();
+  finishCommand();
   return commands;
 }
 
-function endOfLine(text: string, from: number): number {
-  const end = text.indexOf('\n', from);
-  return end < 0 ? text.length : end;
+function findLineEnd(text: string, from: number): number {
+  const lineEnd = text.indexOf('\n', from);
+  return lineEnd < 0 ? text.length : lineEnd;
 }
 
 /** Reads a variable at a position. Returns it as a collection placeholder, with the position of its last character. */
-function variableAt(text: string, at: number): { value: string; end: number } | undefined {
+function readVariable(text: string, at: number): { value: string; end: number } | undefined {
   if (text[at] !== '$') return undefined;
-  const found = /^\$(?:([A-Za-z_]\w{0,63})|\{([A-Za-z_]\w{0,63})(?:[:#%/?+=-][^{}\n]{0,200})?\})/.exec(
+  const match = /^\$(?:([A-Za-z_]\w{0,63})|\{([A-Za-z_]\w{0,63})(?:[:#%/?+=-][^{}\n]{0,200})?\})/.exec(
     text.slice(at, at + 300),
   );
-  return found ? { value: `{{${found[1] ?? found[2]}}}`, end: at + found[0].length - 1 } : undefined;
+  return match ? { value: `{{${match[1] ?? match[2]}}}`, end: at + match[0].length - 1 } : undefined;
 }
 
 /** Reads a quoted text at a position. Returns its value and the position of its last character. */
-function quotedAt(text: string, at: number): { value: string; end: number } | undefined {
+function readQuoted(text: string, at: number): { value: string; end: number } | undefined {
   if (text[at] === "'") {
-    const end = text.indexOf("'", at + 1);
-    return end < 0 ? undefined : { value: text.slice(at + 1, end), end };
+    const quoteEnd = text.indexOf("'", at + 1);
+    return quoteEnd < 0 ? undefined : { value: text.slice(at + 1, quoteEnd), end: quoteEnd };
   }
   const isAnsi = text.startsWith("$'", at);
   if (text[at] !== '"' && !isAnsi) return undefined;
@@ -245,24 +246,24 @@ function quotedAt(text: string, at: number): { value: string; end: number } | un
   for (let from = at + (isAnsi ? 2 : 1); from < text.length; from++) {
     const character = text[from] as string;
     if (character === quote) return { value, end: from };
-    const variable = isAnsi ? undefined : variableAt(text, from);
+    const variable = isAnsi ? undefined : readVariable(text, from);
     if (variable) {
       value += variable.value;
       from = variable.end;
     } else if (character !== '\\') value += character;
     else if (isAnsi) {
-      const found = ansiEscape(text.slice(from + 1, from + 11));
-      value += found.value;
-      from += found.length;
+      const decodedEscape = decodeAnsiEscape(text.slice(from + 1, from + 11));
+      value += decodedEscape.value;
+      from += decodedEscape.length;
     } else {
-      const next = text[++from] ?? '';
-      value += /["\\$`]/.test(next) ? next : next === '\n' ? '' : `\\${next}`;
+      const nextCharacter = text[++from] ?? '';
+      value += /["\\$`]/.test(nextCharacter) ? nextCharacter : nextCharacter === '\n' ? '' : `\\${nextCharacter}`;
     }
   }
   return undefined;
 }
 
-const named: Readonly<Record<string, string>> = {
+const namedEscapes: Readonly<Record<string, string>> = {
   n: '\n',
   t: '\t',
   r: '\r',
@@ -274,26 +275,26 @@ const named: Readonly<Record<string, string>> = {
 };
 
 /** Decodes an escape of `$'…'`, without its backslash. */
-function ansiEscape(text: string): { value: string; length: number } {
-  const code = /^(?:x([0-9a-f]{1,2})|u([0-9a-f]{1,4})|U([0-9a-f]{1,8}))/i.exec(text);
-  const hex = code?.[1] ?? code?.[2] ?? code?.[3];
-  if (code && hex !== undefined) {
-    const point = Number.parseInt(hex, 16);
-    return { value: point > 0x10ffff ? '' : String.fromCodePoint(point), length: code[0].length };
+function decodeAnsiEscape(text: string): { value: string; length: number } {
+  const match = /^(?:x([0-9a-f]{1,2})|u([0-9a-f]{1,4})|U([0-9a-f]{1,8}))/i.exec(text);
+  const hex = match?.[1] ?? match?.[2] ?? match?.[3];
+  if (match && hex !== undefined) {
+    const codePoint = Number.parseInt(hex, 16);
+    return { value: codePoint > 0x10ffff ? '' : String.fromCodePoint(codePoint), length: match[0].length };
   }
-  const first = text[0] ?? '';
-  return { value: Object.hasOwn(named, first) ? (named[first] as string) : first, length: 1 };
+  const character = text[0] ?? '';
+  return { value: Object.hasOwn(namedEscapes, character) ? (namedEscapes[character] as string) : character, length: 1 };
 }
 
 /** Returns true if a text escapes quotes or line ends with carets, which only the Windows shell does. */
-function isOfWindows(text: string): boolean {
+function isWindowsCommand(text: string): boolean {
   return /(?:^|\s)\^(?:"|\r?\n)/.test(text);
 }
 
 /** Splits commands of the Windows shell (`cmd`), as copied by browsers ("Copy as cURL (cmd)"), into words. */
-function windowsCommands(text: string): string[][] {
-  return commandLines(text.replaceAll('\r\n', '\n'))
-    .map(wordsOf)
+function splitWindowsCommands(text: string): string[][] {
+  return splitCommandLines(text.replaceAll('\r\n', '\n'))
+    .map(splitWindowsWords)
     .filter((words) => words.length > 0);
 }
 
@@ -302,7 +303,7 @@ function windowsCommands(text: string): string[][] {
  * quotes, where it is literal. A caret at the end of a line joins the next line, whose first character also has no
  * special meaning.
  */
-function commandLines(text: string): string[] {
+function splitCommandLines(text: string): string[] {
   const lines: string[] = [];
   let line = '';
   let isQuoted = false;
@@ -324,13 +325,13 @@ function commandLines(text: string): string[] {
 }
 
 /** Splits a line into words like Windows programs do: a backslash escapes only quotes, and two quotes are one. */
-function wordsOf(line: string): string[] {
+function splitWindowsWords(line: string): string[] {
   const words: string[] = [];
   let word: string | undefined;
   let isQuoted = false;
   for (let at = 0; at < line.length; at++) {
     const character = line[at] as string;
-    const backslashes = /^\\+(?=")/.exec(line.slice(at, at + mostBackslashes))?.[0].length ?? 0;
+    const backslashes = /^\\+(?=")/.exec(line.slice(at, at + maxBackslashes))?.[0].length ?? 0;
     if (backslashes > 0) {
       const isEscaped = backslashes % 2 === 1;
       word = (word ?? '') + '\\'.repeat(Math.floor(backslashes / 2)) + (isEscaped ? '"' : '');
@@ -349,4 +350,4 @@ function wordsOf(line: string): string[] {
   return word === undefined ? words : [...words, word];
 }
 
-const mostBackslashes = 100;
+const maxBackslashes = 100;

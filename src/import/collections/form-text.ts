@@ -2,25 +2,25 @@ import type { BodyField } from './request-bodies.ts';
 
 /** Parses the pairs of an `application/x-www-form-urlencoded` text. Line ends separate pairs, as in `.http` files. */
 export function parseUrlencoded(text: string): BodyField[] {
-  const joined = text.replaceAll(/\s*\r?\n\s*/g, '');
-  return [...new URLSearchParams(joined)].map(([name, value]) => ({ name, value, isFile: false }));
+  const singleLine = text.replaceAll(/\s*\r?\n\s*/g, '');
+  return [...new URLSearchParams(singleLine)].map(([name, value]) => ({ name, value, isFile: false }));
 }
 
 /** Parses the parts of a multipart text. Returns undefined if the media type has no boundary. */
 export function parseMultipart(mediaType: string, text: string): BodyField[] | undefined {
-  const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(mediaType) ?? [];
-  const boundary = quoted ?? plain;
+  const [, quoted, unquoted] = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(mediaType) ?? [];
+  const boundary = quoted ?? unquoted;
   if (boundary === undefined) return undefined;
-  return text.split(`--${boundary}`).flatMap((part) => fieldOf(part));
+  return text.split(`--${boundary}`).flatMap((part) => parseField(part));
 }
 
-function fieldOf(part: string): BodyField[] {
-  const [head = '', ...rest] = part.replace(/^\r?\n/, '').split(/\r?\n\r?\n/);
-  const disposition = /^content-disposition:[^\n]*/im.exec(head)?.[0] ?? '';
+function parseField(part: string): BodyField[] {
+  const [headers = '', ...bodyParts] = part.replace(/^\r?\n/, '').split(/\r?\n\r?\n/);
+  const disposition = /^content-disposition:[^\n]*/im.exec(headers)?.[0] ?? '';
   const name = /[;\s]name="([^"]*)"/i.exec(disposition)?.[1] ?? /[;\s]name=([^\s;"]+)/i.exec(disposition)?.[1];
   if (name === undefined || name === '') return [];
-  const mediaType = /^content-type:\s*([^\r\n]+)/im.exec(head)?.[1]?.trim();
-  const value = rest.join('\n\n').replace(/\r?\n$/, '');
+  const mediaType = /^content-type:\s*([^\r\n]+)/im.exec(headers)?.[1]?.trim();
+  const value = bodyParts.join('\n\n').replace(/\r?\n$/, '');
   const isFile = /[;\s]filename\*?=/i.test(disposition) || /^<@?\s+\S/.test(value);
   return [{ name, value: isFile ? '' : value, isFile, ...(mediaType !== undefined && { mediaType }) }];
 }

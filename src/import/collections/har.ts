@@ -1,65 +1,69 @@
-import { asText, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import { getField, isFields, type JsonFields, toList, toText } from '../document/lenient.ts';
 import type { ApiDescription } from '../model.ts';
 import { type DescribedRequest, describeRequests, findHostTitle } from './described-requests.ts';
 import { type RequestBody, readBodyText } from './request-bodies.ts';
 
 export function isHar(root: unknown): root is JsonFields {
-  return Array.isArray(field(field(root, 'log'), 'entries'));
+  return Array.isArray(getField(getField(root, 'log'), 'entries'));
 }
 
-const staticFile = /\.(?:js|mjs|css|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|mp4|webm|html?)$/i;
+const staticFilePattern = /\.(?:js|mjs|css|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|mp4|webm|html?)$/i;
 
 /** Reads a browser recording (HAR 1.2): requests for data, without pages, scripts, and images. */
 export function readHar(root: JsonFields): ApiDescription {
-  const requests = listOf(field(field(root, 'log'), 'entries')).flatMap((entry, index) => requestOf(entry, index));
+  const requests = toList(getField(getField(root, 'log'), 'entries')).flatMap((entry, index) =>
+    toRequests(entry, index),
+  );
   return describeRequests(requests, {
     format: 'HAR',
-    version: asText(field(field(root, 'log'), 'version')),
+    version: toText(getField(getField(root, 'log'), 'version')),
     title: findHostTitle(requests, 'Recording'),
     description: '',
     isRecorded: true,
   });
 }
 
-function requestOf(entry: unknown, index: number): DescribedRequest[] {
-  const request = field(entry, 'request');
-  const url = asText(field(request, 'url'));
-  const method = asText(field(request, 'method')).toUpperCase();
-  const answered = asText(field(field(field(entry, 'response'), 'content'), 'mimeType'));
+function toRequests(entry: unknown, index: number): DescribedRequest[] {
+  const request = getField(entry, 'request');
+  const url = toText(getField(request, 'url'));
+  const method = toText(getField(request, 'method')).toUpperCase();
+  const responseType = toText(getField(getField(getField(entry, 'response'), 'content'), 'mimeType'));
   const isPage =
-    /^(?:text\/(?:html|css|javascript)|image\/|font\/|video\/|audio\/|application\/(?:x-)?javascript)/i.test(answered);
+    /^(?:text\/(?:html|css|javascript)|image\/|font\/|video\/|audio\/|application\/(?:x-)?javascript)/i.test(
+      responseType,
+    );
   if (
     !isFields(request) ||
     !/^https?:/i.test(url) ||
     method === 'OPTIONS' ||
     isPage ||
-    staticFile.test(url.split(/[?#]/)[0] ?? '')
+    staticFilePattern.test(url.split(/[?#]/)[0] ?? '')
   )
     return [];
-  const headers = listOf(request.headers).map((header): [string, string] => [
-    asText(field(header, 'name')),
-    asText(field(header, 'value')),
+  const headers = toList(request.headers).map((header): [string, string] => [
+    toText(getField(header, 'name')),
+    toText(getField(header, 'value')),
   ]);
   // Browser cookies belong to a person, not to a tool.
-  const kept = headers.filter(([name]) => name !== '' && !/^cookie$/i.test(name));
+  const toolHeaders = headers.filter(([name]) => name !== '' && !/^cookie$/i.test(name));
   return [
     {
       method,
       url,
-      headers: kept,
-      body: bodyOf(request.postData),
+      headers: toolHeaders,
+      body: readBody(request.postData),
       at: `log.entries[${index}]`,
     },
   ];
 }
 
-function bodyOf(data: unknown): RequestBody | undefined {
+function readBody(data: unknown): RequestBody | undefined {
   if (!isFields(data)) return undefined;
-  const mediaType = asText(data.mimeType);
-  const fields = listOf(data.params).map((one) => ({
-    name: asText(field(one, 'name')),
-    value: asText(field(one, 'value')),
-    isFile: field(one, 'fileName') !== undefined,
+  const mediaType = toText(data.mimeType);
+  const fields = toList(data.params).map((parameter) => ({
+    name: toText(getField(parameter, 'name')),
+    value: toText(getField(parameter, 'value')),
+    isFile: getField(parameter, 'fileName') !== undefined,
   }));
   if (fields.length > 0) {
     return {
@@ -67,5 +71,5 @@ function bodyOf(data: unknown): RequestBody | undefined {
       fields,
     };
   }
-  return readBodyText(mediaType, asText(data.text));
+  return readBodyText(mediaType, toText(data.text));
 }

@@ -1,25 +1,25 @@
 import type { ApiDescription, Finding } from '../model.ts';
 import { type DescribedRequest, describeRequests, findHostTitle } from './described-requests.ts';
 import { collectVariables } from './placeholders.ts';
-import { makeGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
+import { createGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
 
-const verbs =
+const verbNames =
   'GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|TRACE|CONNECT|QUERY|PROPFIND|REPORT|COPY|MOVE|LOCK|UNLOCK|GRAPHQL';
-const requestLine = new RegExp(String.raw`^(?:(${verbs})\s+)?((?:https?:\/\/|\{\{|\/|localhost|[\w.-]+[.:]\w).*)$`);
-const version = /\sHTTP\/[\d.]+$/;
-const otherProtocol = /^(?:WEBSOCKET|GRPC|RSOCKET|WS|MQTT|SSE|AMQP|EVENTSOURCE)\s+\S/;
+const requestLine = new RegExp(String.raw`^(?:(${verbNames})\s+)?((?:https?:\/\/|\{\{|\/|localhost|[\w.-]+[.:]\w).*)$`);
+const httpVersion = /\sHTTP\/[\d.]+$/;
+const otherProtocolPattern = /^(?:WEBSOCKET|GRPC|RSOCKET|WS|MQTT|SSE|AMQP|EVENTSOURCE)\s+\S/;
 const variableLine = /^@([\w.-]{1,100})\s*=\s*(.*)$/;
 
 /** Returns true if a text is a request file for editors (`.http`, `.rest`), or a raw HTTP request. */
 export function isHttpFile(text: string): boolean {
-  let isMarked = false;
+  let hasMarker = false;
   for (const line of text.slice(0, 20_000).split(/\r?\n/)) {
     const trimmed = line.trim();
-    if (/^###|^(?:#|\/\/)\s*@name\s/.test(trimmed) || variableLine.test(trimmed)) isMarked = true;
-    else if (otherProtocol.test(trimmed)) return true;
+    if (/^###|^(?:#|\/\/)\s*@name\s/.test(trimmed) || variableLine.test(trimmed)) hasMarker = true;
+    else if (otherProtocolPattern.test(trimmed)) return true;
     else if (trimmed !== '' && !isComment(trimmed) && !/^<\s*(?:\{%|\S+\.js$)/.test(trimmed)) {
-      const [, verb, target = ''] = requestLine.exec(trimmed.replace(version, '')) ?? [];
-      return target !== '' && (verb !== undefined || isMarked);
+      const [, verb, target = ''] = requestLine.exec(trimmed.replace(httpVersion, '')) ?? [];
+      return target !== '' && (verb !== undefined || hasMarker);
     }
   }
   return false;
@@ -46,7 +46,7 @@ class HttpFileReader {
   readonly values: [name: string, value: string][] = [];
   readonly #lines: readonly string[];
   #at = 0;
-  #scripts = 0;
+  #scriptCount = 0;
 
   constructor(lines: readonly string[]) {
     this.#lines = lines;
@@ -67,19 +67,19 @@ class HttpFileReader {
         comments = [];
       } else if (isComment(line)) {
         const comment = line.replace(/^(?:#+|\/\/+)\s*/, '');
-        const named = /^@name\s*=?\s*(\S.*)$/.exec(comment)?.[1];
-        if (named !== undefined) name = named.trim();
+        const declaredName = /^@name\s*=?\s*(\S.*)$/.exec(comment)?.[1];
+        if (declaredName !== undefined) name = declaredName.trim();
         else if (!comment.startsWith('@')) comments.push(comment);
       } else if (variable !== undefined) this.values.push([variable, value.replace(/^(["'])(.*)\1$/, '$2')]);
       else if (/^[<>]\s*/.test(line)) this.#skipScript(line);
       else if (line !== '') {
-        this.#request(line, { name, description: comments.join(' ') });
+        this.#readRequest(line, { name, description: comments.join(' ') });
         name = '';
         comments = [];
       }
     }
-    if (this.#scripts > 0) {
-      const message = `has ${this.#scripts} scripts, which are left out: a tool only sends the request`;
+    if (this.#scriptCount > 0) {
+      const message = `has ${this.#scriptCount} scripts, which are left out: a tool only sends the request`;
       this.findings.push({ at: 'document', message });
     }
   }
@@ -88,54 +88,54 @@ class HttpFileReader {
     return this.#lines[this.#at] ?? '';
   }
 
-  #request(line: string, about: { name: string; description: string }): void {
+  #readRequest(line: string, metadata: { name: string; description: string }): void {
     const at = `line ${this.#at + 1}`;
-    const [, verb = 'GET', target = ''] = requestLine.exec(line.replace(version, '')) ?? [];
+    const [, verb = 'GET', target = ''] = requestLine.exec(line.replace(httpVersion, '')) ?? [];
     this.#at++;
-    const more = this.#continued();
-    const headers = this.#headers();
-    const body = this.#body();
+    const continuation = this.#readContinuation();
+    const headers = this.#readHeaders();
+    const body = this.#readBody();
     if (target === '') {
-      const message = otherProtocol.test(line)
+      const message = otherProtocolPattern.test(line)
         ? 'is not an HTTP request; left out'
         : 'is not a request with a URL; left out';
       this.findings.push({ at, message });
       return;
     }
-    const host = headers.find(([name]) => /^host$/i.test(name))?.[1] ?? '';
+    const hostHeader = headers.find(([name]) => /^host$/i.test(name))?.[1] ?? '';
     const isGraphql =
       verb === 'GRAPHQL' || headers.some(([name, value]) => /^x-request-type$/i.test(name) && /graphql/i.test(value));
-    const given = headers.find(([name]) => /^content-type$/i.test(name))?.[1];
+    const contentType = headers.find(([name]) => /^content-type$/i.test(name))?.[1];
     this.requests.push({
-      ...about,
+      ...metadata,
       method: isGraphql && verb !== 'GET' ? 'POST' : verb,
-      url: (target.startsWith('/') && host !== '' ? `http://${host}` : '') + target.trim() + more,
+      url: (target.startsWith('/') && hostHeader !== '' ? `http://${hostHeader}` : '') + target.trim() + continuation,
       headers: headers.filter(([name]) => !/^x-request-type$/i.test(name)),
-      body: isGraphql ? graphqlOf(body) : bodyOf(body, given),
+      body: isGraphql ? toGraphqlBody(body) : toBody(body, contentType),
       at,
     });
   }
 
   /** Reads lines that continue the URL. They begin with white space, and a query with `?` or `&`. */
-  #continued(): string {
-    let more = '';
-    for (; /^\s+\S/.test(this.#line) && !isComment(this.#line.trim()); this.#at++) more += this.#line.trim();
-    return more.replace(version, '').trim();
+  #readContinuation(): string {
+    let continuation = '';
+    for (; /^\s+\S/.test(this.#line) && !isComment(this.#line.trim()); this.#at++) continuation += this.#line.trim();
+    return continuation.replace(httpVersion, '').trim();
   }
 
-  #headers(): [string, string][] {
-    const found: [string, string][] = [];
+  #readHeaders(): [string, string][] {
+    const headers: [string, string][] = [];
     for (; this.#at < this.#lines.length; this.#at++) {
       const line = this.#line.trim();
       const colon = line.indexOf(':');
       if (line === '' || line.startsWith('###') || /^[<>]/.test(line)) break;
-      if (!isComment(line) && colon > 0) found.push([line.slice(0, colon).trim(), line.slice(colon + 1).trim()]);
+      if (!isComment(line) && colon > 0) headers.push([line.slice(0, colon).trim(), line.slice(colon + 1).trim()]);
     }
-    return found;
+    return headers;
   }
 
   /** Reads lines up to the next request, a response handler script, or the file that the response is saved to. */
-  #body(): string {
+  #readBody(): string {
     const lines: string[] = [];
     for (; this.#at < this.#lines.length && !/^###/.test(this.#line); this.#at++) {
       const line = this.#line;
@@ -151,24 +151,24 @@ class HttpFileReader {
 
   #skipScript(line: string): void {
     if (/^(?:>>|<>)/.test(line)) return;
-    this.#scripts++;
+    this.#scriptCount++;
     if (!line.includes('{%')) return;
     while (!this.#line.includes('%}') && this.#at < this.#lines.length - 1) this.#at++;
   }
 }
 
-function bodyOf(text: string, given: string | undefined): RequestBody | undefined {
+function toBody(text: string, contentType: string | undefined): RequestBody | undefined {
   const file = /^<@?(?:\w+)?\s+(\S.*)$/.exec(text)?.[1];
-  if (file === undefined) return readBodyText(given, text);
-  const mediaType = given ?? (/\.json$/i.test(file) ? 'application/json' : 'application/octet-stream');
+  if (file === undefined) return readBodyText(contentType, text);
+  const mediaType = contentType ?? (/\.json$/i.test(file) ? 'application/json' : 'application/octet-stream');
   // The content of a JSON file is unknown, so the body may be any value.
   return { mediaType, text: /json/i.test(mediaType) ? 'null' : '' };
 }
 
 /** Reads a GraphQL query and, after an empty line, its variables. */
-function graphqlOf(text: string): RequestBody {
-  const parts = text.split(/\n[ \t]*\n/);
-  const found = parts.findIndex((part, index) => index > 0 && part.trimStart().startsWith('{'));
-  if (found < 0) return makeGraphqlBody(text, '');
-  return makeGraphqlBody(parts.slice(0, found).join('\n\n'), parts.slice(found).join('\n'));
+function toGraphqlBody(text: string): RequestBody {
+  const sections = text.split(/\n[ \t]*\n/);
+  const variablesIndex = sections.findIndex((section, index) => index > 0 && section.trimStart().startsWith('{'));
+  if (variablesIndex < 0) return createGraphqlBody(text, '');
+  return createGraphqlBody(sections.slice(0, variablesIndex).join('\n\n'), sections.slice(variablesIndex).join('\n'));
 }

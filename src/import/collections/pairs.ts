@@ -1,4 +1,4 @@
-import { asText, field, listOf } from '../document/lenient.ts';
+import { getField, toList, toText } from '../document/lenient.ts';
 import type { DescribedInput } from './described-requests.ts';
 import type { BodyField } from './request-bodies.ts';
 
@@ -7,16 +7,16 @@ export type CollectionPair = { name: string; value: string; description: string;
 
 /** Reads the pairs of a list. Pairs without a name are left out. */
 export function readPairs(list: unknown): CollectionPair[] {
-  return listOf(list).flatMap((one): CollectionPair[] => {
-    const name = asText(field(one, 'key') ?? field(one, 'name'));
+  return toList(list).flatMap((entry): CollectionPair[] => {
+    const name = toText(getField(entry, 'key') ?? getField(entry, 'name'));
     if (name === '') return [];
     return [
       {
         name,
-        value: asText(field(one, 'value')),
-        description: readDescriptionText(field(one, 'description')),
-        isDisabled: field(one, 'disabled') === true || field(one, 'enabled') === false,
-        isFile: field(one, 'type') === 'file',
+        value: toText(getField(entry, 'value')),
+        description: readDescriptionText(getField(entry, 'description')),
+        isDisabled: getField(entry, 'disabled') === true || getField(entry, 'enabled') === false,
+        isFile: getField(entry, 'type') === 'file',
       },
     ];
   });
@@ -24,7 +24,7 @@ export function readPairs(list: unknown): CollectionPair[] {
 
 /** Reads a description, which is a text or an object with the text in `content`. */
 export function readDescriptionText(value: unknown): string {
-  return asText(value) || asText(field(value, 'content'));
+  return toText(value) || toText(getField(value, 'content'));
 }
 
 export function toDescribedInputs(
@@ -51,14 +51,14 @@ export function toFormFields(pairs: readonly CollectionPair[]): BodyField[] {
 
 /** Adds missing query parameters to a URL, including disabled ones. */
 export function addQuery(url: string, pairs: readonly CollectionPair[]): string {
-  const [before = '', query = ''] = url.split(/\?(.*)/s);
-  const known = new Set(query.split('&').map((pair) => pair.split('=')[0]));
-  const more = pairs
-    .filter(({ name }) => !known.has(name) && !known.has(encodeURIComponent(name.toWellFormed())))
+  const [urlWithoutQuery = '', query = ''] = url.split(/\?(.*)/s);
+  const existingNames = new Set(query.split('&').map((pair) => pair.split('=')[0]));
+  const addedPairs = pairs
+    .filter(({ name }) => !existingNames.has(name) && !existingNames.has(encodeURIComponent(name.toWellFormed())))
     .map(
       ({ name, value }) =>
         `${encodeURIComponent(name.toWellFormed())}=${value.includes('{{') ? value : encodeURIComponent(value.toWellFormed())}`,
     );
-  const all = [...(query === '' ? [] : [query]), ...more].join('&');
-  return all === '' ? url : `${before}?${all}`;
+  const fullQuery = [...(query === '' ? [] : [query]), ...addedPairs].join('&');
+  return fullQuery === '' ? url : `${urlWithoutQuery}?${fullQuery}`;
 }

@@ -8,14 +8,14 @@ import { isRevealingName } from './revealing.ts';
 /** Values of variables, by name. The value of the first environment comes first. */
 export type Variables = ReadonlyMap<string, readonly string[]>;
 
-const spellings =
+const placeholderPattern =
   /\{\{([^{}]{1,200})\}\}|\{%([^{}%]{1,400})%\}|\$\{([^{}]{1,200})\}|\{([\w.-]{1,100})\}|<([a-z_][\w .:-]{0,100})>|%7b%7b([\w.-]{1,100})%7d%7d|%7b([\w.-]{1,100})%7d|%3c([a-z_][\w.-]{0,100})%3e/gi;
 
 /** Converts every placeholder spelling to `{{name}}`. */
 export function normalizePlaceholders(text: string): string {
-  return text.replaceAll(spellings, (...found: unknown[]) => {
-    const inner = found.slice(1, 9).find((group) => group !== undefined);
-    return `{{${placeholderName(String(inner))}}}`;
+  return text.replaceAll(placeholderPattern, (...groups: unknown[]) => {
+    const inner = groups.slice(1, 9).find((group) => group !== undefined);
+    return `{{${toPlaceholderName(String(inner))}}}`;
   });
 }
 
@@ -23,7 +23,7 @@ export function normalizePlaceholders(text: string): string {
 export function normalizeVariables(text: string): string {
   return text.replaceAll(
     /\{\{([^{}]{1,200})\}\}|\{%([^{}%]{1,400})%\}/g,
-    (_, name?: string, tag?: string) => `{{${placeholderName(name ?? tag ?? '')}}}`,
+    (_, name?: string, tag?: string) => `{{${toPlaceholderName(name ?? tag ?? '')}}}`,
   );
 }
 
@@ -31,23 +31,23 @@ export function normalizeVariables(text: string): string {
  * Returns the variable name for Insomnia's `_.user.id`, REST Client's `$dotenv KEY`, or a script's
  * `encodeURIComponent(id)`.
  */
-export function placeholderName(text: string): string {
-  const plain = text
+export function toPlaceholderName(text: string): string {
+  const trimmed = text
     .trim()
     .replace(/^_\s*(?:\.|\[)\s*/, '')
     .replace(/^(?:process\.env|import\.meta\.env)\./, '');
   const inner =
-    /^\$(?:dotenv|processEnv|shared|prompt|env)\s+%?([\w.-]+)/i.exec(plain)?.[1] ??
-    /\(\s*([\w.]+)\s*\)$/.exec(plain)?.[1] ??
-    plain;
+    /^\$(?:dotenv|processEnv|shared|prompt|env)\s+%?([\w.-]+)/i.exec(trimmed)?.[1] ??
+    /\(\s*([\w.]+)\s*\)$/.exec(trimmed)?.[1] ??
+    trimmed;
   // References the response to an earlier request, as in `login.response.body.$.token`.
   const [, request, path = ''] = /^([\w-]+)\.(?:response|request)\.(.*)$/s.exec(inner) ?? [];
   if (request !== undefined) return `${request}_${path.match(/[A-Za-z_][\w-]*/g)?.at(-1) ?? 'response'}`;
   if (/^[\w.-]+$/.test(inner)) return inner;
-  const words = inner.split(/[^\w.-]+/).filter((word) => word !== '');
+  const nameParts = inner.split(/[^\w.-]+/).filter((part) => part !== '');
   return (
-    words
-      .slice(0, plain.startsWith('$') ? 1 : 3)
+    nameParts
+      .slice(0, trimmed.startsWith('$') ? 1 : 3)
       .join('_')
       .slice(0, 60) || 'value'
   );
@@ -60,14 +60,14 @@ export function isPlaceholder(value: string): boolean {
 
 /** Collects the values of variables. Several values of one name keep the order of the sources. */
 export function collectVariables(entries: Iterable<readonly [name: string, value: string]>): Variables {
-  const found = new Map<string, string[]>();
+  const valuesByName = new Map<string, string[]>();
   for (const [name, value] of entries) {
-    const key = placeholderName(name);
-    const values = found.get(key) ?? [];
+    const key = toPlaceholderName(name);
+    const values = valuesByName.get(key) ?? [];
     if (!values.includes(value) && values.length < maxValues) values.push(normalizeVariables(value));
-    found.set(key, values);
+    valuesByName.set(key, values);
   }
-  return found;
+  return valuesByName;
 }
 
 const maxValues = 20;
@@ -80,15 +80,15 @@ const maxLength = 4000;
 
 /** Replaces variables that have exactly one value, including variables inside values. */
 export function expandVariables(text: string, variables: Variables): string {
-  let all = text;
-  for (let depth = 0; depth < maxDepth && all.includes('{{'); depth++) {
-    all = all.replaceAll(/\{\{([^{}]+)\}\}/g, (found, name: string) => {
-      const [value, ...others] = variables.get(name) ?? [];
-      return value === undefined || value === '' || others.length > 0 ? found : value;
+  let expanded = text;
+  for (let depth = 0; depth < maxDepth && expanded.includes('{{'); depth++) {
+    expanded = expanded.replaceAll(/\{\{([^{}]+)\}\}/g, (placeholder, name: string) => {
+      const [value, ...otherValues] = variables.get(name) ?? [];
+      return value === undefined || value === '' || otherValues.length > 0 ? placeholder : value;
     });
-    if (all.length > maxLength) return text;
+    if (expanded.length > maxLength) return text;
   }
-  return all;
+  return expanded;
 }
 
 /**

@@ -1,11 +1,11 @@
-import { placeholderName } from './placeholders.ts';
+import { toPlaceholderName } from './placeholders.ts';
 
 /** Expression whose value is not in the script; represented by a placeholder with its name. */
 export class UnknownValue {
   readonly name: string;
 
-  constructor(expression: string) {
-    this.name = placeholderName(expression.slice(0, 200));
+  constructor(readExpression: string) {
+    this.name = toPlaceholderName(readExpression.slice(0, 200));
   }
 
   toString(): string {
@@ -22,7 +22,7 @@ export class FormValue {
       typeof value === 'string'
         ? [...new URLSearchParams(value)]
         : value instanceof Map
-          ? [...value].map(([name, one]) => [name, toScriptText(one)])
+          ? [...value].map(([name, entryValue]) => [name, toScriptText(entryValue)])
           : [];
   }
 }
@@ -34,17 +34,17 @@ export type ScriptObject = Map<string, ScriptValue>;
 export function toScriptText(value: ScriptValue | undefined): string {
   if (value === undefined || value === null) return '';
   if (value instanceof FormValue)
-    return value.pairs.map(([name, one]) => `${encodeURIComponent(name)}=${one}`).join('&');
-  return value instanceof Map || Array.isArray(value) ? jsonOf(value) : String(value);
+    return value.pairs.map(([name, pairValue]) => `${encodeURIComponent(name)}=${pairValue}`).join('&');
+  return value instanceof Map || Array.isArray(value) ? scriptToJson(value) : String(value);
 }
 
 /** Formats a value like `JSON.stringify`, with placeholders for unknown values. */
-export function jsonOf(value: ScriptValue): string {
+export function scriptToJson(value: ScriptValue): string {
   if (value instanceof UnknownValue) return String(value);
   if (value instanceof FormValue) return '{}';
-  if (Array.isArray(value)) return `[${value.map(jsonOf).join(',')}]`;
+  if (Array.isArray(value)) return `[${value.map(scriptToJson).join(',')}]`;
   if (value instanceof Map)
-    return `{${[...value].map(([name, one]) => `${JSON.stringify(name)}:${jsonOf(one)}`).join(',')}}`;
+    return `{${[...value].map(([name, entryValue]) => `${JSON.stringify(name)}:${scriptToJson(entryValue)}`).join(',')}}`;
   return JSON.stringify(value);
 }
 
@@ -66,50 +66,54 @@ export class ScriptReader {
   }
 
   /** Reads the arguments of a call, after its opening bracket. */
-  arguments(depth = 0): ScriptValue[] {
-    return this.#list(')', depth);
+  readArguments(depth = 0): ScriptValue[] {
+    return this.#readList(')', depth);
   }
 
   /** Reads an expression up to the following comma, semicolon, or bracket. */
-  expression(depth = 0): ScriptValue {
+  readExpression(depth = 0): ScriptValue {
     const start = this.#skipSpace();
-    let value = this.#primary(depth);
-    for (let next = this.#peek(); next !== '' && !/[,;)\]}]/.test(next); next = this.#peek()) {
-      const from = this.at;
-      if (next === '+' && this.#text[this.at + 1] !== '+') {
+    let value = this.#readPrimary(depth);
+    for (
+      let nextCharacter = this.#peek();
+      nextCharacter !== '' && !/[,;)\]}]/.test(nextCharacter);
+      nextCharacter = this.#peek()
+    ) {
+      const positionBefore = this.at;
+      if (nextCharacter === '+' && this.#text[this.at + 1] !== '+') {
         this.at++;
-        value = added(value, this.#primary(depth));
+        value = addValues(value, this.#readPrimary(depth));
       } else if (/^(?:\|\||\?\?)/.test(this.#text.slice(this.at, this.at + 2))) {
         this.at += 2;
-        const other = this.#primary(depth);
-        value = value instanceof UnknownValue ? other : value;
+        const fallbackValue = this.#readPrimary(depth);
+        value = value instanceof UnknownValue ? fallbackValue : value;
       } else if (this.#isNextStatement()) break;
       else {
         this.#skipExpression(depth);
         value = new UnknownValue(this.#text.slice(start, this.at));
       }
-      if (this.at === from) break;
+      if (this.at === positionBefore) break;
     }
     return value;
   }
 
-  #primary(depth: number): ScriptValue {
+  #readPrimary(depth: number): ScriptValue {
     const start = this.#skipSpace();
-    const next = this.#text[this.at] ?? '';
+    const nextCharacter = this.#text[this.at] ?? '';
     if (depth > maxDepth) {
       this.#skipExpression(depth);
       return new UnknownValue('value');
     }
-    if (next === '"' || next === "'") return this.#string(next);
-    if (next === '`') return this.#template(depth);
-    if (next === '{') return this.#object(depth);
-    if (next === '[') {
+    if (nextCharacter === '"' || nextCharacter === "'") return this.#readString(nextCharacter);
+    if (nextCharacter === '`') return this.#readTemplate(depth);
+    if (nextCharacter === '{') return this.#readObject(depth);
+    if (nextCharacter === '[') {
       this.at++;
-      return this.#list(']', depth + 1);
+      return this.#readList(']', depth + 1);
     }
-    if (next === '(') {
+    if (nextCharacter === '(') {
       this.at++;
-      const [value = new UnknownValue('value')] = this.#list(')', depth + 1);
+      const [value = new UnknownValue('value')] = this.#readList(')', depth + 1);
       return value;
     }
     const number = /^[-+]?(?:0x[\da-f]+|\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?)/i.exec(
@@ -119,11 +123,11 @@ export class ScriptReader {
       this.at += number[0].length;
       return Number(number[0].replaceAll('_', ''));
     }
-    return this.#named(start, depth);
+    return this.#readNamed(start, depth);
   }
 
   /** Reads a name with its members and calls: `await`, `JSON.stringify(…)`, `user.id`. */
-  #named(start: number, depth: number): ScriptValue {
+  #readNamed(start: number, depth: number): ScriptValue {
     const path =
       /^(?:(?:await|new|return|typeof|void)\s+)*[A-Za-z_$][\w$]*(?:\s{0,20}\??\.\s{0,20}[A-Za-z_$][\w$]*)*/.exec(
         this.#text.slice(this.at, this.at + 300),
@@ -138,29 +142,29 @@ export class ScriptReader {
     if (name === 'null' || name === 'undefined') return null;
     if (this.#peek() !== '(') return this.#constants.get(name) ?? new UnknownValue(name);
     this.at++;
-    return called(name, this.#list(')', depth + 1)) ?? new UnknownValue(this.#text.slice(start, this.at));
+    return evaluateCall(name, this.#readList(')', depth + 1)) ?? new UnknownValue(this.#text.slice(start, this.at));
   }
 
-  #string(quote: string): string {
+  #readString(quote: string): string {
     let value = '';
     for (this.at++; this.at < this.#text.length; this.at++) {
       const character = this.#text[this.at] as string;
       if (character === quote || character === '\n') break;
-      value += character === '\\' ? this.#escape() : character;
+      value += character === '\\' ? this.#readEscape() : character;
     }
     this.at++;
     return value;
   }
 
-  #template(depth: number): string {
+  #readTemplate(depth: number): string {
     let value = '';
     for (this.at++; this.at < this.#text.length && this.#text[this.at] !== '`'; this.at++) {
       const character = this.#text[this.at] as string;
       if (character === '$' && this.#text[this.at + 1] === '{') {
         this.at += 2;
-        value += toScriptText(this.#list('}', depth + 1)[0]);
+        value += toScriptText(this.#readList('}', depth + 1)[0]);
         this.at--;
-      } else value += character === '\\' ? this.#escape() : character;
+      } else value += character === '\\' ? this.#readEscape() : character;
     }
     this.at++;
     return value;
@@ -170,83 +174,83 @@ export class ScriptReader {
    * Decodes an escape. The next character is its backslash; afterwards, the next character is the last one of the
    * escape.
    */
-  #escape(): string {
+  #readEscape(): string {
     const text = this.#text.slice(this.at + 1, this.at + 12);
-    const code = /^(?:x([\da-f]{2})|u([\da-f]{4})|u\{([\da-f]{1,6})\})/i.exec(text);
-    const hex = code?.[1] ?? code?.[2] ?? code?.[3];
-    this.at += code?.[0].length ?? 1;
+    const match = /^(?:x([\da-f]{2})|u([\da-f]{4})|u\{([\da-f]{1,6})\})/i.exec(text);
+    const hex = match?.[1] ?? match?.[2] ?? match?.[3];
+    this.at += match?.[0].length ?? 1;
     if (hex !== undefined) {
-      const point = Number.parseInt(hex, 16);
-      return point > 0x10ffff ? '' : String.fromCodePoint(point);
+      const codePoint = Number.parseInt(hex, 16);
+      return codePoint > 0x10ffff ? '' : String.fromCodePoint(codePoint);
     }
-    const first = text[0] ?? '';
-    return { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v', '0': '\0', '\n': '' }[first] ?? first;
+    const character = text[0] ?? '';
+    return { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v', '0': '\0', '\n': '' }[character] ?? character;
   }
 
-  #object(depth: number): ScriptObject {
-    const found: ScriptObject = new Map();
+  #readObject(depth: number): ScriptObject {
+    const object: ScriptObject = new Map();
     this.at++;
     while (this.#peek() !== '}' && this.#peek() !== '') {
-      const from = this.at;
+      const start = this.at;
       if (this.#text.startsWith('...', this.at)) {
         this.at += 3;
-        const spread = this.expression(depth + 1);
-        for (const [name, value] of spread instanceof Map ? spread : []) found.set(name, value);
+        const spread = this.readExpression(depth + 1);
+        for (const [name, value] of spread instanceof Map ? spread : []) object.set(name, value);
         if (this.#peek() === ',') this.at++;
         continue;
       }
-      const name = this.#name(depth);
+      const name = this.#readName(depth);
       if (this.#peek() === ':') {
         this.at++;
-        found.set(name, this.expression(depth + 1));
+        object.set(name, this.readExpression(depth + 1));
       } else if (/[,}]/.test(this.#peek()) && /^[A-Za-z_$]/.test(name)) {
-        found.set(name, this.#constants.get(name) ?? new UnknownValue(name));
+        object.set(name, this.#constants.get(name) ?? new UnknownValue(name));
       } else this.#skipExpression(depth);
       if (this.#peek() === ',') this.at++;
-      if (this.at === from) this.at++;
+      if (this.at === start) this.at++;
     }
     this.at++;
-    return found;
+    return object;
   }
 
-  #name(depth: number): string {
-    const next = this.#peek();
-    if (next === '"' || next === "'") return this.#string(next);
-    if (next === '[') {
+  #readName(depth: number): string {
+    const nextCharacter = this.#peek();
+    if (nextCharacter === '"' || nextCharacter === "'") return this.#readString(nextCharacter);
+    if (nextCharacter === '[') {
       this.at++;
-      return toScriptText(this.#list(']', depth + 1)[0]);
+      return toScriptText(this.#readList(']', depth + 1)[0]);
     }
     const name = /^[\w$]+/.exec(this.#text.slice(this.at, this.at + 200))?.[0] ?? '';
     this.at += name.length;
     return name;
   }
 
-  #list(end: string, depth: number): ScriptValue[] {
-    const found: ScriptValue[] = [];
-    while (this.#peek() !== end && this.#peek() !== '') {
-      const from = this.at;
-      found.push(this.expression(depth + 1));
+  #readList(closingBracket: string, depth: number): ScriptValue[] {
+    const items: ScriptValue[] = [];
+    while (this.#peek() !== closingBracket && this.#peek() !== '') {
+      const start = this.at;
+      items.push(this.readExpression(depth + 1));
       if (/[,;]/.test(this.#peek())) this.at++;
-      if (this.at === from) this.at++;
+      if (this.at === start) this.at++;
     }
     this.at++;
-    return found;
+    return items;
   }
 
   /** Skips an expression that cannot be read, including its brackets. */
   #skipExpression(depth: number): void {
-    let open = 0;
+    let openCount = 0;
     for (; this.at < this.#text.length; this.at++) {
       const character = this.#text[this.at] as string;
-      if (open === 0 && /[,;)\]}]/.test(character)) return;
+      if (openCount === 0 && /[,;)\]}]/.test(character)) return;
       if (/["']/.test(character)) {
-        this.#string(character);
+        this.#readString(character);
         this.at--;
       } else if (character === '`' && depth <= maxDepth) {
-        this.#template(depth + 1);
+        this.#readTemplate(depth + 1);
         this.at--;
-      } else if (/[([{]/.test(character)) open++;
-      else if (/[)\]}]/.test(character)) open--;
+      } else if (/[([{]/.test(character)) openCount++;
+      else if (/[)\]}]/.test(character)) openCount--;
     }
   }
 
@@ -266,26 +270,31 @@ export class ScriptReader {
       while (/\s/.test(this.#text[this.at] ?? '')) this.at++;
       const isLine = this.#text.startsWith('//', this.at);
       if (!isLine && !this.#text.startsWith('/*', this.at)) return this.at;
-      const end = this.#text.indexOf(isLine ? '\n' : '*/', this.at + 2);
-      this.at = end < 0 ? this.#text.length : end + (isLine ? 1 : 2);
+      const commentEnd = this.#text.indexOf(isLine ? '\n' : '*/', this.at + 2);
+      this.at = commentEnd < 0 ? this.#text.length : commentEnd + (isLine ? 1 : 2);
     }
   }
 }
 
 /** Adds two values. Texts are concatenated; the result of any other sum is unknown. */
-function added(one: ScriptValue, other: ScriptValue): ScriptValue {
-  if (typeof one === 'string' || typeof other === 'string') return toScriptText(one) + toScriptText(other);
-  return new UnknownValue(one instanceof UnknownValue ? one.name : toScriptText(other));
+function addValues(first: ScriptValue, second: ScriptValue): ScriptValue {
+  if (typeof first === 'string' || typeof second === 'string') return toScriptText(first) + toScriptText(second);
+  return new UnknownValue(first instanceof UnknownValue ? first.name : toScriptText(second));
 }
 
 /** Evaluates a call that is used to build requests. Returns undefined for any other call. */
-function called(name: string, [first = null, second]: readonly ScriptValue[]): ScriptValue | undefined {
-  if (name === 'Headers') return first ?? new Map();
-  if (name === 'JSON.stringify') return jsonOf(first);
-  if (name === 'URLSearchParams') return new FormValue(first);
-  if (name === 'String' || name === 'Request') return first;
+function evaluateCall(
+  name: string,
+  [firstArgument = null, secondArgument]: readonly ScriptValue[],
+): ScriptValue | undefined {
+  if (name === 'Headers') return firstArgument ?? new Map();
+  if (name === 'JSON.stringify') return scriptToJson(firstArgument);
+  if (name === 'URLSearchParams') return new FormValue(firstArgument);
+  if (name === 'String' || name === 'Request') return firstArgument;
   if (name === 'URL')
-    return typeof second === 'string' && !/^[a-z]+:/i.test(toScriptText(first)) ? second + toScriptText(first) : first;
-  const isEncoding = /^encodeURI(?:Component)?$/.test(name) && first instanceof UnknownValue;
-  return isEncoding ? first : undefined;
+    return typeof secondArgument === 'string' && !/^[a-z]+:/i.test(toScriptText(firstArgument))
+      ? secondArgument + toScriptText(firstArgument)
+      : firstArgument;
+  const isEncoding = /^encodeURI(?:Component)?$/.test(name) && firstArgument instanceof UnknownValue;
+  return isEncoding ? firstArgument : undefined;
 }

@@ -1,5 +1,5 @@
-import { asText, isFields } from '../document/lenient.ts';
-import { short } from '../tools/input-arguments.ts';
+import { isFields, toText } from '../document/lenient.ts';
+import { quoteShort } from '../tools/input-arguments.ts';
 import type { Loss, SchemaComparison } from './compare-schema.ts';
 import type { InputDescription } from './described-inputs.ts';
 import type { ToolInput } from './tool-inputs.ts';
@@ -11,7 +11,7 @@ export function compareInput(input: InputDescription, offered: ToolInput, schema
   if (offered.value !== undefined) return compareConstant(input, offered.value, schemas);
   const losses: Loss[] = [];
   if (isRequired && !offered.isRequired) losses.push({ kind: 'loosened', note: 'required' });
-  if (!isRequired && offered.isRequired) losses.push({ kind: 'partial', note: `leaving out ${short(name)}` });
+  if (!isRequired && offered.isRequired) losses.push({ kind: 'partial', note: `leaving out ${quoteShort(name)}` });
   // Receivers treat `name[]` as a list even if the description does not say so.
   const isList = name.endsWith('[]') && definition.type === 'array';
   const described = isList && schemas.isScalar(schema) ? { type: 'array', items: schema } : schema;
@@ -24,7 +24,8 @@ function compareConstant(
   value: unknown,
   schemas: SchemaComparison,
 ): Loss[] {
-  const text = (one: unknown) => (isFields(one) || Array.isArray(one) ? JSON.stringify(one) : asText(one));
-  if (suggested.some((one) => text(one) === text(value))) return [];
+  const toComparable = (input: unknown) =>
+    isFields(input) || Array.isArray(input) ? JSON.stringify(input) : toText(input);
+  if (suggested.some((suggestion) => toComparable(suggestion) === toComparable(value))) return [];
   return schemas.compare(schema, { enum: [value] }, { name, depth: 0, trail: [], text: 'value' });
 }

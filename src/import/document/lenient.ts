@@ -9,26 +9,26 @@ export function isFields(value: unknown): value is JsonFields {
 }
 
 /** Returns an own field. A document may have fields named like inherited properties. */
-export function field(value: unknown, name: string): unknown {
+export function getField(value: unknown, name: string): unknown {
   return isFields(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-export function asText(value: unknown): string {
+export function toText(value: unknown): string {
   if (typeof value === 'string') return value;
   if (isRawNumber(value)) return value.rawJSON;
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 }
 
-export function listOf(value: unknown): readonly unknown[] {
+export function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-export function entriesOf(value: unknown): [string, unknown][] {
+export function toEntries(value: unknown): [string, unknown][] {
   return isFields(value) ? Object.entries(value) : [];
 }
 
-export function asTexts(value: unknown): string[] {
-  return listOf(value)
-    .map(asText)
+export function toTexts(value: unknown): string[] {
+  return toList(value)
+    .map(toText)
     .filter((text) => text !== '');
 }

@@ -1,5 +1,5 @@
-import { readUrl } from '../../domain/http/read-url.ts';
-import { invalid } from '../../errors.ts';
+import { parseUrl } from '../../domain/http/read-url.ts';
+import { invalidInputError } from '../../errors.ts';
 
 /**
  * Finds API descriptions in web pages. Pages that show a description (Swagger UI, Redoc, Scalar, RapiDoc, Stoplight
@@ -22,7 +22,7 @@ export const maxPageSteps = 4;
  * Returns true if bytes may be a page, based on their beginning. After a page, scripts and configurations are inspected
  * too.
  */
-export function mayBePage(bytes: Uint8Array, steps: number): boolean {
+export function canBePage(bytes: Uint8Array, steps: number): boolean {
   const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 200)).toString('latin1').trimStart();
   return (
     start
@@ -38,20 +38,21 @@ export function mayBePage(bytes: Uint8Array, steps: number): boolean {
  * @throws AppError invalid if the page names no description, or several
  */
 export function readPageStep(text: string, at: string): PageStep | undefined {
-  const kind = kindOf(text);
+  const kind = getKind(text);
   if (kind === undefined) return undefined;
   const document = findEmbeddedDocument(text);
   if (document !== undefined) return { document };
-  const named = findAddresses(text);
-  const found = named.length > 0 ? named : kind === 'page' ? findScripts(text).slice(0, 1) : [];
-  const addresses = [...new Set(found.flatMap((address) => readUrl(address, at)?.href ?? []))].filter(
-    (one) => one !== at,
+  const descriptionUrls = findAddresses(text);
+  const candidates =
+    descriptionUrls.length > 0 ? descriptionUrls : kind === 'page' ? findScripts(text).slice(0, 1) : [];
+  const addresses = [...new Set(candidates.flatMap((address) => parseUrl(address, at)?.href ?? []))].filter(
+    (url) => url !== at,
   );
-  const [address, ...others] = addresses;
-  if (address === undefined) throw refused(explainPage(text));
-  if (others.length > 0) {
+  const [address, ...otherAddresses] = addresses;
+  if (address === undefined) throw invalidUrl(explainPage(text));
+  if (otherAddresses.length > 0) {
     const list = addresses.slice(0, 10).join(', ');
-    throw refused(`The page shows ${addresses.length} API descriptions. Import one of them by its address: ${list}`);
+    throw invalidUrl(`The page shows ${addresses.length} API descriptions. Import one of them by its address: ${list}`);
   }
   return { address };
 }
@@ -62,11 +63,11 @@ export function explainPage(text: string): string {
   if (address !== undefined) {
     return `This is a page that shows the API description at ${JSON.stringify(address.slice(0, 300))}. Import that address, or the address of the page.`;
   }
-  const what = /^\s*<\?xml/i.test(text) ? 'XML' : 'a web page without an API description';
-  return `Found ${what}. Import OpenAPI or Swagger as JSON or YAML instead; it is often at /openapi.json or /v3/api-docs.`;
+  const kind = /^\s*<\?xml/i.test(text) ? 'XML' : 'a web page without an API description';
+  return `Found ${kind}. Import OpenAPI or Swagger as JSON or YAML instead; it is often at /openapi.json or /v3/api-docs.`;
 }
 
-function kindOf(text: string): 'page' | 'script' | 'configuration' | undefined {
+function getKind(text: string): 'page' | 'script' | 'configuration' | undefined {
   const start = text
     .slice(0, maxSearched)
     .replace(/^\ufeff/, '')
@@ -114,8 +115,8 @@ export function findEmbeddedDocument(text: string): string | undefined {
 
 /** Returns a description that begins at a brace or shortly after it, inside an object that contains it. */
 function readEmbedded(text: string, brace: number): string | undefined {
-  const begins = /\{\s*"(?:openapi|swagger)"\s*:/.exec(text.slice(brace, brace + maxDistance));
-  return begins ? readBalanced(text, brace + begins.index) : undefined;
+  const match = /\{\s*"(?:openapi|swagger)"\s*:/.exec(text.slice(brace, brace + maxDistance));
+  return match ? readBalanced(text, brace + match.index) : undefined;
 }
 
 /** Returns the text from an opening brace to its closing brace. */
@@ -123,9 +124,9 @@ function readBalanced(text: string, from: number): string | undefined {
   let depth = 0;
   const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}]/gs;
   tokens.lastIndex = from;
-  for (let found = tokens.exec(text); found; found = tokens.exec(text)) {
-    if (found[0] === '{') depth++;
-    else if (found[0] === '}' && --depth === 0) return text.slice(from, tokens.lastIndex);
+  for (let match = tokens.exec(text); match; match = tokens.exec(text)) {
+    if (match[0] === '{') depth++;
+    else if (match[0] === '}' && --depth === 0) return text.slice(from, tokens.lastIndex);
   }
   return undefined;
 }
@@ -137,36 +138,38 @@ const settings =
   /["']?\b(?:url|specUrl|specURL|openApiUrl|configUrl)["']?\s*:\s*(?:[\w.$()]{1,60}\s*\+\s*)?["'`]([^"'`\n]{1,2000})["'`]/g;
 const calls = /\bRedoc\.init\(\s*["'`]([^"'`\n]{1,2000})["'`]/g;
 const links = /\bhref=["']([^"'\s<>]{1,500})["']/gi;
-const ofDescription = /(?:openapi|swagger|api-docs)[^/?#]*\.(?:json|ya?ml)(?:[?#]|$)/i;
+const descriptionPattern = /(?:openapi|swagger|api-docs)[^/?#]*\.(?:json|ya?ml)(?:[?#]|$)/i;
 
 /** Returns addresses of descriptions exactly as they appear in a page. */
 function findAddresses(text: string): string[] {
   const searched = text.slice(0, maxSearched).replaceAll('&quot;', '"').replaceAll('&amp;', '&');
   if (!viewers.test(searched) && !/"(?:configUrl|urls|validatorUrl|oauth2RedirectUrl)"/.test(searched)) return [];
-  const found = [attributes, calls, settings].flatMap((pattern) =>
-    [...searched.matchAll(pattern)].map(([, one]) => one as string),
+  const urls = [attributes, calls, settings].flatMap((pattern) =>
+    [...searched.matchAll(pattern)].map(([, url]) => url as string),
   );
-  const linked = [...searched.matchAll(links)].map(([, one]) => one as string).filter((one) => ofDescription.test(one));
-  const all = found.length > 0 ? found : linked;
-  const told = [...new Set(all)].filter(
-    (one) => !/\.(?:js|css|png|svg|ico|html?)(?:[?#]|$)|^\s*[{$#]|validator|oauth2-redirect/i.test(one),
+  const linked = [...searched.matchAll(links)]
+    .map(([, url]) => url as string)
+    .filter((url) => descriptionPattern.test(url));
+  const all = urls.length > 0 ? urls : linked;
+  const described = [...new Set(all)].filter(
+    (url) => !/\.(?:js|css|png|svg|ico|html?)(?:[?#]|$)|^\s*[{$#]|validator|oauth2-redirect/i.test(url),
   );
   // Swagger UI scripts name its sample API until someone changes them.
-  const own = told.filter((one) => !/petstore\.swagger\.io/.test(one));
-  return own.length > 0 ? own : told;
+  const withoutSample = described.filter((url) => !/petstore\.swagger\.io/.test(url));
+  return withoutSample.length > 0 ? withoutSample : described;
 }
 
 /** Returns the Swagger UI scripts that contain the address of the description. */
 function findScripts(text: string): string[] {
-  const found = text.slice(0, maxSearched).matchAll(/\bsrc=["']([^"'\s<>]{1,1000})["']/gi);
-  const all = [...found].map(([, address]) => address as string);
-  const ofStart = /swagger-initializer|swagger-ui-init|swagger_ui|swagger-config/i;
+  const matches = text.slice(0, maxSearched).matchAll(/\bsrc=["']([^"'\s<>]{1,1000})["']/gi);
+  const all = [...matches].map(([, address]) => address as string);
+  const initializerPattern = /swagger-initializer|swagger-ui-init|swagger_ui|swagger-config/i;
   return [
-    ...all.filter((one) => ofStart.test(one)),
-    ...all.filter((one) => /(?:^|\/)(?:index|docs)[\w.-]*\.js/i.test(one)),
+    ...all.filter((url) => initializerPattern.test(url)),
+    ...all.filter((url) => /(?:^|\/)(?:index|docs)[\w.-]*\.js/i.test(url)),
   ];
 }
 
-function refused(message: string): Error {
-  return invalid([{ path: 'url', message }], 'The document was not imported');
+function invalidUrl(message: string): Error {
+  return invalidInputError([{ path: 'url', message }], 'The document was not imported');
 }

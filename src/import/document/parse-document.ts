@@ -12,10 +12,10 @@ import {
 } from 'yaml';
 import { isRawNumber, parseJson } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
-import { exactNumbers } from '../../domain/json/yaml-numbers.ts';
-import { invalid } from '../../errors.ts';
+import { exactNumberTag } from '../../domain/json/yaml-numbers.ts';
+import { invalidInputError } from '../../errors.ts';
 import type { Finding } from '../model.ts';
-import { explainForeignFormat } from './foreign-formats.ts';
+import { explainUnsupportedFormat } from './foreign-formats.ts';
 import { explainPage, findEmbeddedDocument } from './page.ts';
 import { stripComments } from './relaxed-json.ts';
 
@@ -40,14 +40,15 @@ type Parsed = { value: unknown; findings: Finding[] };
  */
 export function parseDocument(text: string): Parsed {
   const trimmed = stripFence(text);
-  if (trimmed === '') throw refused('the document is empty; allowed: an API description, a collection, or a command');
+  if (trimmed === '')
+    throw invalidDocument('the document is empty; allowed: an API description, a collection, or a command');
   if (trimmed.startsWith('<')) {
     const document = findEmbeddedDocument(trimmed);
-    if (document === undefined) throw refused(explainForeignFormat(trimmed) ?? explainPage(trimmed));
+    if (document === undefined) throw invalidDocument(explainUnsupportedFormat(trimmed) ?? explainPage(trimmed));
     return parsePlain(document);
   }
   const parsed = parsePlain(stripLeadingComments(trimmed));
-  const inner = findInnerText(parsed.value);
+  const inner = findNestedDocument(parsed.value);
   return inner === undefined ? parsed : parsePlain(inner);
 }
 
@@ -61,8 +62,11 @@ function parsePlain(text: string): Parsed {
  * YAML, which can also begin with a brace.
  */
 function parseLenient(text: string): Parsed {
-  const plain = text.length > documentLimits.yamlBytes ? undefined : stripComments(text);
-  return (plain !== undefined && plain !== text ? parseJsonText(plain) : undefined) ?? parseYamlText(text);
+  const withoutComments = text.length > documentLimits.yamlBytes ? undefined : stripComments(text);
+  return (
+    (withoutComments !== undefined && withoutComments !== text ? parseJsonText(withoutComments) : undefined) ??
+    parseYamlText(text)
+  );
 }
 
 /** Trims text copied from a page or a chat. If it has fenced blocks, returns only their content. */
@@ -71,13 +75,13 @@ export function stripFence(text: string): string {
   if (!/^(?:```|~~~)/.test(trimmed)) return trimmed;
   const fence = trimmed.slice(0, 3);
   const lines = trimmed.split('\n');
-  let isInside = false;
-  const inside = lines.filter((line) => {
+  let isInBlock = false;
+  const innerLines = lines.filter((line) => {
     const isFence = line.trimStart().startsWith(fence);
-    if (isFence) isInside = !isInside;
-    return isInside && !isFence;
+    if (isFence) isInBlock = !isInBlock;
+    return isInBlock && !isFence;
   });
-  return inside.join('\n').trim();
+  return innerLines.join('\n').trim();
 }
 
 /** Removes comments before JSON. */
@@ -87,9 +91,9 @@ function stripLeadingComments(text: string): string {
     while (/\s/.test(text[at] ?? '')) at++;
     const isLine = text.startsWith('//', at) || text[at] === '#';
     if (!isLine && !text.startsWith('/*', at)) break;
-    const end = text.indexOf(isLine ? '\n' : '*/', at);
-    if (end < 0) return text;
-    at = end + (isLine ? 1 : 2);
+    const commentEnd = text.indexOf(isLine ? '\n' : '*/', at);
+    if (commentEnd < 0) return text;
+    at = commentEnd + (isLine ? 1 : 2);
   }
   return /[{[]/.test(text[at] ?? '') ? text.slice(at) : text;
 }
@@ -98,7 +102,7 @@ function stripLeadingComments(text: string): string {
  * Returns a document that is encoded as a string in another one: plain, or as Base64, which springdoc returns with some
  * converters.
  */
-function findInnerText(value: unknown): string | undefined {
+function findNestedDocument(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const isBase64 = /^[A-Za-z0-9+/_-]{16,}={0,2}$/.test(value);
   const text = (isBase64 ? Buffer.from(value, 'base64').toString('utf8') : value).trimStart();
@@ -108,79 +112,83 @@ function findInnerText(value: unknown): string | undefined {
 /** Returns undefined if the text is not JSON. YAML can also begin with a brace. */
 function parseJsonText(text: string): Parsed | undefined {
   const bytes = Buffer.from(text);
-  if (bytes.length > documentLimits.jsonBytes) throw tooLarge(bytes.length, documentLimits.jsonBytes);
+  if (bytes.length > documentLimits.jsonBytes) throw createSizeError(bytes.length, documentLimits.jsonBytes);
   const scan = scanJson(bytes, documentLimits.depth);
   if (!scan) return undefined;
-  if (scan.depth > documentLimits.depth) throw tooDeep();
+  if (scan.depth > documentLimits.depth) throw createDepthError();
   if (scan.elements > documentLimits.elements) {
-    throw refused(`found more than ${documentLimits.elements} values; import part of the document`);
+    throw invalidDocument(`found more than ${documentLimits.elements} values; import part of the document`);
   }
   const value = parseJson(text);
   const message = 'an object contains the same name twice, such as a path; the last one is used';
-  return { value, findings: scan.names > namesIn(value) ? [{ at: 'document', message }] : [] };
+  return { value, findings: scan.names > countNames(value) ? [{ at: 'document', message }] : [] };
 }
 
 /** Counts the names in all objects of a JSON value. */
-function namesIn(value: unknown): number {
+function countNames(value: unknown): number {
   let count = 0;
-  const waiting = [value];
-  while (waiting.length > 0) {
-    const next = waiting.pop();
-    if (typeof next !== 'object' || next === null || isRawNumber(next)) continue;
-    if (!Array.isArray(next)) count += Object.keys(next).length;
-    for (const inner of Object.values(next)) waiting.push(inner);
+  const queue = [value];
+  while (queue.length > 0) {
+    const current = queue.pop();
+    if (typeof current !== 'object' || current === null || isRawNumber(current)) continue;
+    if (!Array.isArray(current)) count += Object.keys(current).length;
+    for (const inner of Object.values(current)) queue.push(inner);
   }
   return count;
 }
 
 /** YAML 1.1 tags for types that JSON does not have, such as dates and bytes. Their values are kept as text. */
-const notJson = new Set(['timestamp', 'binary', 'set', 'omap', 'pairs'].map((tag) => `tag:yaml.org,2002:${tag}`));
+const nonJsonTags = new Set(['timestamp', 'binary', 'set', 'omap', 'pairs'].map((tag) => `tag:yaml.org,2002:${tag}`));
 const yamlOptions: ParseOptions & DocumentOptions & SchemaOptions = {
   uniqueKeys: false,
   logLevel: 'silent',
   prettyErrors: true,
   merge: true,
   resolveKnownTags: false,
-  customTags: (tags) => [exactNumbers, ...tags.filter((tag) => typeof tag === 'string' || !notJson.has(tag.tag))],
+  customTags: (tags) => [exactNumberTag, ...tags.filter((tag) => typeof tag === 'string' || !nonJsonTags.has(tag.tag))],
 };
 
 function parseYamlText(text: string): Parsed {
-  if (text.length > documentLimits.yamlBytes) throw tooLarge(text.length, documentLimits.yamlBytes);
-  refuseDeepBrackets(text);
+  if (text.length > documentLimits.yamlBytes) throw createSizeError(text.length, documentLimits.yamlBytes);
+  rejectDeepBrackets(text);
   let value: unknown;
   let findings: Finding[];
   try {
     const document = parseYaml(text, yamlOptions);
-    const [fault] = document.errors;
-    if (fault && /call stack/.test(fault.message)) throw tooDeep();
-    if (fault) throw refused(explainForeignFormat(text) ?? `not JSON and not YAML: ${firstLine(fault.message)}`);
-    findings = joinedRepeats(document);
+    const [yamlError] = document.errors;
+    if (yamlError && /call stack/.test(yamlError.message)) throw createDepthError();
+    if (yamlError)
+      throw invalidDocument(
+        explainUnsupportedFormat(text) ?? `not JSON and not YAML: ${getFirstLine(yamlError.message)}`,
+      );
+    findings = mergeDuplicates(document);
     value = document.toJS({ maxAliasCount: documentLimits.aliases });
   } catch (error) {
-    if (error instanceof ReferenceError) throw refused('the YAML aliases expand too far; write out their values');
-    if (error instanceof RangeError) throw tooDeep();
+    if (error instanceof ReferenceError)
+      throw invalidDocument('the YAML aliases expand too far; write out their values');
+    if (error instanceof RangeError) throw createDepthError();
     throw error;
   }
-  if (heightOf(value, documentLimits.depth, new Map()) > documentLimits.depth) throw tooDeep();
+  if (measureDepth(value, documentLimits.depth, new Map()) > documentLimits.depth) throw createDepthError();
   return { value, findings };
 }
 
 /** Merges paths that are written twice with different operations. For other duplicate names, the last one is used. */
-function joinedRepeats(document: Document): Finding[] {
+function mergeDuplicates(document: Document): Finding[] {
   const findings: Finding[] = [];
   visit(document, {
     Map(_, map: YAMLMap) {
       const byName = new Map<string, Pair>();
       map.items = map.items.filter((pair) => {
         const name = isScalar(pair.key) ? String(pair.key.value) : undefined;
-        const before = name === undefined || name === '<<' ? undefined : byName.get(name);
-        if (name !== undefined && !before) byName.set(name, pair);
-        if (name === undefined || !before) return true;
-        const isPath = name.startsWith('/') && isMap(before.value) && isMap(pair.value);
+        const previous = name === undefined || name === '<<' ? undefined : byName.get(name);
+        if (name !== undefined && !previous) byName.set(name, pair);
+        if (name === undefined || !previous) return true;
+        const isPath = name.startsWith('/') && isMap(previous.value) && isMap(pair.value);
         const message = `is written twice; ${isPath ? 'both are merged' : 'the last one is used'}`;
         findings.push({ at: isPath ? `paths.${name}` : name, message });
-        if (isPath) (before.value as YAMLMap).items.push(...(pair.value as YAMLMap).items);
-        else before.value = pair.value;
+        if (isPath) (previous.value as YAMLMap).items.push(...(pair.value as YAMLMap).items);
+        else previous.value = pair.value;
         return false;
       });
     },
@@ -192,42 +200,42 @@ function joinedRepeats(document: Document): Finding[] {
  * Returns the nesting depth of a value, or infinity if it exceeds `maxDepth`. Measures each value once, no matter how many
  * aliases refer to it.
  */
-function heightOf(value: unknown, most: number, known: Map<object, number>): number {
+function measureDepth(value: unknown, maxDepth: number, depthByValue: Map<object, number>): number {
   if (typeof value !== 'object' || value === null) return 0;
-  if (most <= 0) return Number.POSITIVE_INFINITY;
-  const before = known.get(value);
-  if (before !== undefined) return before;
+  if (maxDepth <= 0) return Number.POSITIVE_INFINITY;
+  const previous = depthByValue.get(value);
+  if (previous !== undefined) return previous;
   // An alias of an enclosing value.
-  known.set(value, Number.POSITIVE_INFINITY);
-  let height = 0;
-  for (const inner of Object.values(value)) height = Math.max(height, heightOf(inner, most - 1, known));
-  known.set(value, height + 1);
-  return height + 1;
+  depthByValue.set(value, Number.POSITIVE_INFINITY);
+  let depth = 0;
+  for (const inner of Object.values(value)) depth = Math.max(depth, measureDepth(inner, maxDepth - 1, depthByValue));
+  depthByValue.set(value, depth + 1);
+  return depth + 1;
 }
 
 /** The YAML parser recurses for each bracket. */
-function refuseDeepBrackets(text: string): void {
+function rejectDeepBrackets(text: string): void {
   let depth = 0;
   for (const bracket of text.matchAll(/[[\]{}]/g)) {
     if (bracket[0] === '[' || bracket[0] === '{') depth++;
     else depth = Math.max(0, depth - 1);
-    if (depth > 10 * documentLimits.depth) throw tooDeep();
+    if (depth > 10 * documentLimits.depth) throw createDepthError();
   }
 }
 
-function firstLine(message: string): string {
+function getFirstLine(message: string): string {
   return (message.split('\n')[0] as string).slice(0, 200).replace(/:$/, '');
 }
 
-const tooDeep = () => refused(`nested deeper than ${documentLimits.depth} levels`);
+const createDepthError = () => invalidDocument(`nested deeper than ${documentLimits.depth} levels`);
 
-function tooLarge(found: number, allowed: number): Error {
+function createSizeError(foundBytes: number, allowedBytes: number): Error {
   const megabytes = (bytes: number) => `${Math.round(bytes / 1024 / 1024)} MB`;
-  return refused(
-    `found ${megabytes(found)}; allowed: at most ${megabytes(allowed)}, of YAML ${megabytes(documentLimits.yamlBytes)}`,
+  return invalidDocument(
+    `found ${megabytes(foundBytes)}; allowed: at most ${megabytes(allowedBytes)}, of YAML ${megabytes(documentLimits.yamlBytes)}`,
   );
 }
 
-function refused(message: string) {
-  return invalid([{ path: 'document', message }]);
+function invalidDocument(message: string) {
+  return invalidInputError([{ path: 'document', message }]);
 }

@@ -1,6 +1,6 @@
-import { asText, entriesOf, field, isFields, type JsonFields, listOf } from './lenient.ts';
+import { getField, isFields, type JsonFields, toEntries, toList, toText } from './lenient.ts';
 
-const mostHops = 50;
+const maxHops = 50;
 /** Ending of the problem message for a reference to another document. */
 export const notFetched = 'which is not fetched';
 
@@ -14,41 +14,41 @@ export type Resolved = { value: unknown; references: readonly string[]; problem:
 export class References {
   readonly #root: unknown;
   readonly #finder: SchemaFinder;
-  #left: number;
-  #isBetween = false;
+  #remaining: number;
+  #isResolvingPath = false;
 
   /** `maxFollowed` limits the number of followed values, because few references can expand to exponentially many values. */
-  constructor(root: unknown, finder = new SchemaFinder(root), most = Number.POSITIVE_INFINITY) {
+  constructor(root: unknown, finder = new SchemaFinder(root), maxFollowed = Number.POSITIVE_INFINITY) {
     this.#root = root;
     this.#finder = finder;
-    this.#left = most;
+    this.#remaining = maxFollowed;
   }
 
   get isExhausted(): boolean {
-    return this.#left <= 0;
+    return this.#remaining <= 0;
   }
 
   /** Returns the value itself if it is not a reference. Fields next to `$ref` override those of its target. */
   follow(value: unknown): Resolved {
     const references: string[] = [];
-    let found = value;
-    this.#left--;
-    while (isFields(found) && typeof found.$ref === 'string' && Object.hasOwn(found, '$ref')) {
-      const { $ref } = found;
+    let current = value;
+    this.#remaining--;
+    while (isFields(current) && typeof current.$ref === 'string' && Object.hasOwn(current, '$ref')) {
+      const { $ref } = current;
       if (!$ref.startsWith('#')) {
-        return { value: undefined, references, problem: `refers to ${short($ref)}, ${notFetched}` };
+        return { value: undefined, references, problem: `refers to ${quoteShort($ref)}, ${notFetched}` };
       }
-      if (references.includes($ref) || references.length >= mostHops) {
-        return { value: undefined, references, problem: `${short($ref)} refers to itself` };
+      if (references.includes($ref) || references.length >= maxHops) {
+        return { value: undefined, references, problem: `${quoteShort($ref)} refers to itself` };
       }
       references.push($ref);
-      const target = this.#at($ref);
+      const target = this.#resolve($ref);
       if (target === undefined) {
-        return { value: undefined, references, problem: `refers to ${short($ref)}, which is missing` };
+        return { value: undefined, references, problem: `refers to ${quoteShort($ref)}, which is missing` };
       }
-      found = withSiblings(target, found);
+      current = addSiblings(target, current);
     }
-    return { value: found, references, problem: undefined };
+    return { value: current, references, problem: undefined };
   }
 
   /**
@@ -56,35 +56,35 @@ export class References {
    * its mapping, or else the schemas derived from it (OpenAPI 3.1, 4.8.25.4). `reference` is the schema's own
    * reference.
    */
-  kindsOf(schema: JsonFields, reference: string | undefined): string[] {
+  getAlternatives(schema: JsonFields, reference: string | undefined): string[] {
     if (schema.discriminator === undefined || schema.oneOf !== undefined || schema.anyOf !== undefined) return [];
-    const mapped = entriesOf(field(schema.discriminator, 'mapping')).flatMap(([, one]) =>
-      typeof one === 'string' ? [mappedReference(one)] : [],
+    const mapped = toEntries(getField(schema.discriminator, 'mapping')).flatMap(([, target]) =>
+      typeof target === 'string' ? [mappedReference(target)] : [],
     );
-    return [...new Set(mapped.length > 0 || reference === undefined ? mapped : this.#finder.madeOf(reference))];
+    return [...new Set(mapped.length > 0 || reference === undefined ? mapped : this.#finder.getDerived(reference))];
   }
 
-  #at(reference: string): unknown {
+  #resolve(reference: string): unknown {
     if (reference === '#') return this.#root;
-    if (!reference.startsWith('#/')) return this.#finder.find(decoded(reference.slice(1)));
+    if (!reference.startsWith('#/')) return this.#finder.find(decode(reference.slice(1)));
     let value = this.#root;
     for (const step of reference.slice(2).split('/')) {
-      const name = decoded(step).replaceAll('~1', '/').replaceAll('~0', '~');
+      const name = decode(step).replaceAll('~1', '/').replaceAll('~0', '~');
       // Descriptions in several files use references where OpenAPI requires the value, such as in components.schemas.
       if (isFields(value) && typeof value.$ref === 'string' && !Object.hasOwn(value, name))
-        value = this.#between(value);
-      value = Array.isArray(value) && /^\d+$/.test(name) ? value[Number(name)] : field(value, name);
+        value = this.#resolveOnPath(value);
+      value = Array.isArray(value) && /^\d+$/.test(name) ? value[Number(name)] : getField(value, name);
     }
     return value;
   }
 
   /** Follows a reference on the path of another one. Does not recurse, so references cannot form a cycle. */
-  #between(value: unknown): unknown {
-    if (this.#isBetween) return undefined;
-    this.#isBetween = true;
-    const { value: found } = this.follow(value);
-    this.#isBetween = false;
-    return found;
+  #resolveOnPath(value: unknown): unknown {
+    if (this.#isResolvingPath) return undefined;
+    this.#isResolvingPath = true;
+    const { value: resolved } = this.follow(value);
+    this.#isResolvingPath = false;
+    return resolved;
   }
 }
 
@@ -94,22 +94,22 @@ export class References {
  */
 export class SchemaFinder {
   readonly #root: unknown;
-  #found: Map<string, unknown> | undefined;
-  #made: Map<string, string[]> | undefined;
+  #anchors: Map<string, unknown> | undefined;
+  #derived: Map<string, string[]> | undefined;
 
   constructor(root: unknown) {
     this.#root = root;
   }
 
   find(name: string): unknown {
-    this.#found ??= anchorsIn(this.#root);
-    return this.#found.get(name);
+    this.#anchors ??= findAnchors(this.#root);
+    return this.#anchors.get(name);
   }
 
   /** Returns references to the schemas that have the given reference in `allOf`. */
-  madeOf(reference: string): readonly string[] {
-    this.#made ??= madeIn(this.#root);
-    return this.#made.get(reference) ?? [];
+  getDerived(reference: string): readonly string[] {
+    this.#derived ??= findDerived(this.#root);
+    return this.#derived.get(reference) ?? [];
   }
 }
 
@@ -118,66 +118,66 @@ function mappedReference(target: string): string {
 }
 
 /** Returns the property name of a discriminator. In Swagger 2, the discriminator itself is the name. */
-export function discriminatorOf({ discriminator }: JsonFields): string {
-  return asText(discriminator) || asText(field(discriminator, 'propertyName'));
+export function getDiscriminatorName({ discriminator }: JsonFields): string {
+  return toText(discriminator) || toText(getField(discriminator, 'propertyName'));
 }
 
 /** Returns the discriminator values that stand for an alternative: the values in the mapping, or else its name. */
-export function kindValues({ discriminator }: JsonFields, alternative: unknown): string[] {
-  const reference = field(alternative, '$ref');
+export function getDiscriminatorValues({ discriminator }: JsonFields, alternative: unknown): string[] {
+  const reference = getField(alternative, '$ref');
   if (discriminator === undefined || typeof reference !== 'string') return [];
-  const mapped = entriesOf(field(discriminator, 'mapping')).filter(
-    ([, one]) => mappedReference(asText(one)) === reference,
+  const mapped = toEntries(getField(discriminator, 'mapping')).filter(
+    ([, target]) => mappedReference(toText(target)) === reference,
   );
-  return mapped.length > 0 ? mapped.map(([value]) => value) : [decoded(reference.split('/').at(-1) ?? '')];
+  return mapped.length > 0 ? mapped.map(([value]) => value) : [decode(reference.split('/').at(-1) ?? '')];
 }
 
-function madeIn(root: unknown): Map<string, string[]> {
-  const found = new Map<string, string[]>();
+function findDerived(root: unknown): Map<string, string[]> {
+  const derived = new Map<string, string[]>();
   const lists = [
-    ['#/components/schemas/', field(field(root, 'components'), 'schemas')],
-    ['#/definitions/', field(root, 'definitions')],
+    ['#/components/schemas/', getField(getField(root, 'components'), 'schemas')],
+    ['#/definitions/', getField(root, 'definitions')],
   ] as const;
-  for (const [start, schemas] of lists) {
-    for (const [name, schema] of entriesOf(schemas)) {
-      const own = start + name.replaceAll('~', '~0').replaceAll('/', '~1').replaceAll('%', '%25');
-      for (const part of listOf(field(schema, 'allOf'))) {
-        const reference = field(part, '$ref');
+  for (const [prefix, schemas] of lists) {
+    for (const [name, schema] of toEntries(schemas)) {
+      const ownReference = prefix + name.replaceAll('~', '~0').replaceAll('/', '~1').replaceAll('%', '%25');
+      for (const parent of toList(getField(schema, 'allOf'))) {
+        const reference = getField(parent, '$ref');
         if (typeof reference !== 'string') continue;
-        const others = found.get(reference);
-        if (others) others.push(own);
-        else found.set(reference, [own]);
+        const siblings = derived.get(reference);
+        if (siblings) siblings.push(ownReference);
+        else derived.set(reference, [ownReference]);
       }
     }
   }
-  return found;
+  return derived;
 }
 
-function anchorsIn(root: unknown): Map<string, unknown> {
-  const found = new Map<string, unknown>();
+function findAnchors(root: unknown): Map<string, unknown> {
+  const anchors = new Map<string, unknown>();
   // A value shared by YAML aliases is visited once.
-  const seen = new Set<unknown>();
-  const waiting = [root];
-  while (waiting.length > 0) {
-    const value = waiting.pop();
-    if (typeof value !== 'object' || value === null || seen.has(value)) continue;
-    seen.add(value);
+  const visited = new Set<unknown>();
+  const queue = [root];
+  while (queue.length > 0) {
+    const value = queue.pop();
+    if (typeof value !== 'object' || value === null || visited.has(value)) continue;
+    visited.add(value);
     for (const keyword of ['$anchor', '$dynamicAnchor']) {
-      const name = field(value, keyword);
-      if (typeof name === 'string' && !found.has(name)) found.set(name, value);
+      const name = getField(value, keyword);
+      if (typeof name === 'string' && !anchors.has(name)) anchors.set(name, value);
     }
-    for (const inner of Object.values(value)) waiting.push(inner);
+    for (const inner of Object.values(value)) queue.push(inner);
   }
-  return found;
+  return anchors;
 }
 
-function withSiblings(target: unknown, source: JsonFields): unknown {
+function addSiblings(target: unknown, source: JsonFields): unknown {
   if (!isFields(target) || Object.keys(source).length === 1) return target;
-  const { $ref: _, ...beside } = source;
-  return { ...target, ...beside };
+  const { $ref: _, ...siblings } = source;
+  return { ...target, ...siblings };
 }
 
-function decoded(step: string): string {
+function decode(step: string): string {
   try {
     return decodeURIComponent(step);
   } catch {
@@ -186,6 +186,6 @@ function decoded(step: string): string {
   }
 }
 
-function short(reference: string): string {
+function quoteShort(reference: string): string {
   return JSON.stringify(reference.length > 100 ? `${reference.slice(0, 100)}…` : reference);
 }

@@ -2,5 +2,5 @@ const stringsAndComments = /"[^"\\]*(?:\\.[^"\\]*)*(?:"|$)|\/\/[^\n]*|\/\*[\s\S]
 
 /** Removes comments and trailing commas from JSON. Editors accept them, RFC 8259 does not. */
 export function stripComments(text: string): string {
-  return text.replaceAll(stringsAndComments, (found) => (found.startsWith('"') ? found : ''));
+  return text.replaceAll(stringsAndComments, (token) => (token.startsWith('"') ? token : ''));
 }

@@ -1,9 +1,9 @@
-import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import { getField, isFields, type JsonFields, toEntries, toList, toText, toTexts } from '../document/lenient.ts';
 import { References } from '../document/references.ts';
-import type { ApiAnswers, ApiDescription, ApiOperation, ApiServer, Finding, ServerVariable } from '../model.ts';
-import { mediaTypesOf, readRequestBody, readSwaggerBody } from './read-body.ts';
-import { type DocumentReading, readParameters } from './read-parameters.ts';
-import { type PathForm, readRoutes } from './read-route.ts';
+import type { ApiDescription, ApiOperation, ApiResponses, ApiServer, Finding, ServerVariable } from '../model.ts';
+import { readMediaTypes, readRequestBody, readSwaggerBody } from './read-body.ts';
+import { type ReadContext, readParameters } from './read-parameters.ts';
+import { type PathVariant, readRoutes } from './read-route.ts';
 import { readRequirements, readSchemes } from './read-security.ts';
 
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace', 'query'];
@@ -20,20 +20,20 @@ export function readOpenApi(root: JsonFields): ApiDescription {
   const findings: Finding[] = [];
   const isSwagger = root.swagger !== undefined && root.openapi === undefined;
   const references = new References(root);
-  const reading: DocumentReading = { references, isSwagger, add: (finding) => findings.push(finding) };
+  const context: ReadContext = { references, isSwagger, add: (finding) => findings.push(finding) };
   const info = root.info;
   return {
     format: isSwagger ? 'Swagger' : 'OpenAPI',
-    version: asText(root.openapi ?? root.swagger),
-    title: asText(field(info, 'title')),
-    description: asText(field(info, 'description')),
-    tags: listOf(root.tags).flatMap((tag) => {
-      const name = asText(field(tag, 'name'));
-      return name === '' ? [] : [{ name, description: asText(field(tag, 'description')) }];
+    version: toText(root.openapi ?? root.swagger),
+    title: toText(getField(info, 'title')),
+    description: toText(getField(info, 'description')),
+    tags: toList(root.tags).flatMap((tag) => {
+      const name = toText(getField(tag, 'name'));
+      return name === '' ? [] : [{ name, description: toText(getField(tag, 'description')) }];
     }),
-    servers: isSwagger ? readSwaggerServers(root) : (readServers(root.servers) ?? [ownServer]),
-    operations: entriesOf(references.follow(root.paths).value).flatMap(([path, item]) =>
-      readPath(path, item, root, reading),
+    servers: isSwagger ? readSwaggerServers(root) : (readServers(root.servers) ?? [defaultServer]),
+    operations: toEntries(references.follow(root.paths).value).flatMap(([path, item]) =>
+      readPath(path, item, root, context),
     ),
     schemes: readSchemes(root, references),
     root,
@@ -41,30 +41,30 @@ export function readOpenApi(root: JsonFields): ApiDescription {
   };
 }
 
-function readPath(path: string, value: unknown, root: JsonFields, reading: DocumentReading): ApiOperation[] {
+function readPath(path: string, value: unknown, root: JsonFields, context: ReadContext): ApiOperation[] {
   if (path.startsWith('x-')) return [];
   const at = `paths.${path}`;
-  const { value: item, problem } = reading.references.follow(value);
+  const { value: item, problem } = context.references.follow(value);
   if (problem !== undefined || !isFields(item)) {
-    reading.add({ at, message: problem ?? 'is not an object of operations; left out' });
+    context.add({ at, message: problem ?? 'is not an object of operations; left out' });
     return [];
   }
-  const named = entriesOf(item).filter(([name]) => methods.includes(name.toLowerCase()));
-  const additional = entriesOf(item.additionalOperations);
+  const named = toEntries(item).filter(([name]) => methods.includes(name.toLowerCase()));
+  const additional = toEntries(item.additionalOperations);
   return [...named, ...additional].flatMap(([method, operation]) => {
-    const { value: found, problem: fault } = reading.references.follow(operation);
-    if (isFields(found)) return readOperation({ path, method, item, operation: found }, root, reading);
-    reading.add({ at: `${at}.${method}`, message: fault ?? 'is not an operation; left out' });
+    const { value: resolved, problem: operationProblem } = context.references.follow(operation);
+    if (isFields(resolved)) return readOperation({ path, method, item, operation: resolved }, root, context);
+    context.add({ at: `${at}.${method}`, message: operationProblem ?? 'is not an operation; left out' });
     return [];
   });
 }
 
-type Found = { path: string; method: string; item: JsonFields; operation: JsonFields };
+type OperationSource = { path: string; method: string; item: JsonFields; operation: JsonFields };
 
 function readOperation(
-  { path, method, item, operation }: Found,
+  { path, method, item, operation }: OperationSource,
   root: JsonFields,
-  reading: DocumentReading,
+  context: ReadContext,
 ): ApiOperation[] {
   const at = `paths.${path}.${method}`;
   const parameters = readParameters(
@@ -72,113 +72,113 @@ function readOperation(
       { at: `paths.${path}.parameters`, value: item.parameters },
       { at: `${at}.parameters`, value: operation.parameters },
     ],
-    reading,
+    context,
   );
-  const body = reading.isSwagger
-    ? readSwaggerBody(parameters, mediaTypesOf(operation, root, 'consumes'))
-    : readRequestBody(operation.requestBody, `${at}.requestBody`, reading);
-  const read = readRoutes(path, parameters.inputs);
-  const whole: PathForm = { path, route: path, inputs: parameters.inputs, without: [] };
-  const isNew = ({ path: other, without }: PathForm) =>
-    without.length === 0 || !isFields(field(field(root.paths, other), method.toLowerCase()));
-  const id = asText(operation.operationId);
-  const routes = 'routes' in read ? read.routes.filter(isNew) : [whole];
-  return routes.map(({ path: written, route, inputs, without }) => ({
+  const body = context.isSwagger
+    ? readSwaggerBody(parameters, readMediaTypes(operation, root, 'consumes'))
+    : readRequestBody(operation.requestBody, `${at}.requestBody`, context);
+  const parsed = readRoutes(path, parameters.inputs);
+  const fullForm: PathVariant = { path, route: path, inputs: parameters.inputs, omitted: [] };
+  const isUndeclared = ({ path: otherPath, omitted }: PathVariant) =>
+    omitted.length === 0 || !isFields(getField(getField(root.paths, otherPath), method.toLowerCase()));
+  const id = toText(operation.operationId);
+  const routes = 'routes' in parsed ? parsed.routes.filter(isUndeclared) : [fullForm];
+  return routes.map(({ path: formPath, route, inputs, omitted }) => ({
     at,
     method: method.toUpperCase(),
-    path: written,
+    path: formPath,
     route,
-    operationId: (without.length === 0 || id === '' ? id : `${id}_without_${without.join('_')}`) || undefined,
-    tags: asTexts(operation.tags),
-    summary: asText(operation.summary) || asText(item.summary),
-    description: asText(operation.description) || asText(item.description),
+    operationId: (omitted.length === 0 || id === '' ? id : `${id}_without_${omitted.join('_')}`) || undefined,
+    tags: toTexts(operation.tags),
+    summary: toText(operation.summary) || toText(item.summary),
+    description: toText(operation.description) || toText(item.description),
     isDeprecated: operation.deprecated === true,
     inputs,
     body,
     security: readRequirements(operation.security) ?? readRequirements(root.security) ?? [],
-    servers: reading.isSwagger ? undefined : (readServers(operation.servers) ?? readServers(item.servers)),
-    answers: readAnswers(operation, root, reading),
-    unreadable: parameters.unreadable ?? ('problem' in read ? read.problem : undefined),
+    servers: context.isSwagger ? undefined : (readServers(operation.servers) ?? readServers(item.servers)),
+    responses: readResponses(operation, root, context),
+    unsupportedReason: parameters.unsupportedReason ?? ('problem' in parsed ? parsed.problem : undefined),
   }));
 }
 
 /** Reads media types, headers, and the schema of the successful responses. */
-function readAnswers(operation: JsonFields, root: JsonFields, reading: DocumentReading): ApiAnswers {
+function readResponses(operation: JsonFields, root: JsonFields, context: ReadContext): ApiResponses {
   const mediaTypes = new Set<string>();
   const headers = new Set<string>();
   const statuses: string[] = [];
-  let described: unknown;
-  for (const [status, value] of entriesOf(operation.responses)) {
-    const answer = reading.references.follow(value).value;
-    if (!isFields(answer)) continue;
+  let schema: unknown;
+  for (const [status, value] of toEntries(operation.responses)) {
+    const response = context.references.follow(value).value;
+    if (!isFields(response)) continue;
     statuses.push(status);
     if (!/^(2|3|default)/i.test(status)) continue;
-    for (const [name] of entriesOf(answer.headers)) headers.add(name);
+    for (const [name] of toEntries(response.headers)) headers.add(name);
     if (!/^(2|default)/i.test(status)) continue;
-    for (const [type] of entriesOf(answer.content)) mediaTypes.add(type.trim());
-    const contents = entriesOf(answer.content).filter(([type]) => /\bjson\b|\*\/\*/.test(type));
-    described ??= reading.isSwagger ? answer.schema : field(contents[0]?.[1], 'schema');
+    for (const [type] of toEntries(response.content)) mediaTypes.add(type.trim());
+    const contents = toEntries(response.content).filter(([type]) => /\bjson\b|\*\/\*/.test(type));
+    schema ??= context.isSwagger ? response.schema : getField(contents[0]?.[1], 'schema');
   }
-  if (reading.isSwagger) for (const type of mediaTypesOf(operation, root, 'produces')) mediaTypes.add(type.trim());
+  if (context.isSwagger) for (const type of readMediaTypes(operation, root, 'produces')) mediaTypes.add(type.trim());
   const isRedirect =
     statuses.some((status) => /^3/.test(status)) && !statuses.some((status) => /^(2|default)/i.test(status));
-  const fields = fieldsOf(described, reading, 1);
-  return { mediaTypes: [...mediaTypes], headers: [...headers], isRedirect, fields, schema: described };
+  const fields = listFieldNames(schema, context, 1);
+  return { mediaTypes: [...mediaTypes], headers: [...headers], isRedirect, fields, schema: schema };
 }
 
-const mostFields = 60;
+const maxFields = 60;
 
 /** Returns the field names of an object, and of nested objects down to `levels` levels deep. */
-function fieldsOf(schema: unknown, reading: DocumentReading, below: number): string[] {
-  const { value } = reading.references.follow(schema);
-  const parts = [value, ...listOf(field(value, 'allOf')).map((part) => reading.references.follow(part).value)];
-  const properties = parts.flatMap((part) => entriesOf(field(part, 'properties'))).slice(0, mostFields);
+function listFieldNames(schema: unknown, context: ReadContext, levels: number): string[] {
+  const { value } = context.references.follow(schema);
+  const schemas = [value, ...toList(getField(value, 'allOf')).map((schema) => context.references.follow(schema).value)];
+  const properties = schemas.flatMap((schema) => toEntries(getField(schema, 'properties'))).slice(0, maxFields);
   return properties.flatMap(([name, property]) => {
-    const inner = below > 0 ? fieldsOf(property, reading, below - 1) : [];
+    const inner = levels > 0 ? listFieldNames(property, context, levels - 1) : [];
     return [name, ...inner.map((path) => `${name}.${path}`)];
   });
 }
 
 /** Maximum URL length; tools cannot have longer URLs. */
-const mostUrl = 1000;
+const maxUrlLength = 1000;
 
 /** Without servers, the API is at the origin of the document (OpenAPI 3.1, 4.8.1.1). */
-const ownServer: ApiServer = { url: '/', description: '', variables: [] };
+const defaultServer: ApiServer = { url: '/', description: '', variables: [] };
 
 /** Reads the `servers` of OpenAPI 3. Returns undefined if there are none. */
 function readServers(value: unknown): ApiServer[] | undefined {
-  const servers = listOf(value).flatMap((server): ApiServer[] => {
-    const url = asText(field(server, 'url')).trim();
-    if (url === '' || url.length > mostUrl) return [];
-    const described = new Map(entriesOf(field(server, 'variables')));
-    const variables = variableNames(url).map((name) => readVariable(name, described.get(name)));
-    return [{ url, description: asText(field(server, 'description')), variables }];
+  const servers = toList(value).flatMap((server): ApiServer[] => {
+    const url = toText(getField(server, 'url')).trim();
+    if (url === '' || url.length > maxUrlLength) return [];
+    const described = new Map(toEntries(getField(server, 'variables')));
+    const variables = findVariableNames(url).map((name) => readVariable(name, described.get(name)));
+    return [{ url, description: toText(getField(server, 'description')), variables }];
   });
   return servers.length > 0 ? servers : undefined;
 }
 
-function variableNames(url: string): string[] {
+function findVariableNames(url: string): string[] {
   return [...new Set([...url.matchAll(/\{([^{}]+)\}/g)].map((match) => match[1] as string))];
 }
 
 function readVariable(name: string, value: unknown): ServerVariable {
-  const fallback = asText(field(value, 'default'));
+  const fallback = toText(getField(value, 'default'));
   return {
     name,
-    fallback: fallback === '' || fallback.length > mostUrl ? undefined : fallback,
-    options: asTexts(field(value, 'enum')).filter((option) => option.length <= mostUrl),
-    description: asText(field(value, 'description')),
+    fallback: fallback === '' || fallback.length > maxUrlLength ? undefined : fallback,
+    options: toTexts(getField(value, 'enum')).filter((option) => option.length <= maxUrlLength),
+    description: toText(getField(value, 'description')),
   };
 }
 
 /** Reads `host`, `basePath`, and `schemes` of Swagger 2. Prefers https if there is a choice. */
 function readSwaggerServers(root: JsonFields): ApiServer[] {
-  const host = asText(root.host)
+  const host = toText(root.host)
     .replace(/^[a-z]+:\/\//i, '')
     .replace(/(?<!\/)\/+$/, '');
-  const base = asText(root.basePath).replace(/(?<!\/)\/+$/, '');
-  const schemes = asTexts(root.schemes);
+  const base = toText(root.basePath).replace(/(?<!\/)\/+$/, '');
+  const schemes = toTexts(root.schemes);
   const scheme = schemes.includes('http') && !schemes.includes('https') ? 'http' : 'https';
   const url = host === '' ? base || '/' : `${scheme}://${host}${base}`;
-  return [{ url, description: '', variables: variableNames(url).map((name) => readVariable(name, undefined)) }];
+  return [{ url, description: '', variables: findVariableNames(url).map((name) => readVariable(name, undefined)) }];
 }

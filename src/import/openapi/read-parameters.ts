@@ -1,4 +1,4 @@
-import { asText, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import { getField, isFields, type JsonFields, toEntries, toList, toText } from '../document/lenient.ts';
 import type { References } from '../document/references.ts';
 import { type ApiInput, type Finding, type InputStyle, inputLocations } from '../model.ts';
 
@@ -8,91 +8,99 @@ export type Parameters = {
   bodyParameter: JsonFields | undefined;
   formParameters: JsonFields[];
   /** Reason why nothing can be sent: a required input was left out. */
-  unreadable: string | undefined;
+  unsupportedReason: string | undefined;
 };
 
 /** State that the readers share for one document. `add` reports a finding. */
-export type DocumentReading = { references: References; isSwagger: boolean; add: (finding: Finding) => void };
+export type ReadContext = { references: References; isSwagger: boolean; add: (finding: Finding) => void };
 
 /** Reads parameters. Operation parameters replace path parameters with the same name and location. */
-export function readParameters(lists: readonly { at: string; value: unknown }[], reading: DocumentReading): Parameters {
+export function readParameters(lists: readonly { at: string; value: unknown }[], context: ReadContext): Parameters {
   const byKey = new Map<string, JsonFields>();
   for (const { at, value } of lists) {
-    for (const [index, item] of listOf(value).entries()) {
-      const { value: parameter, problem } = reading.references.follow(item);
+    for (const [index, item] of toList(value).entries()) {
+      const { value: parameter, problem } = context.references.follow(item);
       if (problem !== undefined || !isFields(parameter)) {
-        reading.add({ at: `${at}[${index}]`, message: problem ?? 'is not a parameter; left out' });
+        context.add({ at: `${at}[${index}]`, message: problem ?? 'is not a parameter; left out' });
         continue;
       }
-      byKey.set(`${asText(parameter.in)} ${asText(parameter.name)}`, parameter);
+      byKey.set(`${toText(parameter.in)} ${toText(parameter.name)}`, parameter);
     }
   }
   const all = [...byKey.values()];
   const at = lists.at(-1)?.at ?? '';
-  const unplaced = all.find((parameter) => parameter.required === true && !isPlaced(parameter, reading));
+  const unsupported = all.find((parameter) => parameter.required === true && !isSupportedLocation(parameter, context));
   return {
-    unreadable: unplaced && `an input in ${JSON.stringify(asText(unplaced.in).slice(0, 20))}`,
-    inputs: all.flatMap((parameter) => readParameter(parameter, at, reading)),
-    bodyParameter: reading.isSwagger ? all.find((parameter) => parameter.in === 'body') : undefined,
-    formParameters: reading.isSwagger ? all.filter((parameter) => parameter.in === 'formData') : [],
+    unsupportedReason: unsupported && `an input in ${JSON.stringify(toText(unsupported.in).slice(0, 20))}`,
+    inputs: all.flatMap((parameter) => readParameter(parameter, at, context)),
+    bodyParameter: context.isSwagger ? all.find((parameter) => parameter.in === 'body') : undefined,
+    formParameters: context.isSwagger ? all.filter((parameter) => parameter.in === 'formData') : [],
   };
 }
 
-function isPlaced({ in: location }: JsonFields, { isSwagger }: DocumentReading): boolean {
+function isSupportedLocation({ in: location }: JsonFields, { isSwagger }: ReadContext): boolean {
   return (
     inputLocations.some((allowed) => allowed === location) ||
-    (isSwagger && /^(?:body|formData)$/.test(asText(location)))
+    (isSwagger && /^(?:body|formData)$/.test(toText(location)))
   );
 }
 
-function readParameter(parameter: JsonFields, at: string, reading: DocumentReading): ApiInput[] {
-  const name = asText(parameter.name).trim();
-  const found = asText(parameter.in);
-  if (reading.isSwagger && (found === 'body' || found === 'formData')) return [];
-  const location = inputLocations.find((allowed) => allowed === found);
+function readParameter(parameter: JsonFields, at: string, context: ReadContext): ApiInput[] {
+  const name = toText(parameter.name).trim();
+  const declaredLocation = toText(parameter.in);
+  if (context.isSwagger && (declaredLocation === 'body' || declaredLocation === 'formData')) return [];
+  const location = inputLocations.find((allowed) => allowed === declaredLocation);
   if (name === '' || location === undefined) {
-    const message = `parameter ${JSON.stringify(name.slice(0, 60))} in ${JSON.stringify(found.slice(0, 20))} is left out; allowed: ${inputLocations.join(', ')}`;
-    reading.add({ at, message });
+    const message = `parameter ${JSON.stringify(name.slice(0, 60))} in ${JSON.stringify(declaredLocation.slice(0, 20))} is left out; allowed: ${inputLocations.join(', ')}`;
+    context.add({ at, message });
     return [];
   }
-  const [content] = entriesOf(parameter.content);
-  const misplaced = reading.isSwagger ? undefined : misplacedSchema(parameter);
-  if (misplaced) reading.add({ at, message: `${atWrongPlace}: schema of the parameter ${JSON.stringify(name)}` });
-  const described = reading.isSwagger ? parameter : (misplaced ?? parameter.schema ?? {});
+  const [content] = toEntries(parameter.content);
+  const misplaced = context.isSwagger ? undefined : misplacedSchema(parameter);
+  if (misplaced) context.add({ at, message: `${misplacedMessage}: schema of the parameter ${JSON.stringify(name)}` });
+  const directSchema = context.isSwagger ? parameter : (misplaced ?? parameter.schema ?? {});
   const isForm = location === 'querystring' && /x-www-form-urlencoded/i.test(content?.[0] ?? '');
-  const given = content ? field(content[1], 'schema') : described;
+  const declaredSchema = content ? getField(content[1], 'schema') : directSchema;
   const isList = !content && location === 'query' && name.endsWith('[]');
-  const schema = isList ? asList(given, reading) : given;
-  const style = isForm ? 'repeat' : content ? contentStyle(content[0]) : styleOf(parameter, location, schema, reading);
+  const schema = isList ? toListSchema(declaredSchema, context) : declaredSchema;
+  const style = isForm
+    ? 'repeat'
+    : content
+      ? getContentStyle(content[0])
+      : getStyle(parameter, location, schema, context);
   return [
     {
       name,
       // Form fields are separate pairs, like query parameters.
       location: isForm ? 'query' : location,
       required: parameter.required === true || parameter.required === 'true' || location === 'path',
-      description: asText(parameter.description),
-      schema: withExample(schema, parameter),
+      description: toText(parameter.description),
+      schema: addExample(schema, parameter),
       style,
-      allowSlashes: location === 'path' && (parameter.allowReserved === true || parameter['x-multi-segment'] === true),
-      ...(location === 'query' && parameter.allowReserved === true && { allowReserved: true }),
-      ...(location === 'path' && !content && pathPrefix(parameter, name)),
+      allowsSlashes: location === 'path' && (parameter.allowReserved === true || parameter['x-multi-segment'] === true),
+      ...(location === 'query' && parameter.allowReserved === true && { allowsReserved: true }),
+      ...(location === 'path' && !content && getPathPrefix(parameter, name)),
     },
   ];
 }
 
-export const atWrongPlace = 'a schema is in the wrong place and is read as if it were in the right one';
+export const misplacedMessage = 'a schema is in the wrong place and is read as if it were in the right one';
 
-const schemaParts = ['type', 'properties', 'items', 'enum', 'allOf', 'oneOf', 'anyOf', 'additionalProperties'];
-const schemaRules =
+const structuralKeywords = ['type', 'properties', 'items', 'enum', 'allOf', 'oneOf', 'anyOf', 'additionalProperties'];
+const constraintKeywords =
   'format default nullable pattern minimum maximum minLength maxLength minItems maxItems multipleOf'.split(' ');
 
 /** Returns a schema whose keywords are written directly in a parameter or media type instead of in `schema`. */
 export function misplacedSchema(holder: JsonFields): JsonFields | undefined {
   if (holder.schema !== undefined || holder.content !== undefined) return undefined;
-  if (!schemaParts.some((keyword) => holder[keyword] !== undefined)) return undefined;
-  const own = [...schemaParts, ...schemaRules, ...(Array.isArray(holder.required) ? ['required'] : [])];
+  if (!structuralKeywords.some((keyword) => holder[keyword] !== undefined)) return undefined;
+  const keywords = [
+    ...structuralKeywords,
+    ...constraintKeywords,
+    ...(Array.isArray(holder.required) ? ['required'] : []),
+  ];
   return Object.fromEntries(
-    own.flatMap((keyword) => (holder[keyword] === undefined ? [] : [[keyword, holder[keyword]]])),
+    keywords.flatMap((keyword) => (holder[keyword] === undefined ? [] : [[keyword, holder[keyword]]])),
   );
 }
 
@@ -100,7 +108,7 @@ export function misplacedSchema(holder: JsonFields): JsonFields | undefined {
  * Returns the prefix of a path value. `/{id}` is sent as `/;id=5` in the style `matrix`, and as `/.5` in the style
  * `label` (RFC 6570, 3.2.5 and 3.2.7).
  */
-function pathPrefix({ style }: JsonFields, name: string): { prefix?: string } {
+function getPathPrefix({ style }: JsonFields, name: string): { prefix?: string } {
   if (style === 'label') return { prefix: '.' };
   return style === 'matrix' ? { prefix: `;${encodeURIComponent(name.toWellFormed())}=` } : {};
 }
@@ -109,65 +117,66 @@ function pathPrefix({ style }: JsonFields, name: string): { prefix?: string } {
  * Converts the schema of a `name[]` parameter to an array. Receivers treat it as a list even if the description does
  * not say so.
  */
-function asList(schema: unknown, { references, isSwagger }: DocumentReading): unknown {
-  const type = [field(references.follow(schema).value, 'type')].flat();
-  const isOne = type.every((one) => ['string', 'integer', 'number'].includes(asText(one))) && type.length > 0;
-  if (!isOne) return schema;
+function toListSchema(schema: unknown, { references, isSwagger }: ReadContext): unknown {
+  const type = [getField(references.follow(schema).value, 'type')].flat();
+  const isScalar = type.every((name) => ['string', 'integer', 'number'].includes(toText(name))) && type.length > 0;
+  if (!isScalar) return schema;
   if (!isSwagger || !isFields(schema)) return { type: 'array', items: schema };
   const { name: _, in: _in, required: _required, description: _description, ...items } = schema;
   return { type: 'array', items, collectionFormat: 'multi' };
 }
 
 /** Adds the example to a schema. Parameters have it next to the schema. */
-function withExample(schema: unknown, { example }: JsonFields): unknown {
+function addExample(schema: unknown, { example }: JsonFields): unknown {
   return isFields(schema) && example !== undefined && schema.example === undefined && schema.$ref === undefined
     ? { ...schema, example }
     : schema;
 }
 
-function contentStyle(mediaType: string): InputStyle | undefined {
+function getContentStyle(mediaType: string): InputStyle | undefined {
   return /json/i.test(mediaType) ? 'json' : undefined;
 }
 
 /** Returns the style of arrays and objects. Returns undefined for other values and if the tool default applies. */
-function styleOf(
+function getStyle(
   parameter: JsonFields,
   location: string,
   schema: unknown,
-  reading: DocumentReading,
+  context: ReadContext,
 ): InputStyle | undefined {
-  const resolved = reading.references.follow(schema).value;
-  const { isArray, isObject } = kindsOf(resolved, reading);
+  const resolved = context.references.follow(schema).value;
+  const { isArray, isObject } = findTypes(resolved, context);
   if (isArray && !isObject) {
-    return reading.isSwagger
-      ? swaggerStyle(isFields(resolved) ? resolved : parameter)
-      : arrayStyle(parameter, location);
+    return context.isSwagger
+      ? getSwaggerStyle(isFields(resolved) ? resolved : parameter)
+      : getArrayStyle(parameter, location);
   }
   const isDeep = parameter.style === 'deepObject' && location === 'query';
-  if (!isObject || reading.isSwagger) return isDeep ? 'deep' : undefined;
+  if (!isObject || context.isSwagger) return isDeep ? 'deep' : undefined;
   if (isDeep) return 'deep';
   if (location === 'query') return parameter.explode === false ? 'comma' : 'repeat';
   return parameter.explode === true ? 'exploded' : 'comma';
 }
 
 /** Returns true per type if a schema or one of its alternatives allows it. */
-function kindsOf(resolved: unknown, reading: DocumentReading, depth = 0): { isArray: boolean; isObject: boolean } {
-  const type = [field(resolved, 'type')].flat();
+function findTypes(resolved: unknown, context: ReadContext, depth = 0): { isArray: boolean; isObject: boolean } {
+  const type = [getField(resolved, 'type')].flat();
   const inner = ['oneOf', 'anyOf', 'allOf']
-    .flatMap((name) => listOf(field(resolved, name)))
-    .slice(0, depth < deepestAlternatives ? mostAlternatives : 0)
-    .map((alternative) => kindsOf(reading.references.follow(alternative).value, reading, depth + 1));
-  const hasFields = ['properties', 'additionalProperties'].some((name) => isFields(field(resolved, name)));
+    .flatMap((name) => toList(getField(resolved, name)))
+    .slice(0, depth < maxAlternativeDepth ? maxAlternatives : 0)
+    .map((alternative) => findTypes(context.references.follow(alternative).value, context, depth + 1));
+  const hasFields = ['properties', 'additionalProperties'].some((name) => isFields(getField(resolved, name)));
   return {
-    isArray: type.includes('array') || field(resolved, 'items') !== undefined || inner.some(({ isArray }) => isArray),
+    isArray:
+      type.includes('array') || getField(resolved, 'items') !== undefined || inner.some(({ isArray }) => isArray),
     isObject: type.includes('object') || hasFields || inner.some(({ isObject }) => isObject),
   };
 }
 
-const deepestAlternatives = 3;
-const mostAlternatives = 20;
+const maxAlternativeDepth = 3;
+const maxAlternatives = 20;
 
-function arrayStyle({ style, explode }: JsonFields, location: string): InputStyle | undefined {
+function getArrayStyle({ style, explode }: JsonFields, location: string): InputStyle | undefined {
   // Only in the styles `matrix` and `label`.
   if (location === 'path' && explode === true && style !== undefined && style !== 'simple') return 'exploded';
   if (location !== 'query') return 'comma';
@@ -182,6 +191,6 @@ const swaggerStyles: ReadonlyMap<string, InputStyle> = new Map(
 );
 
 /** Returns the style for `collectionFormat` of Swagger 2; the default is comma-separated. */
-export function swaggerStyle(parameter: JsonFields): InputStyle {
-  return swaggerStyles.get(asText(parameter.collectionFormat)) ?? 'comma';
+export function getSwaggerStyle(parameter: JsonFields): InputStyle {
+  return swaggerStyles.get(toText(parameter.collectionFormat)) ?? 'comma';
 }

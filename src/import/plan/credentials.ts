@@ -1,10 +1,10 @@
-import { mostNamedCredentials, noCredential, signatureHeaders } from '../../domain/config/authentication.ts';
-import { foldedHeader, foldedName, ownedNames } from '../../domain/http/parameter-names.ts';
+import { maxNamedCredentials, noCredential, signatureHeaders } from '../../domain/config/authentication.ts';
+import { foldHeaderName, foldName, toOwnedNames } from '../../domain/http/parameter-names.ts';
 import type { ApiDescription, ApiOperation, ApiRequirement, ApiScheme } from '../model.ts';
 import type { Question } from '../plan-outline.ts';
-import { type CredentialNames, short } from '../tools/input-arguments.ts';
-import { plainText } from '../tools/texts.ts';
-import { type AuthenticationSource, authenticationOf, type CredentialFields } from './authentication-fields.ts';
+import { type CredentialNames, quoteShort } from '../tools/input-arguments.ts';
+import { toPlainText } from '../tools/texts.ts';
+import { type AuthenticationSource, buildAuthentication, type CredentialFields } from './authentication-fields.ts';
 import type { ImportChoices } from './choices.ts';
 import { isSameAddress } from './server-address.ts';
 
@@ -17,8 +17,8 @@ type OperationCredential = { name: string | undefined; names: CredentialNames; p
 /** Credentials of a server: the default that most operations use, and named credentials for the others. */
 export type ServerCredentials = {
   /** Id of the default credential, as used in `answers`. */
-  usual: string | undefined;
-  of: (operation: ApiOperation) => OperationCredential;
+  defaultId: string | undefined;
+  credentialFor: (operation: ApiOperation) => OperationCredential;
   /**
    * Returns the server's credential and the named credentials of these operations, with the scopes that they require.
    */
@@ -30,15 +30,20 @@ export type ServerCredentials = {
  * Credentials that are required together, the number of operations that they are sufficient for, and the number of
  * those that already have a tool.
  */
-type Option = { id: string; schemes: readonly ApiScheme[]; covers: number; coversPresent: number };
-
-/** Input of a credential choice. `existing` lists operations that already have a tool with the server's credential. */
-type CredentialChoice = Pick<AuthenticationSource, 'urlProblem' | 'taken'> & {
-  choices: ImportChoices;
-  present: readonly ApiOperation[];
+type CredentialOption = {
+  id: string;
+  schemes: readonly ApiScheme[];
+  coveredCount: number;
+  coveredExistingCount: number;
 };
 
-const byHand = ['bearer', 'basic', 'none'];
+/** Input of a credential choice. `existing` lists operations that already have a tool with the server's credential. */
+type CredentialChoice = Pick<AuthenticationSource, 'urlProblem' | 'takenNames'> & {
+  choices: ImportChoices;
+  existing: readonly ApiOperation[];
+};
+
+const manualCredentials = ['bearer', 'basic', 'none'];
 
 /**
  * Chooses the server's credential. Unless `credential` is answered, it is the one that is sufficient for most
@@ -47,90 +52,113 @@ const byHand = ['bearer', 'basic', 'none'];
  */
 export function chooseCredentials(
   description: ApiDescription,
-  { choices, present, urlProblem, taken }: CredentialChoice,
+  { choices, existing, urlProblem, takenNames }: CredentialChoice,
 ): ServerCredentials {
   const { operations, schemes } = description;
-  const found = optionsOf(description);
-  const ranked = rankedOptions(found, description, present);
+  const options = collectOptions(description);
+  const ranked = rankedOptions(options, description, existing);
   const { answers = {} } = choices;
-  const given = answers.credential;
-  const described = ranked.find(({ id }) => id === given) ?? (given === undefined ? ranked[0] : undefined);
-  const first = described?.schemes ?? handMade(given, description);
-  const isByHand = given !== undefined && described === undefined;
-  const makes = fieldsMaker({ answers, description, urlProblem, taken });
-  const isAlone = isByHand || choices.isAlone === true || hasLogin(first, makes);
-  const others = isAlone ? [] : ranked.filter((option) => option !== described && hasAddressOf(option.schemes, first));
-  const used = others.slice(0, mostNamedCredentials);
+  const credentialAnswer = answers.credential;
+  const described =
+    ranked.find(({ id }) => id === credentialAnswer) ?? (credentialAnswer === undefined ? ranked[0] : undefined);
+  const defaultSchemes = described?.schemes ?? createManualScheme(credentialAnswer, description);
+  const isManual = credentialAnswer !== undefined && described === undefined;
+  const buildFields = createFieldsBuilder({ answers, description, urlProblem, takenNames });
+  const isOnlyCredential = isManual || choices.isOnlyCredential === true || hasLogin(defaultSchemes, buildFields);
+  const otherOptions = isOnlyCredential
+    ? []
+    : ranked.filter((option) => option !== described && hasSameAddress(option.schemes, defaultSchemes));
+  const namedOptions = otherOptions.slice(0, maxNamedCredentials);
   // Uses document order, so names do not depend on which credential comes first.
-  const inOrder = found.filter((option) => option === described || used.includes(option));
-  for (const option of inOrder) makes(option.schemes, [], true);
-  const names = namesOfOptions(inOrder);
-  const listed = listedIn(operations);
-  const usual = readyCredential(undefined, first, listed);
-  const further = used.map((option) => readyCredential(names.get(option.id), option.schemes, listed));
-  const all = [usual, ...further];
-  const nothing = readyCredential(noCredential, [], listed);
-  const chooseFor = (operation: ApiOperation): OperationCredential => {
-    if (!isByHand && first.length > 0 && isPublic(operation)) return nothing;
+  const optionsInOrder = options.filter((option) => option === described || namedOptions.includes(option));
+  for (const option of optionsInOrder) buildFields(option.schemes, [], true);
+  const names = nameOptions(optionsInOrder);
+  const listedParameters = findListedParameters(operations);
+  const defaultCredential = readyCredential(undefined, defaultSchemes, listedParameters);
+  const namedCredentials = namedOptions.map((option) =>
+    readyCredential(names.get(option.id), option.schemes, listedParameters),
+  );
+  const all = [defaultCredential, ...namedCredentials];
+  const noneCredential = readyCredential(noCredential, [], listedParameters);
+  const chooseCredential = (operation: ApiOperation): OperationCredential => {
+    if (!isManual && defaultSchemes.length > 0 && isPublic(operation)) return noneCredential;
     const problems = all.map(
-      (one) =>
-        elsewhere(operation, one.schemes, description, choices) ??
-        (isByHand ? undefined : missing(operation, one.chosen, schemes)),
+      (credential) =>
+        findAddressProblem(operation, credential.schemes, description, choices) ??
+        (isManual ? undefined : findMissingCredential(operation, credential.schemeNames, schemes)),
     );
-    return all[problems.indexOf(undefined)] ?? { ...usual, problem: problems[0] };
+    return all[problems.indexOf(undefined)] ?? { ...defaultCredential, problem: problems[0] };
   };
-  const known = new Map(operations.map((operation) => [operation, chooseFor(operation)]));
-  const of = (operation: ApiOperation) => known.get(operation) ?? usual;
+  const credentialByOperation = new Map(operations.map((operation) => [operation, chooseCredential(operation)]));
+  const credentialFor = (operation: ApiOperation) => credentialByOperation.get(operation) ?? defaultCredential;
   return {
-    usual: described?.id ?? given,
-    of,
-    fieldsFor: (asking) => withNamed(makes(first, asking, false), further, { asking, of, makes }),
-    questions: questionsOf(ranked, given, first, description),
+    defaultId: described?.id ?? credentialAnswer,
+    credentialFor,
+    fieldsFor: (users) =>
+      addNamedCredentials(buildFields(defaultSchemes, users, false), namedCredentials, {
+        users,
+        credentialFor,
+        buildFields,
+      }),
+    questions: toQuestions(ranked, credentialAnswer, defaultSchemes, description),
   };
 }
 
 /** Builds the configuration fields of one credential with the scopes of the operations that use it. */
-type MakesFields = (
+type BuildFields = (
   schemes: readonly ApiScheme[],
-  asking: readonly ApiOperation[],
+  users: readonly ApiOperation[],
   isNamed: boolean,
 ) => CredentialFields;
 
 /** Creates a builder that gives each secret one name, regardless of how many credentials include it. */
-function fieldsMaker(given: Omit<AuthenticationSource, 'scopes' | 'secretNames'>): MakesFields {
+function createFieldsBuilder(source: Omit<AuthenticationSource, 'scopes' | 'secretNames'>): BuildFields {
   const secretNames = new Map<string, string>();
   // People log in only for the server's credential.
-  const { client_id: _, client_secret: _secret, ...stored } = given.answers;
-  return (schemes, asking, isNamed) => {
-    const scopes = scopesOf(asking, new Set(schemes.map(({ name }) => name)));
-    return authenticationOf(schemes, { ...given, answers: isNamed ? stored : given.answers, scopes, secretNames });
+  const { client_id: _, client_secret: _secret, ...stored } = source.answers;
+  return (schemes, users, isNamed) => {
+    const scopes = collectScopes(users, new Set(schemes.map(({ name }) => name)));
+    return buildAuthentication(schemes, { ...source, answers: isNamed ? stored : source.answers, scopes, secretNames });
   };
 }
 
-function hasLogin(schemes: readonly ApiScheme[], makes: MakesFields): boolean {
-  return schemes.some(({ kind }) => kind === 'oauth2') && makes(schemes, [], false).oauth !== undefined;
+function hasLogin(schemes: readonly ApiScheme[], buildFields: BuildFields): boolean {
+  return schemes.some(({ kind }) => kind === 'oauth2') && buildFields(schemes, [], false).oauth !== undefined;
 }
 
 /** Credential that operations can use, and its name in the configuration; undefined for the server's credential. */
-type ReadyCredential = OperationCredential & { schemes: readonly ApiScheme[]; chosen: ReadonlySet<string> };
+type ReadyCredential = OperationCredential & { schemes: readonly ApiScheme[]; schemeNames: ReadonlySet<string> };
 
 function readyCredential(
   name: string | undefined,
   schemes: readonly ApiScheme[],
-  listed: ReadonlySet<string>,
+  listedParameters: ReadonlySet<string>,
 ): ReadyCredential {
-  return { name, schemes, chosen: new Set(schemes.map((scheme) => scheme.name)), names: namesOf(schemes, listed) };
+  return {
+    name,
+    schemes,
+    schemeNames: new Set(schemes.map((scheme) => scheme.name)),
+    names: toCredentialNames(schemes, listedParameters),
+  };
 }
 
-type Users = { asking: readonly ApiOperation[]; of: ServerCredentials['of']; makes: MakesFields };
+type CredentialUsers = {
+  users: readonly ApiOperation[];
+  credentialFor: ServerCredentials['credentialFor'];
+  buildFields: BuildFields;
+};
 
 /** Adds the credentials that the operations reference by name to the server's fields. */
-function withNamed(fields: CredentialFields, further: readonly ReadyCredential[], { asking, of, makes }: Users) {
-  const byName = Object.groupBy(asking, (operation) => of(operation).name ?? '');
-  for (const { name = '', schemes } of further) {
-    const users = byName[name];
-    if (!users) continue;
-    const { authentication, secrets, notes } = makes(schemes, users, true);
+function addNamedCredentials(
+  fields: CredentialFields,
+  namedCredentials: readonly ReadyCredential[],
+  { users, credentialFor, buildFields }: CredentialUsers,
+) {
+  const byName = Object.groupBy(users, (operation) => credentialFor(operation).name ?? '');
+  for (const { name = '', schemes } of namedCredentials) {
+    const namedUsers = byName[name];
+    if (!namedUsers) continue;
+    const { authentication, secrets, notes } = buildFields(schemes, namedUsers, true);
     if (authentication !== undefined) fields.credentials = { ...fields.credentials, [name]: authentication };
     fields.secrets.push(...secrets);
     fields.notes.push(...notes.filter((note) => !fields.notes.includes(note)));
@@ -144,9 +172,9 @@ function isPublic({ security }: ApiOperation): boolean {
 }
 
 /** Returns a unique name for each option, derived from its schemes. */
-function namesOfOptions(options: readonly Option[]): Map<string, string> {
+function nameOptions(options: readonly CredentialOption[]): Map<string, string> {
   const names = new Map<string, string>();
-  const taken = new Set<string>([noCredential]);
+  const takenNames = new Set<string>([noCredential]);
   for (const { id } of options) {
     const base =
       id
@@ -154,92 +182,92 @@ function namesOfOptions(options: readonly Option[]): Map<string, string> {
         .replace(/^[^A-Za-z]+/, '')
         .slice(0, 34) || 'credential';
     let name = base;
-    for (let count = 2; taken.has(name); count++) name = `${base}_${count}`;
-    taken.add(name);
+    for (let count = 2; takenNames.has(name); count++) name = `${base}_${count}`;
+    takenNames.add(name);
     names.set(id, name);
   }
   return names;
 }
 
 /** Returns true if a reply to the `credential` question is allowed. */
-export function isCredentialAnswer(description: ApiDescription, given: string): boolean {
+export function isCredentialAnswer(description: ApiDescription, answer: string): boolean {
   return (
-    byHand.includes(given) ||
-    /^(?:header|query):[\w.~-]{1,64}$/.test(given) ||
-    optionsOf(description).some(({ id }) => id === given)
+    manualCredentials.includes(answer) ||
+    /^(?:header|query):[\w.~-]{1,64}$/.test(answer) ||
+    collectOptions(description).some(({ id }) => id === answer)
   );
 }
 
 /** Returns the credential options in document order. */
-function optionsOf({ operations, schemes }: ApiDescription): Option[] {
-  const found = new Map<string, Option>();
+function collectOptions({ operations, schemes }: ApiDescription): CredentialOption[] {
+  const options = new Map<string, CredentialOption>();
   for (const operation of operations) {
     for (const requirement of operation.security) {
-      const option = optionOf(requirement, schemes);
-      if (option && !found.has(option.id)) found.set(option.id, option);
+      const option = toOption(requirement, schemes);
+      if (option && !options.has(option.id)) options.set(option.id, option);
     }
   }
-  return [...found.values()];
+  return [...options.values()];
 }
 
 function rankedOptions(
-  options: readonly Option[],
+  options: readonly CredentialOption[],
   description: ApiDescription,
-  present: readonly ApiOperation[],
-): Option[] {
+  existing: readonly ApiOperation[],
+): CredentialOption[] {
   const { operations, schemes } = description;
   for (const option of options) {
     const chosen = new Set(option.schemes.map(({ name }) => name));
-    const isEnough = (operation: ApiOperation) =>
-      missing(operation, chosen, schemes) === undefined &&
-      elsewhere(operation, option.schemes, description, {}) === undefined;
-    option.covers = operations.filter(isEnough).length;
-    option.coversPresent = present.filter(isEnough).length;
+    const isSufficient = (operation: ApiOperation) =>
+      findMissingCredential(operation, chosen, schemes) === undefined &&
+      findAddressProblem(operation, option.schemes, description, {}) === undefined;
+    option.coveredCount = operations.filter(isSufficient).length;
+    option.coveredExistingCount = existing.filter(isSufficient).length;
   }
   return options.toSorted(
     (a, b) =>
-      b.coversPresent - a.coversPresent ||
-      b.covers - a.covers ||
+      b.coveredExistingCount - a.coveredExistingCount ||
+      b.coveredCount - a.coveredCount ||
       a.schemes.length - b.schemes.length ||
-      rank(a) - rank(b),
+      getRank(a) - getRank(b),
   );
 }
 
 const ranks: readonly ApiScheme['kind'][] = ['bearer', 'key', 'basic', 'oauth2', 'aws', 'unsupported'];
 
-function rank({ schemes }: Option): number {
+function getRank({ schemes }: CredentialOption): number {
   return Math.max(
     0,
     ...schemes.map(({ kind, in: location }) => ranks.indexOf(kind) + (location === 'query' ? 0.5 : 0)),
   );
 }
 
-function optionOf(requirement: ApiRequirement, schemes: ApiDescription['schemes']): Option | undefined {
+function toOption(requirement: ApiRequirement, schemes: ApiDescription['schemes']): CredentialOption | undefined {
   const named = [...requirement.keys()].map((name) => schemes.get(name));
   if (named.length === 0 || named.some((scheme) => scheme === undefined || scheme.kind === 'unsupported'))
     return undefined;
-  const all = onePerTarget(named.filter((scheme) => scheme !== undefined));
+  const all = removeAliases(named.filter((scheme) => scheme !== undefined));
   return all.length > 4
     ? undefined
-    : { id: all.map(({ name }) => name).join('+'), schemes: all, covers: 0, coversPresent: 0 };
+    : { id: all.map(({ name }) => name).join('+'), schemes: all, coveredCount: 0, coveredExistingCount: 0 };
 }
 
 /** Removes aliases: two schemes of one requirement that use the same header or parameter are one credential. */
-function onePerTarget(schemes: readonly ApiScheme[]): ApiScheme[] {
-  const first = new Map(schemes.toReversed().map((scheme) => [targetOf(scheme), scheme]));
-  return schemes.filter((scheme) => first.get(targetOf(scheme)) === scheme);
+function removeAliases(schemes: readonly ApiScheme[]): ApiScheme[] {
+  const firstByTarget = new Map(schemes.toReversed().map((scheme) => [getTarget(scheme), scheme]));
+  return schemes.filter((scheme) => firstByTarget.get(getTarget(scheme)) === scheme);
 }
 
-const signed = new Set(signatureHeaders.map(foldedHeader));
+const foldedSignatureHeaders = new Set(signatureHeaders.map(foldHeaderName));
 
-function targetOf({ kind, in: location, parameter = '' }: ApiScheme): string {
+function getTarget({ kind, in: location, parameter = '' }: ApiScheme): string {
   if (kind !== 'key') return 'header authorization';
   // Headers that are part of an AWS signature belong to the signature.
-  if (location === 'header' && signed.has(foldedHeader(parameter))) return 'header authorization';
-  return `${location} ${location === 'header' ? foldedHeader(parameter) : foldedName(parameter)}`;
+  if (location === 'header' && foldedSignatureHeaders.has(foldHeaderName(parameter))) return 'header authorization';
+  return `${location} ${location === 'header' ? foldHeaderName(parameter) : foldName(parameter)}`;
 }
 
-function addressOf(schemes: readonly ApiScheme[]): string | undefined {
+function getAddress(schemes: readonly ApiScheme[]): string | undefined {
   return schemes.find(({ address }) => address !== undefined)?.address;
 }
 
@@ -247,47 +275,50 @@ function addressOf(schemes: readonly ApiScheme[]): string | undefined {
  * Returns true if two credentials belong to the same address. A secret may be sent to every host of its server, so a
  * credential found at another address cannot be added to it.
  */
-function hasAddressOf(one: readonly ApiScheme[], other: readonly ApiScheme[]): boolean {
-  const [own, of] = [addressOf(one), addressOf(other)];
-  return own === of || (own !== undefined && of !== undefined && isSameAddress(own, of));
+function hasSameAddress(schemes: readonly ApiScheme[], otherSchemes: readonly ApiScheme[]): boolean {
+  const [ownAddress, otherAddress] = [getAddress(schemes), getAddress(otherSchemes)];
+  return (
+    ownAddress === otherAddress ||
+    (ownAddress !== undefined && otherAddress !== undefined && isSameAddress(ownAddress, otherAddress))
+  );
 }
 
 /**
  * Returns the reason why an operation does not get the credential. Recorded requests go to any host, and their
  * credential is for one host only. An address that the person set for the whole server overrides this.
  */
-function elsewhere(
+function findAddressProblem(
   operation: ApiOperation,
   chosen: readonly ApiScheme[],
   description: ApiDescription,
   { server, answers }: ImportChoices,
 ): string | undefined {
-  const address = addressOf(chosen);
+  const address = getAddress(chosen);
   if (address === undefined || server !== undefined || answers?.server !== undefined) return undefined;
-  const own = (operation.servers ?? description.servers)[0]?.url;
-  if (own === undefined || isSameAddress(own, address)) return undefined;
+  const operationUrl = (operation.servers ?? description.servers)[0]?.url;
+  if (operationUrl === undefined || isSameAddress(operationUrl, address)) return undefined;
   return 'its address differs from the address of the credential; create a separate server for it';
 }
 
-function missing(
+function findMissingCredential(
   operation: ApiOperation,
   chosen: ReadonlySet<string>,
   schemes: ApiDescription['schemes'],
 ): string | undefined {
   if (operation.security.length === 0) return undefined;
-  const isEnough = operation.security.some((requirement) => {
-    const option = optionOf(requirement, schemes);
+  const isSufficient = operation.security.some((requirement) => {
+    const option = toOption(requirement, schemes);
     return requirement.size === 0 || option?.schemes.every(({ name }) => chosen.has(name)) === true;
   });
-  if (isEnough) return undefined;
+  if (isSufficient) return undefined;
   const needed = [...(operation.security[0]?.keys() ?? [])];
   const reason = needed.map((name) => schemes.get(name)?.reason).find((text) => text !== undefined);
-  return reason ?? `it needs the credential ${short(needed.join('+'))}`;
+  return reason ?? `it needs the credential ${quoteShort(needed.join('+'))}`;
 }
 
 /** Returns a credential that the document does not describe: `bearer`, `basic`, `header:NAME`, or `query:NAME`. */
-function handMade(given: string | undefined, { format, servers }: ApiDescription): ApiScheme[] {
-  const [kind = '', parameter] = (given ?? '').split(':');
+function createManualScheme(answer: string | undefined, { format, servers }: ApiDescription): ApiScheme[] {
+  const [kind = '', parameter] = (answer ?? '').split(':');
   const base = {
     name: 'token',
     ...(format !== 'OpenAPI' && format !== 'Swagger' && { address: servers[0]?.url }),
@@ -298,26 +329,26 @@ function handMade(given: string | undefined, { format, servers }: ApiDescription
   return [{ ...base, name: parameter, kind: 'key', in: kind, parameter }];
 }
 
-function namesOf(schemes: readonly ApiScheme[], listed: ReadonlySet<string>): CredentialNames {
+function toCredentialNames(schemes: readonly ApiScheme[], listedParameters: ReadonlySet<string>): CredentialNames {
   const keysIn = (location: string) =>
     schemes.flatMap((scheme) => (scheme.in === location && scheme.parameter !== undefined ? [scheme.parameter] : []));
   return {
-    headers: new Set(keysIn('header').map(foldedHeader)),
+    headers: new Set(keysIn('header').map(foldHeaderName)),
     cookies: new Set(keysIn('cookie')),
-    query: ownedNames(keysIn('query')),
+    query: toOwnedNames(keysIn('query')),
     isAws: schemes.some(({ kind }) => kind === 'aws'),
-    listed: schemes.length > 0 ? listed : new Set(),
+    listedParameters: schemes.length > 0 ? listedParameters : new Set(),
   };
 }
 
-const fewest = 3;
+const minListedOperations = 3;
 
 /**
  * Returns parameters that are named and described like a credential. If most operations have such a parameter, it is
  * the server's credential, like `token` in the Slack API. Otherwise it is an argument, like the token that an operation
  * revokes.
  */
-function listedIn(operations: readonly ApiOperation[]): Set<string> {
+function findListedParameters(operations: readonly ApiOperation[]): Set<string> {
   const counts = new Map<string, number>();
   for (const { inputs } of operations) {
     const listed = inputs.filter(
@@ -329,38 +360,39 @@ function listedIn(operations: readonly ApiOperation[]): Set<string> {
     for (const name of new Set(listed.map((input) => input.name.toLowerCase())))
       counts.set(name, (counts.get(name) ?? 0) + 1);
   }
-  const isOfMost = (count: number) => count >= fewest && count * 2 > operations.length;
-  return new Set([...counts].flatMap(([name, count]) => (isOfMost(count) ? [name] : [])));
+  const isCommon = (count: number) => count >= minListedOperations && count * 2 > operations.length;
+  return new Set([...counts].flatMap(([name, count]) => (isCommon(count) ? [name] : [])));
 }
 
 const scopePattern = /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/;
 
 /** Returns only the scopes that the chosen operations require. */
-function scopesOf(operations: readonly ApiOperation[], chosen: ReadonlySet<string>): string[] {
+function collectScopes(operations: readonly ApiOperation[], chosen: ReadonlySet<string>): string[] {
   const scopes = new Set<string>();
   for (const { security } of operations) {
     const requirement = security.find((alternative) => [...alternative.keys()].some((name) => chosen.has(name)));
-    for (const [name, wanted] of requirement ?? []) if (chosen.has(name)) for (const scope of wanted) scopes.add(scope);
+    for (const [name, requiredScopes] of requirement ?? [])
+      if (chosen.has(name)) for (const scope of requiredScopes) scopes.add(scope);
   }
   return [...scopes].filter((scope) => scopePattern.test(scope) && !scope.includes('{{')).slice(0, 100);
 }
 
-function questionsOf(
-  options: readonly Option[],
-  given: string | undefined,
+function toQuestions(
+  options: readonly CredentialOption[],
+  answer: string | undefined,
   schemes: readonly ApiScheme[],
   description: ApiDescription,
 ): Question[] {
   const total = description.operations.length;
-  const listed = options.slice(0, 10).map(({ id, schemes: all, covers }) => ({
+  const listed = options.slice(0, 10).map(({ id, schemes: all, coveredCount }) => ({
     value: id,
-    meaning: `${all.map(meaningOf).join(' and ')}; sufficient for ${covers} of ${total} operations`,
+    meaning: `${all.map(describeScheme).join(' and ')}; sufficient for ${coveredCount} of ${total} operations`,
   }));
   const hasLogins = schemes.some(
     ({ kind, authorizationUrl, tokenUrl }) => kind === 'oauth2' && authorizationUrl && tokenUrl,
   );
   const logins = hasLogins ? loginQuestions : [];
-  if (given !== undefined || options.length === 1) return logins;
+  if (answer !== undefined || options.length === 1) return logins;
   if (options.length === 0) return [unknownCredential];
   const question =
     'Which credential should the server use? Tools that need another credential reference their own, if possible.';
@@ -391,12 +423,12 @@ const unknownCredential: Question = {
   assumed: 'none',
 };
 
-function meaningOf(scheme: ApiScheme): string {
-  const text = plainText(scheme.description, 80);
+function describeScheme(scheme: ApiScheme): string {
+  const text = toPlainText(scheme.description, 80);
   const kinds = {
     bearer: 'a bearer token',
     basic: 'username and password',
-    key: `a key in the ${scheme.in ?? 'header'} ${short(scheme.parameter ?? '')}`,
+    key: `a key in the ${scheme.in ?? 'header'} ${quoteShort(scheme.parameter ?? '')}`,
     oauth2: scheme.authorizationUrl ? 'a user login (OAuth)' : 'an access token (OAuth)',
     aws: 'an AWS signature',
     unsupported: 'unsupported',

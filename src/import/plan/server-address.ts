@@ -1,11 +1,11 @@
 import { checkServerWide, type UrlRule } from '../../domain/config/server-rules.ts';
-import { maxVariables, mostVariableLength, serverWideShape } from '../../domain/config/server-wide.ts';
+import { maxVariableLength, maxVariables, serverWideShape } from '../../domain/config/server-wide.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
-import { readUrl } from '../../domain/http/read-url.ts';
+import { parseUrl } from '../../domain/http/read-url.ts';
 import { ProblemList } from '../../domain/problems.ts';
 import type { ApiDescription, ApiServer, Finding, ServerVariable } from '../model.ts';
-import type { NeededSecret, Question } from '../plan-outline.ts';
-import { joined, plainText } from '../tools/texts.ts';
+import type { Question, RequiredSecret } from '../plan-outline.ts';
+import { joinSentences, toPlainText } from '../tools/texts.ts';
 import type { ImportChoices } from './choices.ts';
 
 type Variables = Record<string, { value: string; description?: string; enum?: string[] }>;
@@ -16,39 +16,41 @@ export type Address = {
   variables: Variables;
   questions: Question[];
   /** Secrets in the path, such as a bot's token. */
-  secrets: NeededSecret[];
+  secrets: RequiredSecret[];
   findings: Finding[];
 };
 
 /** Matches sample values of variables that no real API would use, such as `your-domain`. */
-const placeholderValue =
+const placeholderPattern =
   /your|example|[<>{}]|xxx|my[-_]|^(?:domain|subdomain|tenant|company|customer|account|host(?:name)?|localhost|site|instance|organi[sz]ation|region)$/i;
 
 /** Returns true if two addresses are the same. An import calls https even if the document says http. */
-export function isSameAddress(one: string, other: string): boolean {
-  const plain = (url: string) => url.toLowerCase().replace(/^http:/, 'https:');
-  return plain(one) === plain(other);
+export function isSameAddress(first: string, second: string): boolean {
+  const normalize = (url: string) => url.toLowerCase().replace(/^http:/, 'https:');
+  return normalize(first) === normalize(second);
 }
 
-export function serverAddress(
+export function resolveServerAddress(
   description: ApiDescription,
   choices: ImportChoices,
   urlProblem: UrlRule = () => undefined,
 ): Address {
   const { servers } = description;
   const address: Address = { baseUrl: undefined, variables: {}, questions: [], secrets: [], findings: [] };
-  const given = choices.server ?? choices.answers?.server;
+  const serverChoice = choices.server ?? choices.answers?.server;
   const server =
-    given === undefined ? (servers.find(({ url }) => isAbsolute(url)) ?? servers[0]) : chosenServer(given, servers);
-  const url = server && absolute(server.url, choices.documentUrl);
-  if (given === undefined) addChoice(address, servers, server, url);
+    serverChoice === undefined
+      ? (servers.find(({ url }) => isAbsolute(url)) ?? servers[0])
+      : getChosenServer(serverChoice, servers);
+  const url = server && toAbsolute(server.url, choices.documentUrl);
+  if (serverChoice === undefined) addServerQuestion(address, servers, server, url);
   if (!server || url === undefined) return address;
-  const found = filled(address, { ...server, url }, choices.answers ?? {});
-  return given === undefined ? askedIfRefused(found, urlProblem) : found;
+  const resolved = fillAddress(address, { ...server, url }, choices.answers ?? {});
+  return serverChoice === undefined ? askIfRejected(resolved, urlProblem) : resolved;
 }
 
 /** Turns an address that no configuration can use into a question, as if it were missing. */
-function askedIfRefused(address: Address, urlProblem: UrlRule): Address {
+function askIfRejected(address: Address, urlProblem: UrlRule): Address {
   const { baseUrl, variables, questions } = address;
   if (questions.some(({ required }) => required)) return address;
   const problems = new ProblemList();
@@ -59,15 +61,15 @@ function askedIfRefused(address: Address, urlProblem: UrlRule): Address {
     problems.add(() => ({ path: 'base_url', message: `${token} is a placeholder for a part of it` }));
   const [problem] = parsed.success ? problems.all() : [{ message: 'the address is too long' }];
   if (!problem) return address;
-  const shown = JSON.stringify((baseUrl ?? '').slice(0, 100));
-  const question = `The document's address ${shown} cannot be called: ${problem.message}. What is the API's address, such as https://api.example.com?`;
-  const others = questions.filter(({ name }) => name !== 'server');
+  const quotedUrl = JSON.stringify((baseUrl ?? '').slice(0, 100));
+  const question = `The document's address ${quotedUrl} cannot be called: ${problem.message}. What is the API's address, such as https://api.example.com?`;
+  const otherQuestions = questions.filter(({ name }) => name !== 'server');
   return {
     ...address,
     baseUrl: undefined,
     variables: {},
     secrets: [],
-    questions: [{ name: 'server', required: true, question }, ...others],
+    questions: [{ name: 'server', required: true, question }, ...otherQuestions],
   };
 }
 
@@ -76,35 +78,36 @@ function askedIfRefused(address: Address, urlProblem: UrlRule): Address {
  * if the operation uses the server's address. A relative URL is resolved against the server's host, or else against the
  * document.
  */
-export function ownAddress(
+export function getOwnAddress(
   servers: readonly ApiServer[] | undefined,
   choices: ImportChoices,
-  others: Address,
+  serverAddress: Address,
 ): { url: string } | { problem: string } | undefined {
-  const found = servers?.find(({ url }) => isAbsolute(url)) ?? servers?.[0];
-  if (!found || choices.server !== undefined || choices.answers?.server !== undefined) return undefined;
-  const url = absolute(found.url, withValues(others) ?? choices.documentUrl);
+  const ownServer = servers?.find(({ url }) => isAbsolute(url)) ?? servers?.[0];
+  if (!ownServer || choices.server !== undefined || choices.answers?.server !== undefined) return undefined;
+  const url = toAbsolute(ownServer.url, fillVariables(serverAddress) ?? choices.documentUrl);
   if (url === undefined)
-    return others.baseUrl === undefined ? undefined : { problem: 'its own address, which is relative' };
-  const nothing: Address = { baseUrl: undefined, variables: {}, questions: [], secrets: [], findings: [] };
-  const address = filled(nothing, { ...found, url }, choices.answers ?? {});
-  const open = address.questions.find(({ required }) => required);
-  if (open) {
-    const name = JSON.stringify(open.name.slice(0, 60));
+    return serverAddress.baseUrl === undefined ? undefined : { problem: 'its own address, which is relative' };
+  const emptyAddress: Address = { baseUrl: undefined, variables: {}, questions: [], secrets: [], findings: [] };
+  const address = fillAddress(emptyAddress, { ...ownServer, url }, choices.answers ?? {});
+  const openQuestion = address.questions.find(({ required }) => required);
+  if (openQuestion) {
+    const name = JSON.stringify(openQuestion.name.slice(0, 60));
     return { problem: `its own address needs a value for ${name}; set it in answers` };
   }
   if (address.secrets.length > 0) return { problem: 'its own address, which contains a secret' };
-  return { url: withValues(address) ?? '' };
+  return { url: fillVariables(address) ?? '' };
 }
 
-function withValues({ baseUrl, variables }: Address): string | undefined {
+function fillVariables({ baseUrl, variables }: Address): string | undefined {
   return baseUrl?.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => variables[name]?.value ?? '');
 }
 
-function chosenServer(given: string, servers: readonly ApiServer[]): ApiServer {
-  const index = /^\d{1,3}$/.test(given) ? Number(given) - 1 : -1;
+function getChosenServer(choice: string, servers: readonly ApiServer[]): ApiServer {
+  const index = /^\d{1,3}$/.test(choice) ? Number(choice) - 1 : -1;
   return (
-    servers[index] ?? servers.find(({ url }) => url === given) ?? { url: given.trim(), description: '', variables: [] }
+    servers[index] ??
+    servers.find(({ url }) => url === choice) ?? { url: choice.trim(), description: '', variables: [] }
   );
 }
 
@@ -113,19 +116,19 @@ function isAbsolute(url: string): boolean {
 }
 
 /** Matches file hosts. No API runs where its description is hosted. */
-const fileHosts =
+const fileHostPattern =
   /^https?:\/\/(?:raw|gist)\.githubusercontent\.com\/|^https?:\/\/(?:cdn\.jsdelivr\.net|unpkg\.com|gitlab\.com|bitbucket\.org|github\.com)\//i;
 
 /** Resolves a relative URL against the address of the document. */
-function absolute(url: string, documentUrl: string | undefined): string | undefined {
+function toAbsolute(url: string, documentUrl: string | undefined): string | undefined {
   if (/^\/\/[^/]/.test(url)) return `https:${url}`;
   if (isAbsolute(url)) return url;
   if (/^[\w-]+(?:\.[\w-]+)+(?:[:/]|$)/.test(url)) return `https://${url}`;
-  const isKnown = documentUrl !== undefined && !fileHosts.test(documentUrl) && !url.includes('{');
-  return isKnown ? readUrl(url, documentUrl)?.href : undefined;
+  const isApiHost = documentUrl !== undefined && !fileHostPattern.test(documentUrl) && !url.includes('{');
+  return isApiHost ? parseUrl(url, documentUrl)?.href : undefined;
 }
 
-function addChoice(
+function addServerQuestion(
   address: Address,
   servers: readonly ApiServer[],
   server: ApiServer | undefined,
@@ -133,16 +136,18 @@ function addChoice(
 ): void {
   if (url === undefined) {
     const isRelative = server !== undefined && server.url !== '/';
-    const found = isRelative ? `only the relative address ${JSON.stringify(server.url.slice(0, 100))}` : 'no address';
+    const description = isRelative
+      ? `only the relative address ${JSON.stringify(server.url.slice(0, 100))}`
+      : 'no address';
     address.questions.push({
       name: 'server',
       required: true,
-      question: `The document has ${found}. What is the API's address, such as https://api.example.com?`,
+      question: `The document has ${description}. What is the API's address, such as https://api.example.com?`,
     });
   } else if (servers.length > 1) {
     const options = servers.slice(0, 20).map((option, index) => ({
       value: String(index + 1),
-      meaning: [option.url, plainText(option.description, 100)].filter((text) => text !== '').join(': '),
+      meaning: [option.url, toPlainText(option.description, 100)].filter((text) => text !== '').join(': '),
     }));
     address.questions.push({
       name: 'server',
@@ -154,28 +159,28 @@ function addChoice(
   }
 }
 
-function filled(address: Address, server: ApiServer, answers: Readonly<Record<string, string>>): Address {
-  let base = withoutEnd(secure(server.url, address.findings));
+function fillAddress(address: Address, server: ApiServer, answers: Readonly<Record<string, string>>): Address {
+  let base = trimUrl(toHttps(server.url, address.findings));
   for (const variable of server.variables) {
-    if (isSecret(variable.name, base)) {
-      const name = variableName(variable.name).toUpperCase();
+    if (isSecretVariable(variable.name, base)) {
+      const name = toVariableName(variable.name).toUpperCase();
       base = base.replaceAll(`{${variable.name}}`, `{{${name}}}`);
       address.secrets.push({
         name,
-        description: plainText(variable.description, 200) || 'Part of the API address',
+        description: toPlainText(variable.description, 200) || 'Part of the API address',
       });
       continue;
     }
-    const name = variableName(variable.name);
-    const given = Object.hasOwn(answers, variable.name)
+    const name = toVariableName(variable.name);
+    const answer = Object.hasOwn(answers, variable.name)
       ? answers[variable.name]
       : Object.hasOwn(answers, name)
         ? answers[name]
         : undefined;
-    const value = withScheme(given ?? variable.fallback ?? '', base.startsWith(`{${variable.name}}`));
-    if (given === undefined) address.questions.push(questionOf(variable));
+    const value = addScheme(answer ?? variable.fallback ?? '', base.startsWith(`{${variable.name}}`));
+    if (answer === undefined) address.questions.push(toQuestion(variable));
     // A variable that is the scheme or contains slashes cannot be filled in later.
-    if (/^https?$|\/|^$/.test(value) || !isVariable(name, value, address)) {
+    if (/^https?$|\/|^$/.test(value) || !canBeVariable(name, value, address)) {
       base = base.replaceAll(
         `{${variable.name}}`,
         value === 'http'
@@ -185,37 +190,37 @@ function filled(address: Address, server: ApiServer, answers: Readonly<Record<st
       continue;
     }
     base = base.replaceAll(`{${variable.name}}`, `{{${name}}}`);
-    const text = plainText(variable.description, 300);
+    const description = toPlainText(variable.description, 300);
     const options = variable.options.slice(0, 100).includes(value)
-      ? variable.options.filter((option) => option.length <= mostVariableLength).slice(0, 100)
+      ? variable.options.filter((option) => option.length <= maxVariableLength).slice(0, 100)
       : [];
     address.variables[name] = {
       value,
-      ...(text !== '' && { description: text }),
+      ...(description !== '' && { description: description }),
       ...(options.length > 1 && { enum: [...options] }),
     };
   }
-  return { ...address, baseUrl: withoutEnd(secure(base, address.findings)) };
+  return { ...address, baseUrl: trimUrl(toHttps(base, address.findings)) };
 }
 
 /** Returns true if the configuration can use this variable. */
-function isVariable(name: string, value: string, { variables }: Address): boolean {
+function canBeVariable(name: string, value: string, { variables }: Address): boolean {
   return (
     secretNamePattern.test(name) &&
     name !== '__proto__' &&
-    value.length <= mostVariableLength &&
+    value.length <= maxVariableLength &&
     !/\p{Cc}|\{\{|\}\}/u.test(value) &&
     Object.keys(variables).length < maxVariables
   );
 }
 
 /** Adds https:// to a host if the address begins with the variable, as in collections and scripts. */
-function withScheme(value: string, isBeginning: boolean): string {
-  return isBeginning && /^[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/|$)/.test(value) ? `https://${value}` : value;
+function addScheme(value: string, isAtStart: boolean): string {
+  return isAtStart && /^[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/|$)/.test(value) ? `https://${value}` : value;
 }
 
 /** Returns true for a path variable that is named like a credential. A host cannot contain a secret. */
-export function isSecret(name: string, url: string): boolean {
+export function isSecretVariable(name: string, url: string): boolean {
   return isCredentialName(name) && !/^[a-z]+:\/\/[^/]*/i.exec(url)?.[0].includes(`{${name}}`);
 }
 
@@ -223,38 +228,38 @@ function isCredentialName(name: string): boolean {
   return /token|secret|passw|credential|(?:api|access)[-_ ]?key/i.test(name);
 }
 
-function questionOf(variable: ServerVariable): Question {
+function toQuestion(variable: ServerVariable): Question {
   const { name, fallback, options } = variable;
-  const isKnown = fallback !== undefined && !placeholderValue.test(fallback);
-  const text = plainText(variable.description, 200);
+  const hasDefault = fallback !== undefined && !placeholderPattern.test(fallback);
+  const text = toPlainText(variable.description, 200);
   return {
     name,
-    question: joined([
+    question: joinSentences([
       text || `Value of ${JSON.stringify(name)} in the API address`,
       isCredentialName(name)
         ? 'It is part of the host, which cannot contain a secret: everyone who can read the configuration sees it'
         : '',
     ]),
-    required: !isKnown,
+    required: !hasDefault,
     ...(options.length > 0 && { options: options.slice(0, 50).map((value) => ({ value, meaning: '' })) }),
     ...(fallback !== undefined && { assumed: fallback }),
   };
 }
 
 /** Returns the name of a variable in the configuration. */
-export function variableName(name: string): string {
+export function toVariableName(name: string): string {
   return name.replaceAll(/\W+/g, '_').replace(/^(?=\d)/, '_');
 }
 
 /** Replaces http with https. Plain http is rejected for upstreams, and every public API supports https. */
-function secure(url: string, findings: Finding[]): string {
+function toHttps(url: string, findings: Finding[]): string {
   if (!/^http:\/\//i.test(url)) return url;
   if (/^http:\/\/(?:localhost|127\.|\[::1\]|10\.|192\.168\.)/i.test(url)) return url;
   findings.push({ at: 'servers', message: 'http is replaced with https' });
   return url.replace(/^http:/i, 'https:');
 }
 
-function withoutEnd(url: string): string {
+function trimUrl(url: string): string {
   return url
     .replace(/[?#].*$/s, '')
     .replace(/(?<!\/)\/+$/, '')

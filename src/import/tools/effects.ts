@@ -3,26 +3,26 @@ import { isSafeMethod } from '../../domain/http/headers.ts';
 import type { ApiOperation } from '../model.ts';
 
 /** Verbs of operations that delete or remove something. */
-const destroying = new Set(
+const destructiveVerbs = new Set(
   'cancel clear delete destroy drop erase kill purge remove reset revoke terminate uninstall wipe'.split(' '),
 );
 /** Verbs of operations that change something, although some APIs use them with GET. */
-const changing = new Set(
+const changingVerbs = new Set(
   'add approve archive assign close create disable edit enable insert invite lock mark merge move open pause publish reboot register reject rename replace restart restore resume run save send set start stop submit trigger unlock update upload upsert write'.split(
     ' ',
   ),
 );
 /** Verbs of operations that only read, although some APIs use them with POST. */
-const reading = new Set('count find list lookup msearch query search'.split(' '));
+const readingVerbs = new Set('count find list lookup msearch query search'.split(' '));
 /** Query languages. A query in one of them may change data. */
-const languages = /\b(?:cypher|graphql|mutations?|n1ql|sparql|sql|statements?)\b/i;
+const queryLanguages = /\b(?:cypher|graphql|mutations?|n1ql|sparql|sql|statements?)\b/i;
 
 /**
  * Returns the annotations of an operation whose words contradict its method: a GET that cancels, a POST that searches.
  * Its verbs are the first words of the parts of its operation ID and of its summary, and the last word of its path.
  * When in doubt, an operation does not count as read-only, because clients call read-only tools without asking.
  */
-export function hintsOf({
+export function inferAnnotations({
   method,
   operationId = '',
   summary,
@@ -30,28 +30,33 @@ export function hintsOf({
   path,
 }: ApiOperation): Annotations | undefined {
   // A leading word that is the method carries no information: GET_TerminateInstances.
-  const named = operationId.replace(/^(?:GET|POST|PUT|PATCH)_/, '');
-  const parts = named.split(/[./:#]|__|(?<=[A-Za-z])_(?=[A-Z])/).map(wordsOf);
+  const idWithoutMethod = operationId.replace(/^(?:GET|POST|PUT|PATCH)_/, '');
+  const idParts = idWithoutMethod.split(/[./:#]|__|(?<=[A-Za-z])_(?=[A-Z])/).map(splitWords);
   const route = path.split(/[?#]/)[0] ?? '';
-  const last = route.split(/[/:]/).findLast((segment) => segment !== '' && !/[{}]/.test(segment)) ?? '';
-  const action = /[?#]/.test(path) ? wordsOf(/=([^&]*)/.exec(path)?.[1] ?? '') : [];
-  const ends = route.endsWith('}') ? [] : wordsOf(last);
-  const heads = [...parts, wordsOf(summary), action, ends].flatMap(([first]) => (first === undefined ? [] : [first]));
+  const lastSegment = route.split(/[/:]/).findLast((segment) => segment !== '' && !/[{}]/.test(segment)) ?? '';
+  const action = /[?#]/.test(path) ? splitWords(/=([^&]*)/.exec(path)?.[1] ?? '') : [];
+  const lastWords = route.endsWith('}') ? [] : splitWords(lastSegment);
+  const firstWords = [...idParts, splitWords(summary), action, lastWords].flatMap(([firstWord]) =>
+    firstWord === undefined ? [] : [firstWord],
+  );
   // `answerCallbackQuery` ends with a noun.
-  const tail = ends.filter((word, index) => index === ends.length - 1 && word !== 'query');
-  const verbs = new Set([...heads, ...tail].map(infinitive));
-  const isDestroying = !verbs.isDisjointFrom(destroying);
-  const isChanging = isDestroying || !verbs.isDisjointFrom(changing);
+  const lastWord = lastWords.filter((word, index) => index === lastWords.length - 1 && word !== 'query');
+  const verbs = new Set([...firstWords, ...lastWord].map(toInfinitive));
+  const isDestroying = !verbs.isDisjointFrom(destructiveVerbs);
+  const isChanging = isDestroying || !verbs.isDisjointFrom(changingVerbs);
   if (isSafeMethod(method))
     return isChanging ? { readOnlyHint: false, destructiveHint: isDestroying, idempotentHint: false } : undefined;
   if (isDestroying && method !== 'DELETE') return { destructiveHint: true };
-  const mayRun = languages.test([named, path, summary, description.slice(0, 1000)].join(' ').replaceAll('_', ' '));
-  const isPlain = !isChanging && !wordsOf(named).some((word) => destroying.has(word) || changing.has(word));
-  const isSearch = method === 'POST' && isPlain && !verbs.isDisjointFrom(reading) && !mayRun;
+  const mayRunQuery = queryLanguages.test(
+    [idWithoutMethod, path, summary, description.slice(0, 1000)].join(' ').replaceAll('_', ' '),
+  );
+  const isPlain =
+    !isChanging && !splitWords(idWithoutMethod).some((word) => destructiveVerbs.has(word) || changingVerbs.has(word));
+  const isSearch = method === 'POST' && isPlain && !verbs.isDisjointFrom(readingVerbs) && !mayRunQuery;
   return isSearch ? { readOnlyHint: true, idempotentHint: true } : undefined;
 }
 
-function wordsOf(text: string): string[] {
+function splitWords(text: string): string[] {
   return text
     .slice(0, 200)
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
@@ -64,14 +69,15 @@ const plainVerbs = new Set('check download export fetch get import read'.split('
 
 /** Returns true for a word that names the action of an operation. */
 export function isVerb(word: string): boolean {
-  return [destroying, changing, reading, plainVerbs].some((verbs) => verbs.has(word));
+  return [destructiveVerbs, changingVerbs, readingVerbs, plainVerbs].some((verbs) => verbs.has(word));
 }
 
 /** Returns the base form of a verb, such as `cancel` for `cancels` and `search` for `searches`. */
-function infinitive(word: string): string {
-  for (const end of [/s$/, /es$/]) {
-    const plain = word.replace(end, '');
-    if (destroying.has(plain) || changing.has(plain) || (reading.has(plain) && plain !== 'list')) return plain;
+function toInfinitive(word: string): string {
+  for (const suffix of [/s$/, /es$/]) {
+    const base = word.replace(suffix, '');
+    if (destructiveVerbs.has(base) || changingVerbs.has(base) || (readingVerbs.has(base) && base !== 'list'))
+      return base;
   }
   return word;
 }

@@ -5,7 +5,7 @@ import type { ApiOperation } from '../model.ts';
 import type { ImportOutcome } from '../plan-outline.ts';
 
 /** Argument of a tool that is being built. */
-export type MadeArgument = {
+export type ArgumentDraft = {
   name: string;
   wireName: string;
   location: ArgumentLocation;
@@ -36,14 +36,14 @@ export type ImportedTool = {
 };
 
 /** Import result of an operation. `tool` is undefined if the operation was skipped. */
-export type MadeTool = {
+export type ToolCandidate = {
   operation: ApiOperation;
   name: string;
   tool: ImportedTool | undefined;
   /** True if it was skipped because the configuration check would reject its tool. */
-  isRefused?: boolean;
+  isRejected?: boolean;
   /** Inputs that were left out because the configuration check would reject them: wire name to reason. */
-  refused?: ReadonlyMap<string, string>;
+  rejectedInputs?: ReadonlyMap<string, string>;
   outcome: ImportOutcome;
   /** Loosened constraints, missing inputs, or the reason why the operation was skipped. */
   notes: readonly string[];
@@ -53,17 +53,17 @@ export type MadeTool = {
 };
 
 /** Collects decisions about an operation while its tool is built. */
-export class Report {
+export class BuildReport {
   readonly repairs = new Set<string>();
-  skipped: string | undefined;
+  skipReason: string | undefined;
 
   /** Skips the operation. The first reason is kept. */
   skip(reason: string): void {
-    this.skipped ??= reason;
+    this.skipReason ??= reason;
   }
 
   /** Records a part of the request that cannot be sent. If it is required, the operation is skipped. */
-  skipRequired(what: string, isRequired: boolean): void {
-    if (isRequired) this.skip(what);
+  skipRequired(reason: string, isRequired: boolean): void {
+    if (isRequired) this.skip(reason);
   }
 }

@@ -1,96 +1,125 @@
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
-import { maxUrlLength, mostTags, mostTagText } from '../../domain/config/tool.ts';
-import { hasNoUsualBody, isHeaderName, methodPattern } from '../../domain/http/headers.ts';
-import { charactersOfToken, tokensOfLength } from '../../domain/pieces/tokens.ts';
+import { maxTagLength, maxTags, maxUrlLength } from '../../domain/config/tool.ts';
+import { hasOptionalBody, isHeaderName, methodPattern } from '../../domain/http/headers.ts';
+import { charactersPerToken, estimateTokenCount } from '../../domain/pieces/tokens.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
-import { field } from '../document/lenient.ts';
+import { getField } from '../document/lenient.ts';
 import { References, type SchemaFinder } from '../document/references.ts';
 import type { ApiOperation } from '../model.ts';
-import { type BodyParts, bodyArguments, otherFields } from './body-arguments.ts';
-import { hintsOf } from './effects.ts';
-import { type CredentialNames, type InputParts, inputArguments, type Making } from './input-arguments.ts';
-import { type ImportedTool, type MadeArgument, type MadeTool, Report } from './made-tool.ts';
-import { ArgumentNames, isForeignName } from './names.ts';
-import { deepestSchema, SchemaMaker } from './simple-schema.ts';
-import { joined, mostToolText, plainText, shortened, visibleName } from './texts.ts';
-import { toolUrl } from './tool-url.ts';
+import { type BodyArguments, buildBodyArguments, createOtherFields } from './body-arguments.ts';
+import { inferAnnotations } from './effects.ts';
+import {
+  type BuildContext,
+  buildInputArguments,
+  type CredentialNames,
+  type InputArguments,
+} from './input-arguments.ts';
+import { type ArgumentDraft, BuildReport, type ImportedTool, type ToolCandidate } from './made-tool.ts';
+import { ArgumentNames, hasForeignLetters } from './names.ts';
+import { maxSchemaDepth, SchemaBuilder } from './simple-schema.ts';
+import { joinSentences, maxToolText, shorten, toPlainText, toVisibleName } from './texts.ts';
+import { buildToolUrl } from './tool-url.ts';
 
 /** Input shared by all tools of a document. `root` is the document. */
 export type ToolSource = { root: unknown; finder: SchemaFinder; credential: CredentialNames };
 
-const mostArguments = 100;
-const mostFollowed = 20_000;
+const maxArguments = 100;
+const maxFollowed = 20_000;
 
 /**
  * Maximum size of a tool before it is rebuilt with fewer fields and, if that is not enough, fewer levels. Forty such
  * tools should fit into a list of 10,000 tokens.
  */
-const manyTokens = 800;
+const maxToolTokens = 800;
 /** Maximum number of characters for the names of omitted fields. */
-const namesLength = 300;
+const maxNamesLength = 300;
 
 /**
  * Builds the tool of an operation. `base` is prepended to its path if the operation does not use the server's base URL.
  */
-export function makeTool(operation: ApiOperation, name: string, base: string, source: ToolSource): MadeTool {
-  let made = makeWith(operation, { name, base, source, deepest: deepestSchema, save: 0 });
-  for (let deepest = deepestSchema; deepest > 0 && made.tokens > manyTokens; deepest--) {
-    const whole = deepest === deepestSchema ? made : makeWith(operation, { name, base, source, deepest, save: 0 });
-    const save = (whole.tokens - manyTokens) * charactersOfToken + namesLength;
-    const fewer = save > namesLength ? makeWith(operation, { name, base, source, deepest, save }) : whole;
-    for (const smaller of [whole, fewer]) if (smaller.tokens < made.tokens) made = smaller;
+export function buildTool(operation: ApiOperation, name: string, base: string, source: ToolSource): ToolCandidate {
+  let best = buildWith(operation, { name, base, source, maxDepth: maxSchemaDepth, charactersToSave: 0 });
+  for (let maxDepth = maxSchemaDepth; maxDepth > 0 && best.tokens > maxToolTokens; maxDepth--) {
+    const complete =
+      maxDepth === maxSchemaDepth ? best : buildWith(operation, { name, base, source, maxDepth, charactersToSave: 0 });
+    const charactersToSave = (complete.tokens - maxToolTokens) * charactersPerToken + maxNamesLength;
+    const reduced =
+      charactersToSave > maxNamesLength
+        ? buildWith(operation, { name, base, source, maxDepth, charactersToSave })
+        : complete;
+    for (const candidate of [complete, reduced]) if (candidate.tokens < best.tokens) best = candidate;
   }
-  return made;
+  return best;
 }
 
-type Made = { name: string; base: string; source: ToolSource; deepest: number; save: number };
+type BuildOptions = { name: string; base: string; source: ToolSource; maxDepth: number; charactersToSave: number };
 
-function makeWith(operation: ApiOperation, { name, base, source, deepest, save }: Made): MadeTool {
-  const report = new Report();
-  const maker = new SchemaMaker(new References(source.root, source.finder, mostFollowed), deepest);
+function buildWith(
+  operation: ApiOperation,
+  { name, base, source, maxDepth, charactersToSave }: BuildOptions,
+): ToolCandidate {
+  const report = new BuildReport();
+  const builder = new SchemaBuilder(new References(source.root, source.finder, maxFollowed), maxDepth);
   const { credential } = source;
-  const making: Making = { maker, names: new ArgumentNames(), report, credential, seen: new Set(), save };
-  const tool = toolOf(operation, name, base, making);
-  const { skipped } = report;
+  const context: BuildContext = {
+    builder,
+    names: new ArgumentNames(),
+    report,
+    credential,
+    seenHeaders: new Set(),
+    charactersToSave,
+  };
+  const tool = createTool(operation, name, base, context);
+  const { skipReason } = report;
   const repairs = [...report.repairs];
-  if (skipped !== undefined || !tool) {
-    const notes = [skipped ?? 'no request'];
+  if (skipReason !== undefined || !tool) {
+    const notes = [skipReason ?? 'no request'];
     return { operation, name, tool: undefined, outcome: 'skipped', notes, repairs, tokens: 0 };
   }
   // The outcome is decided by a comparison after the tool is finished.
-  return { operation, name, tool, outcome: 'whole', notes: [], repairs, tokens: tokensOfTool(tool) };
+  return { operation, name, tool, outcome: 'whole', notes: [], repairs, tokens: estimateCandidateTokens(tool) };
 }
 
-function toolOf(operation: ApiOperation, name: string, base: string, making: Making): ImportedTool | undefined {
-  const { report } = making;
-  if (operation.unreadable !== undefined) report.skip(operation.unreadable);
+function createTool(
+  operation: ApiOperation,
+  name: string,
+  base: string,
+  context: BuildContext,
+): ImportedTool | undefined {
+  const { report } = context;
+  if (operation.unsupportedReason !== undefined) report.skip(operation.unsupportedReason);
   const { method } = operation;
   if (!methodPattern.test(method)) report.skip(`the method ${method.slice(0, 20)}`);
-  if (report.skipped !== undefined) return undefined;
-  const inputs = inputArguments(operation, making);
-  const body = bodyArguments(operation, making);
-  const args = fewArguments([...inputs.arguments, ...body.arguments], making);
-  const url = toolUrl(operation.route, inputs, args);
+  if (report.skipReason !== undefined) return undefined;
+  const inputs = buildInputArguments(operation, context);
+  const body = buildBodyArguments(operation, context);
+  const args = limitArguments([...inputs.arguments, ...body.arguments], context);
+  const url = buildToolUrl(operation.route, inputs, args);
   if ('problem' in url) report.skip(url.problem);
   else if (base.length + url.url.length > maxUrlLength) report.skip(`a URL of more than ${maxUrlLength} characters`);
-  if ('problem' in url || report.skipped !== undefined) return undefined;
-  const headers = headersOf(operation, inputs, body);
-  const tags = tagsOf(operation);
-  const hints = hintsOf(operation);
-  const paging = pagingOf(operation, args);
-  const declared = operation.answers.headers.filter((header) => isHeaderName(header) && !ofHttp.test(header));
-  const hasLink = declared.some((header) => /^link$/i.test(header));
-  const answerHeaders = hasLink ? declared : [...declared, ...paging.headers];
+  if ('problem' in url || report.skipReason !== undefined) return undefined;
+  const headers = getHeaders(operation, inputs, body);
+  const tags = getTags(operation);
+  const hints = inferAnnotations(operation);
+  const paging = describePaging(operation, args);
+  const declaredHeaders = operation.responses.headers.filter(
+    (header) => isHeaderName(header) && !technicalHeaders.test(header),
+  );
+  const hasLink = declaredHeaders.some((header) => /^link$/i.test(header));
+  const responseHeaders = hasLink ? declaredHeaders : [...declaredHeaders, ...paging.headers];
   return {
     name,
-    description: joined([descriptionOf(operation, mostToolText - paging.sentence.length - 2), paging.sentence]),
+    description: joinSentences([
+      describeOperation(operation, maxToolText - paging.sentence.length - 2),
+      paging.sentence,
+    ]),
     method,
     url: base + url.url,
     ...(Object.keys(headers).length > 0 && { headers }),
-    input_schema: inputSchemaOf(args, method, url.inUrl, body.body),
+    input_schema: toInputSchema(args, method, url.usedNames, body.body),
     ...(body.body !== undefined && { body: body.body }),
-    ...(answerHeaders.length > 0 && { response_headers: distinctHeaders(answerHeaders) }),
-    ...(operation.answers.isRedirect && (method === 'GET' || method === 'HEAD') && { redirects: 'follow' }),
+    ...(responseHeaders.length > 0 && { response_headers: distinctHeaders(responseHeaders) }),
+    ...(operation.responses.isRedirect && (method === 'GET' || method === 'HEAD') && { redirects: 'follow' }),
     ...(hints && { annotations: hints }),
     ...(tags.length > 0 && { tags }),
   };
@@ -100,7 +129,7 @@ function toolOf(operation: ApiOperation, name: string, base: string, making: Mak
  * Headers about the connection, the message, caching, and browsers (RFC 9110, RFC 9111), which are useless to an agent.
  * Link, Location, ETag, and Retry-After are useful to an agent, so they are not listed here.
  */
-const ofHttp = new RegExp(
+const technicalHeaders = new RegExp(
   `^(?:${[
     ...[
       'accept(?:-.*)?',
@@ -148,48 +177,48 @@ const ofHttp = new RegExp(
 
 function distinctHeaders(names: readonly string[]): string[] {
   const byName = new Map(names.map((name) => [name.toLowerCase(), name]));
-  return [...byName.values()].slice(0, mostHeaders);
+  return [...byName.values()].slice(0, maxHeaders);
 }
 
 /** Maximum number of response headers of a tool. */
-const mostHeaders = 20;
+const maxHeaders = 20;
 
 /** Returns an operation's tags, within the configuration limits. */
-function tagsOf({ tags }: ApiOperation): string[] {
+function getTags({ tags }: ApiOperation): string[] {
   const visible = tags.map((tag) =>
-    visibleName(tag).replaceAll(/\s+/gu, ' ').slice(0, mostTagText).toWellFormed().trim(),
+    toVisibleName(tag).replaceAll(/\s+/gu, ' ').slice(0, maxTagLength).toWellFormed().trim(),
   );
-  return [...new Set(visible)].filter((tag) => tag !== '').slice(0, mostTags);
+  return [...new Set(visible)].filter((tag) => tag !== '').slice(0, maxTags);
 }
 
 /**
  * Replaces surplus optional query arguments with one `fields` argument, and leaves out other surplus optional
  * arguments.
  */
-function fewArguments(given: readonly MadeArgument[], making: Making): MadeArgument[] {
-  const { report } = making;
-  if (given.length <= mostArguments) return [...given];
-  const plain = given.filter(
+function limitArguments(candidates: readonly ArgumentDraft[], context: BuildContext): ArgumentDraft[] {
+  const { report } = context;
+  if (candidates.length <= maxArguments) return [...candidates];
+  const simpleOptional = candidates.filter(
     ({ location, required, wire }) => location === 'query' && !required && Object.keys(wire).length === 0,
   );
-  const gone = plain.slice(-(given.length - mostArguments + 1));
-  const all = given.filter((argument) => !gone.includes(argument));
-  if (gone.length > 0) {
-    const names = gone.map(({ wireName }) => wireName);
-    all.push(otherFields(names, { location: 'query', required: false }, making));
+  const merged = simpleOptional.slice(-(candidates.length - maxArguments + 1));
+  const limited = candidates.filter((argument) => !merged.includes(argument));
+  if (merged.length > 0) {
+    const names = merged.map(({ wireName }) => wireName);
+    limited.push(createOtherFields(names, { location: 'query', required: false }, context));
   }
-  if (all.length <= mostArguments) return all;
-  const required = all.filter((argument) => argument.required);
-  const room = mostArguments - required.length;
-  const optional = all.filter((argument) => !argument.required);
-  report.skipRequired(`${all.length - mostArguments} of ${all.length} inputs`, room < 0);
-  const kept = new Set([...required, ...optional.slice(0, Math.max(0, room))]);
-  return all.filter((argument) => kept.has(argument));
+  if (limited.length <= maxArguments) return limited;
+  const required = limited.filter((argument) => argument.required);
+  const optionalLimit = maxArguments - required.length;
+  const optional = limited.filter((argument) => !argument.required);
+  report.skipRequired(`${limited.length - maxArguments} of ${limited.length} inputs`, optionalLimit < 0);
+  const keptArguments = new Set([...required, ...optional.slice(0, Math.max(0, optionalLimit))]);
+  return limited.filter((argument) => keptArguments.has(argument));
 }
 
-function headersOf(operation: ApiOperation, inputs: InputParts, body: BodyParts): Record<string, string> {
+function getHeaders(operation: ApiOperation, inputs: InputArguments, body: BodyArguments): Record<string, string> {
   const headers = new Map(inputs.headers);
-  const accept = acceptOf(operation.answers.mediaTypes);
+  const accept = getAccept(operation.responses.mediaTypes);
   const isChosen = inputs.arguments.some(({ location, wireName }) => location === 'header' && wireName === 'Accept');
   if (accept !== undefined && !isChosen && !headers.has('Accept')) headers.set('Accept', accept);
   if (body.contentType !== undefined) headers.set('Content-Type', body.contentType);
@@ -197,7 +226,7 @@ function headersOf(operation: ApiOperation, inputs: InputParts, body: BodyParts)
 }
 
 /** Returns the response type to request, or undefined for the default. */
-function acceptOf(mediaTypes: readonly string[]): string | undefined {
+function getAccept(mediaTypes: readonly string[]): string | undefined {
   const concrete = mediaTypes.filter((type) => /^[\w.+-]+\/[\w.+-]+(?:\s*;[\x20-\x7e]*)?$/.test(type));
   if (concrete.length < mediaTypes.length || concrete.some((type) => /^application\/json\b/i.test(type)))
     return undefined;
@@ -207,69 +236,78 @@ function acceptOf(mediaTypes: readonly string[]): string | undefined {
   return chosen === undefined || chosen.length > 200 ? undefined : chosen;
 }
 
-function descriptionOf({ summary, description, method, path, isDeprecated }: ApiOperation, most: number): string {
-  const first = plainText(summary, mostToolText);
-  const second = plainText(description, mostToolText);
-  const isSame = second === '' || first.toLowerCase().startsWith(second.toLowerCase().replace(/\.$/, ''));
-  const starts = first !== '' && second.toLowerCase().startsWith(first.toLowerCase());
-  const text = isSame ? first : starts || first === '' ? second : joined([first, second]);
-  const named = text.length < 20 ? joined([text, plainText(`${method} ${path}`, 200)]) : text;
-  return shortened(isDeprecated ? joined(['Deprecated', named]) : named, most);
+function describeOperation(
+  { summary, description, method, path, isDeprecated }: ApiOperation,
+  maxLength: number,
+): string {
+  const summaryText = toPlainText(summary, maxToolText);
+  const descriptionText = toPlainText(description, maxToolText);
+  const isRedundant =
+    descriptionText === '' || summaryText.toLowerCase().startsWith(descriptionText.toLowerCase().replace(/\.$/, ''));
+  const includesSummary = summaryText !== '' && descriptionText.toLowerCase().startsWith(summaryText.toLowerCase());
+  const fullText = isRedundant
+    ? summaryText
+    : includesSummary || summaryText === ''
+      ? descriptionText
+      : joinSentences([summaryText, descriptionText]);
+  const namedText = fullText.length < 20 ? joinSentences([fullText, toPlainText(`${method} ${path}`, 200)]) : fullText;
+  return shorten(isDeprecated ? joinSentences(['Deprecated', namedText]) : namedText, maxLength);
 }
 
-function inputSchemaOf(
-  args: readonly MadeArgument[],
+function toInputSchema(
+  args: readonly ArgumentDraft[],
   method: string,
-  inUrl: ReadonlySet<string>,
+  usedNames: ReadonlySet<string>,
   body: string | undefined,
 ): ImportedTool['input_schema'] {
-  const isOne = body !== undefined && !['json', 'form', 'multipart'].includes(body);
-  const usual = isOne || hasNoUsualBody(method) ? 'query' : 'body';
+  const isWholeBody = body !== undefined && !['json', 'form', 'multipart'].includes(body);
+  const defaultLocation = isWholeBody || hasOptionalBody(method) ? 'query' : 'body';
   // The argument for a file name is not a separate field.
-  const ofFiles = new Set(args.map(({ wire }) => field(wire.file_name, 'argument')));
+  const fileNameArguments = new Set(args.map(({ wire }) => getField(wire.file_name, 'argument')));
   const definitions = args.map((argument) => {
     const { name, wireName, location, schema, wire } = argument;
-    const isPlaced = inUrl.has(name) || name === body || location === usual || ofFiles.has(name);
+    const hasImpliedLocation =
+      usedNames.has(name) || name === body || location === defaultLocation || fileNameArguments.has(name);
     const definition: JsonSchema = {
-      ...(isForeignName(wireName) ? calledBy(wireName, schema) : schema),
-      ...(!isPlaced && { in: location }),
-      ...(wireName !== name && !inUrl.has(name) && { wire_name: wireName }),
+      ...(hasForeignLetters(wireName) ? addWireName(wireName, schema) : schema),
+      ...(!hasImpliedLocation && { in: location }),
+      ...(wireName !== name && !usedNames.has(name) && { wire_name: wireName }),
       ...wire,
     };
     return { name, required: argument.required, definition };
   });
   return (
-    flatFields(definitions) ?? {
+    toFlatFields(definitions) ?? {
       type: 'object',
       properties: Object.fromEntries(definitions.map(({ name, definition }) => [name, definition])),
-      ...requiredOf(definitions),
+      ...toRequired(definitions),
       additionalProperties: false,
     }
   );
 }
 
 /** Adds the wire name to the description of a schema if the argument cannot have that name. */
-function calledBy(wireName: string, { type, description, ...rest }: JsonSchema): JsonSchema {
-  const text = joined([`Named ${wireName} in the API`, String(description ?? '')]);
-  return { ...(type !== undefined && { type }), description: text, ...rest };
+function addWireName(wireName: string, { type, description, ...otherKeywords }: JsonSchema): JsonSchema {
+  const text = joinSentences([`Named ${wireName} in the API`, String(description ?? '')]);
+  return { ...(type !== undefined && { type }), description: text, ...otherKeywords };
 }
 
-function requiredOf(definitions: readonly { name: string; required: boolean }[]): { required?: string[] } {
+function toRequired(definitions: readonly { name: string; required: boolean }[]): { required?: string[] } {
   const required = definitions.filter((definition) => definition.required).map(({ name }) => name);
   return required.length > 0 ? { required } : {};
 }
 
 /** Returns the estimated tokens of a tool. Current models use about one token per four characters of JSON. */
-export function tokensOfTool({ name, description, input_schema }: ImportedTool): number {
-  return tokensOfLength(JSON.stringify({ name, description, inputSchema: toJsonSchema(input_schema) }).length);
+export function estimateCandidateTokens({ name, description, input_schema }: ImportedTool): number {
+  return estimateTokenCount(JSON.stringify({ name, description, inputSchema: toJsonSchema(input_schema) }).length);
 }
 
 type Definition = { name: string; required: boolean; definition: JsonSchema };
 
-const nested = new Set(
+const schemaKeywords = new Set(
   'type description enum minimum maximum minLength maxLength format pattern required items properties'.split(' '),
 );
-const ofArgument = new Set(
+const argumentKeywords = new Set(
   'in wire_name style value allow_slashes allow_reserved content file_name media_type'.split(' '),
 );
 
@@ -277,7 +315,7 @@ const ofArgument = new Set(
  * Returns the definitions as a flat map, which is easier to read than a JSON Schema. Returns undefined if some of them
  * need a JSON Schema.
  */
-function flatFields(definitions: readonly Definition[]): { [name: string]: JsonSchema } | undefined {
+function toFlatFields(definitions: readonly Definition[]): { [name: string]: JsonSchema } | undefined {
   if (!definitions.every(({ definition }) => isFlat(definition, true))) return undefined;
   return Object.fromEntries(
     definitions.map(({ name, required, definition }) => [
@@ -290,52 +328,53 @@ function flatFields(definitions: readonly Definition[]): { [name: string]: JsonS
 function isFlat(schema: JsonSchema, isArgument: boolean): boolean {
   if (typeof schema.type !== 'string' || schema.type === 'null') return false;
   for (const keyword of Object.keys(schema))
-    if (!nested.has(keyword) && !(isArgument && ofArgument.has(keyword))) return false;
+    if (!schemaKeywords.has(keyword) && !(isArgument && argumentKeywords.has(keyword))) return false;
   const { items, properties, required } = schema;
   if (Array.isArray(required) && required.length > 100) return false;
   const inner = [...(items === undefined ? [] : [items]), ...Object.values((properties ?? {}) as JsonSchema)];
-  return inner.every((part) => isFlat(part as JsonSchema, false));
+  return inner.every((innerSchema) => isFlat(innerSchema as JsonSchema, false));
 }
 
-const cursors =
+const cursorPattern =
   /^(?:page_?)?(?:cursor|token)$|^(?:next|start|continuation)_?(?:cursor|token|page_?token|key)$|^page_?token$/i;
-const nextCursors =
+const nextCursorPattern =
   /^next_?(?:page_?)?(?:cursor|token|key|start|marker)$|^(?:end|page)_?cursor$|^continuation_?token$/i;
-const offsets = /^(?:offset|start_?at|skip|start_?index)$/i;
-const pageSizes = /^(?:limit|count|max_?results|top|per_?page|page_?size|size)$/i;
+const offsetPattern = /^(?:offset|start_?at|skip|start_?index)$/i;
+const pageSizePattern = /^(?:limit|count|max_?results|top|per_?page|page_?size|size)$/i;
 
 /**
  * Returns a sentence that explains how to get the next page of a response, and the headers that contain it. Returns
  * empty values if the operation does not say.
  */
-function pagingOf(
-  { method, answers }: ApiOperation,
-  args: readonly MadeArgument[],
+function describePaging(
+  { method, responses }: ApiOperation,
+  args: readonly ArgumentDraft[],
 ): { sentence: string; headers: string[] } {
   const find = (pattern: RegExp) => args.find(({ wireName }) => pattern.test(wireName))?.name;
-  const size = find(pageSizes);
-  const cursor = find(cursors);
-  const next = answers.fields.find((path) => nextCursors.test(path.slice(path.lastIndexOf('.') + 1)));
-  if (cursor !== undefined && next !== undefined) return nextPage(`pass ${next} of the result as ${cursor}`);
+  const pageSizeName = find(pageSizePattern);
+  const cursorName = find(cursorPattern);
+  const nextField = responses.fields.find((path) => nextCursorPattern.test(path.slice(path.lastIndexOf('.') + 1)));
+  if (cursorName !== undefined && nextField !== undefined)
+    return createPaging(`pass ${nextField} of the result as ${cursorName}`);
   const after = find(/^starting_?after$/i);
-  if (after !== undefined && answers.fields.includes('has_more'))
-    return nextPage(`pass the id of the last item as ${after}`);
+  if (after !== undefined && responses.fields.includes('has_more'))
+    return createPaging(`pass the id of the last item as ${after}`);
   // With a cursor, there is no page number, even if the response does not name the next cursor.
-  if (method !== 'GET' || cursor !== undefined) return noPaging;
+  if (method !== 'GET' || cursorName !== undefined) return noPaging;
   const isNumber = (name: string) =>
-    args.some((one) => one.name === name && /^(?:integer|number)$/.test(String(one.schema.type)));
-  const offset = find(offsets);
-  if (offset !== undefined && size !== undefined && isNumber(offset))
-    return nextPage(`raise ${offset} by the number of items`);
+    args.some((argument) => argument.name === name && /^(?:integer|number)$/.test(String(argument.schema.type)));
+  const offset = find(offsetPattern);
+  if (offset !== undefined && pageSizeName !== undefined && isNumber(offset))
+    return createPaging(`raise ${offset} by the number of items`);
   const page = find(/^page(?:_?number)?$/i);
-  if (page === undefined || size === undefined || !isNumber(page)) return noPaging;
+  if (page === undefined || pageSizeName === undefined || !isNumber(page)) return noPaging;
   // Many APIs with page numbers return the next page in this header even if their description does not say so (RFC
   // 8288).
-  return { ...nextPage(`raise ${page} by 1`), headers: ['Link'] };
+  return { ...createPaging(`raise ${page} by 1`), headers: ['Link'] };
 }
 
 const noPaging = { sentence: '', headers: [] };
 
-function nextPage(how: string): { sentence: string; headers: string[] } {
-  return { sentence: `For the next page ${how}.`, headers: [] };
+function createPaging(instruction: string): { sentence: string; headers: string[] } {
+  return { sentence: `For the next page ${instruction}.`, headers: [] };
 }

@@ -1,15 +1,15 @@
-import { numberWithDigits, plainNumbers } from '../../domain/json/json.ts';
+import { toExactNumber, toPlainNumbers } from '../../domain/json/json.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { parsePattern } from '../../domain/schema/pattern-syntax.ts';
-import { asText, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
-import { plainText } from './texts.ts';
+import { getField, isFields, type JsonFields, toList, toText } from '../document/lenient.ts';
+import { toPlainText } from './texts.ts';
 
-const mostValues = 100;
-const longestValue = 100;
-const longestPattern = 100;
+const maxValues = 100;
+const maxValueLength = 100;
+const maxPatternLength = 100;
 
 /** Type names found in real documents, by JSON Schema type. */
-const writtenTypes = {
+const typeAliases = {
   string: 'string date datetime date-time uuid text str file binary',
   integer: 'integer int int32 int64 long short',
   number: 'number float double decimal',
@@ -18,117 +18,121 @@ const writtenTypes = {
   object: 'object map dict hash',
   null: 'null',
 };
-const types: ReadonlyMap<string, string> = new Map(
-  Object.entries(writtenTypes).flatMap(([type, names]) => names.split(' ').map((name) => [name, type] as const)),
+const typeByAlias: ReadonlyMap<string, string> = new Map(
+  Object.entries(typeAliases).flatMap(([type, names]) => names.split(' ').map((name) => [name, type] as const)),
 );
 
 /** Returns the types of a schema in any dialect; missing types are inferred. */
-export function typesOf(schema: JsonFields): { types: string[]; isNullable: boolean } {
-  const given = [schema.type]
+export function getTypes(schema: JsonFields): { types: string[]; isNullable: boolean } {
+  const declaredTypes = [schema.type]
     .flat()
-    .flatMap((type) => (typeof type === 'string' ? (types.get(type.toLowerCase()) ?? []) : []));
-  const hasNull = given.includes('null');
-  const found = [...new Set(given)].filter((type) => type !== 'null');
-  const inferred = found.length > 0 || schema.type !== undefined ? found : inferredTypes(schema);
-  const values = valuesOf(schema);
-  const isOnlyNull = schema.type === undefined && values.length > 0 && values.every((value) => value === null);
-  if (inferred.length === 0 && (hasNull || isOnlyNull)) return { types: ['null'], isNullable: false };
+    .flatMap((type) => (typeof type === 'string' ? (typeByAlias.get(type.toLowerCase()) ?? []) : []));
+  const hasNull = declaredTypes.includes('null');
+  const nonNullTypes = [...new Set(declaredTypes)].filter((type) => type !== 'null');
+  const effectiveTypes = nonNullTypes.length > 0 || schema.type !== undefined ? nonNullTypes : inferTypes(schema);
+  const values = getValues(schema);
+  const allowsOnlyNull = schema.type === undefined && values.length > 0 && values.every((value) => value === null);
+  if (effectiveTypes.length === 0 && (hasNull || allowsOnlyNull)) return { types: ['null'], isNullable: false };
   const isNullable = hasNull || schema.nullable === true || schema['x-nullable'] === true;
-  return { types: inferred, isNullable };
+  return { types: effectiveTypes, isNullable };
 }
 
-function inferredTypes(schema: JsonFields): string[] {
+function inferTypes(schema: JsonFields): string[] {
   const { properties, additionalProperties, patternProperties } = schema;
   if ([properties, additionalProperties, patternProperties].some(isFields)) return ['object'];
   if (schema.items !== undefined) return ['array'];
   const kinds = new Set(
-    valuesOf(schema)
+    getValues(schema)
       .filter((value) => value !== null)
-      .map((value) => typeof plainNumbers(value)),
+      .map((value) => typeof toPlainNumbers(value)),
   );
   const [kind] = kinds;
   if (kinds.size !== 1 || kind === undefined || kind === 'object') return [];
   return [kind];
 }
 
-function valuesOf({ const: only, enum: listed }: JsonFields): readonly unknown[] {
-  return only === undefined ? listOf(listed) : [only];
+function getValues({ const: constValue, enum: listed }: JsonFields): readonly unknown[] {
+  return constValue === undefined ? toList(listed) : [constValue];
 }
 
 /**
  * Returns the values that a schema lists, converted to its type. YAML reads `no` or `1.0` as a different type than the
  * schema declares.
  */
-export function enumOf(schema: JsonFields, allowed: readonly string[]): JsonSchema {
-  const listed = valuesOf(schema);
+export function getEnum(schema: JsonFields, allowed: readonly string[]): JsonSchema {
+  const listed = getValues(schema);
   if (listed.length === 0) return {};
-  const values = listed.filter((value) => value !== null).map((value) => asType(value, allowed));
+  const values = listed.filter((value) => value !== null).map((value) => toType(value, allowed));
   if (values.length === 0 || values.includes(undefined)) return {};
-  const distinct = [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
-  return distinct.length > mostValues ? {} : { enum: distinct };
+  const distinctValues = [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
+  return distinctValues.length > maxValues ? {} : { enum: distinctValues };
 }
 
-const longestName = 80;
-const longestNames = 300;
+const maxNameLength = 80;
+const maxNamesLength = 300;
 
 /**
  * Returns the meanings of the listed values, such as `0 = Off, 1 = On`. Returns an empty text if they only repeat the
  * values.
  */
-export function valueNames(schema: JsonFields, text: string): string {
-  const plain = (value: unknown) =>
-    asText(value)
+export function describeValues(schema: JsonFields, text: string): string {
+  const normalize = (value: unknown) =>
+    toText(value)
       .toLowerCase()
       .replaceAll(/[^\p{L}\p{N}]+/gu, '');
-  const named = [...namesBeside(schema), ...namesWithin(schema)]
-    .slice(0, mostValues)
+  const namedValues = [...readExtensionNames(schema), ...readAlternativeNames(schema)]
+    .slice(0, maxValues)
     .map(({ value, names }) => {
-      const written = names.map(asText).filter((name) => name !== '');
-      const parts = [...new Set(written.map((name) => plainText(name, longestName)))];
-      return { value: asText(value), name: parts.filter((part) => part !== '').join(': ') };
+      const rawNames = names.map(toText).filter((name) => name !== '');
+      const distinctNames = [...new Set(rawNames.map((name) => toPlainText(name, maxNameLength)))];
+      return { value: toText(value), name: distinctNames.filter((name) => name !== '').join(': ') };
     })
     .filter(({ value, name }) => value !== '' && name !== '');
-  const isSaid = named.every(({ value, name }) => plain(name) === plain(value) || text.includes(name));
-  if (isSaid) return '';
-  const all = named.map(({ value, name }) => `${value} = ${name}`);
-  let kept = all;
-  while (kept.join(', ').length > longestNames) kept = kept.slice(0, -1);
-  return kept.length > 0 ? `Values: ${kept.join(', ')}${kept.length < all.length ? ', …' : ''}` : '';
+  const isRedundant = namedValues.every(
+    ({ value, name }) => normalize(name) === normalize(value) || text.includes(name),
+  );
+  if (isRedundant) return '';
+  const all = namedValues.map(({ value, name }) => `${value} = ${name}`);
+  let shown = all;
+  while (shown.join(', ').length > maxNamesLength) shown = shown.slice(0, -1);
+  return shown.length > 0 ? `Values: ${shown.join(', ')}${shown.length < all.length ? ', …' : ''}` : '';
 }
 
 type NamedValue = { value: unknown; names: unknown[] };
 
 /** Reads generator extensions: a list in the order of the values, or a map from values to names. */
-function namesBeside(schema: JsonFields): NamedValue[] {
+function readExtensionNames(schema: JsonFields): NamedValue[] {
   const lists = ['x-enum-varnames', 'x-enumNames', 'x-enum-descriptions', 'x-enumDescriptions'].map(
     (name) => schema[name],
   );
-  return valuesOf(schema).map((value, at) => ({
+  return getValues(schema).map((value, at) => ({
     value,
-    names: lists.map((list) => (Array.isArray(list) ? list[at] : field(list, asText(value)))),
+    names: lists.map((list) => (Array.isArray(list) ? list[at] : getField(list, toText(value)))),
   }));
 }
 
 /** Reads alternatives with one value each, and the Azure extension. */
-function namesWithin({ oneOf, anyOf, 'x-ms-enum': azure }: JsonFields): NamedValue[] {
-  const alternatives = [oneOf, anyOf].flatMap(listOf).filter(isFields);
+function readAlternativeNames({ oneOf, anyOf, 'x-ms-enum': azure }: JsonFields): NamedValue[] {
+  const alternatives = [oneOf, anyOf].flatMap(toList).filter(isFields);
   return [
-    ...alternatives.flatMap((one) => {
-      const [value, ...others] = valuesOf(one);
-      return value === undefined || others.length > 0 ? [] : [{ value, names: [one.title, one.description] }];
+    ...alternatives.flatMap((alternative) => {
+      const [value, ...otherValues] = getValues(alternative);
+      return value === undefined || otherValues.length > 0
+        ? []
+        : [{ value, names: [alternative.title, alternative.description] }];
     }),
-    ...listOf(field(azure, 'values')).map((one) => ({
-      value: field(one, 'value'),
-      names: [field(one, 'name'), field(one, 'description')],
+    ...toList(getField(azure, 'values')).map((entry) => ({
+      value: getField(entry, 'value'),
+      names: [getField(entry, 'name'), getField(entry, 'description')],
     })),
   ];
 }
 
 /** Converts a value to one of the types, or returns undefined. */
-function asType(value: unknown, allowed: readonly string[]): unknown {
+function toType(value: unknown, allowed: readonly string[]): unknown {
   if (allowed.length === 0 || allowed.some((type) => hasType(value, type))) return value;
-  if (allowed.includes('string') && typeof value !== 'string' && asText(value) !== '') return asText(value);
-  const number = typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? asNumber(value) : undefined;
+  if (allowed.includes('string') && typeof value !== 'string' && toText(value) !== '') return toText(value);
+  const number = typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? parseNumber(value) : undefined;
   if (number !== undefined && ['number', 'integer'].some((type) => allowed.includes(type) && hasType(number, type)))
     return number;
   if (allowed.includes('boolean') && (value === 'true' || value === 'false')) return value === 'true';
@@ -136,12 +140,12 @@ function asType(value: unknown, allowed: readonly string[]): unknown {
 }
 
 /** Parses a text as a number. Leading zeros, which JSON does not allow, are dropped. */
-function asNumber(text: string): unknown {
-  return numberWithDigits(text.replace(/^(-?)0+(?=\d)/, '$1'));
+function parseNumber(text: string): unknown {
+  return toExactNumber(text.replace(/^(-?)0+(?=\d)/, '$1'));
 }
 
-function hasType(given: unknown, type: string): boolean {
-  const value = plainNumbers(given);
+function hasType(input: unknown, type: string): boolean {
+  const value = toPlainNumbers(input);
   if (type === 'array') return Array.isArray(value);
   if (type === 'object') return isFields(value);
   if (type === 'integer') return Number.isInteger(value);
@@ -156,7 +160,7 @@ const formats = new Set(
 );
 
 /** Returns limits and format. Numbers are limited to safe integers in any case. */
-export function limitsOf(schema: JsonFields, allowed: readonly string[]): JsonSchema {
+export function getLimits(schema: JsonFields, allowed: readonly string[]): JsonSchema {
   const limits: JsonSchema = {};
   const format = typeof schema.format === 'string' ? schema.format.toLowerCase() : '';
   if (allowed.includes('string')) {
@@ -167,8 +171,8 @@ export function limitsOf(schema: JsonFields, allowed: readonly string[]): JsonSc
   }
   if (allowed.includes('integer') || allowed.includes('number')) {
     setRange(limits, schema);
-    const step = plainNumbers(schema.multipleOf);
-    if (isBound(step) && Number(step) > 0) limits.multipleOf = step;
+    const step = toPlainNumbers(schema.multipleOf);
+    if (isSafeBound(step) && Number(step) > 0) limits.multipleOf = step;
   }
   if (allowed.includes('array')) {
     setCount(limits, schema, 'minItems');
@@ -185,10 +189,10 @@ export function limitsOf(schema: JsonFields, allowed: readonly string[]): JsonSc
 function setPattern(limits: JsonSchema, { pattern }: JsonFields): void {
   if (typeof pattern !== 'string') return;
   // Surrounding slashes and doubled backslashes are mistakes that would reject every value.
-  const isSlip = /^\/.*\/[a-z]*$|\\\\[dwsbDWSB.]/.test(pattern);
-  const translated = pattern.length > longestPattern ? pattern : unicodePattern(pattern);
-  const read = isSlip || translated.length > longestPattern ? undefined : parsePattern(translated);
-  if (read && 'pattern' in read && read.pattern.isUnicode) limits.pattern = translated;
+  const isMistake = /^\/.*\/[a-z]*$|\\\\[dwsbDWSB.]/.test(pattern);
+  const translated = pattern.length > maxPatternLength ? pattern : toUnicodePattern(pattern);
+  const parsed = isMistake || translated.length > maxPatternLength ? undefined : parsePattern(translated);
+  if (parsed && 'pattern' in parsed && parsed.pattern.isUnicode) limits.pattern = translated;
 }
 
 const posixClasses: ReadonlyMap<string, string> = new Map(
@@ -206,57 +210,60 @@ const posixClasses: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-const classPart = /\[:\w+:\]|\\[pP]\{[^}]*\}|\\[pP][A-Z]|\\.|./gsu;
-const patternPart = /\[\^?\]?(?:\[:\w+:\]|\\.|[^\]\\])*\]|\\[pP]\{[^}]*\}|\\[pP][A-Z]|\\.|\{\d*(?:,\d*)?\}|\(\?P<|./gsu;
+const classTokenPattern = /\[:\w+:\]|\\[pP]\{[^}]*\}|\\[pP][A-Z]|\\.|./gsu;
+const patternTokenPattern =
+  /\[\^?\]?(?:\[:\w+:\]|\\.|[^\]\\])*\]|\\[pP]\{[^}]*\}|\\[pP][A-Z]|\\.|\{\d*(?:,\d*)?\}|\(\?P<|./gsu;
 
 /**
  * Converts a Ruby, Python, Go, or PCRE pattern, or one with unnecessary escapes, to ECMAScript with the u flag (JSON
  * Schema 2020-12, 6.4). Syntax without a counterpart is kept and makes the pattern invalid.
  */
-function unicodePattern(pattern: string): string {
-  const parts = [...pattern.matchAll(patternPart)].map(([part]) => part);
+function toUnicodePattern(pattern: string): string {
+  const tokens = [...pattern.matchAll(patternTokenPattern)].map(([token]) => token);
   // In ECMAScript, a class inside a class ends early, so a bracket after it is not a literal character.
-  const isNested = parts.some((part) => part.length > 2 && /^\[.*(?<!\\)\[(?!:\w+:\])/s.test(part));
-  const made = parts.map((part) => {
-    if (part === String.raw`\A`) return '^';
-    if (part === String.raw`\z` || part === String.raw`\Z`) return '$';
-    if (part === '(?P<') return '(?<';
-    if (part.startsWith('{,') && part.length > 3) return `{0${part.slice(1)}`;
-    if (part.startsWith('[') && part.length > 1) return unicodeClass(part.slice(1, -1));
-    if ('{}]'.includes(part) || part === '{}' || part === '{,}')
-      return isNested ? part : part.replaceAll(/[{}\]]/g, '\\$&');
-    return unicodeEscape(part, String.raw`^$\.*+?()[]{}|/`);
+  const isNested = tokens.some((token) => token.length > 2 && /^\[.*(?<!\\)\[(?!:\w+:\])/s.test(token));
+  const converted = tokens.map((token) => {
+    if (token === String.raw`\A`) return '^';
+    if (token === String.raw`\z` || token === String.raw`\Z`) return '$';
+    if (token === '(?P<') return '(?<';
+    if (token.startsWith('{,') && token.length > 3) return `{0${token.slice(1)}`;
+    if (token.startsWith('[') && token.length > 1) return toUnicodeClass(token.slice(1, -1));
+    if ('{}]'.includes(token) || token === '{}' || token === '{,}')
+      return isNested ? token : token.replaceAll(/[{}\]]/g, '\\$&');
+    return toUnicodeEscape(token, String.raw`^$\.*+?()[]{}|/`);
   });
-  return made.join('');
+  return converted.join('');
 }
 
 /** Converts a character class. A hyphen next to a set such as `\w` is literal. */
-function unicodeClass(inside: string): string {
-  const [, not = '', given = ''] = /^(\^?)(.*)$/s.exec(inside) ?? [];
-  const parts = [...given.matchAll(classPart)].map(([part]) => part);
-  const isSet = (part: string | undefined) => part !== undefined && /^\\[dDwWsSpP]|^\[:/.test(part);
-  const made = parts.map((part, at) => {
-    if (part === '-' && at > 0 && at < parts.length - 1 && (isSet(parts[at - 1]) || isSet(parts[at + 1])))
+function toUnicodeClass(classBody: string): string {
+  const [, negation = '', members = ''] = /^(\^?)(.*)$/s.exec(classBody) ?? [];
+  const tokens = [...members.matchAll(classTokenPattern)].map(([token]) => token);
+  const isSet = (token: string | undefined) => token !== undefined && /^\\[dDwWsSpP]|^\[:/.test(token);
+  const converted = tokens.map((token, at) => {
+    if (token === '-' && at > 0 && at < tokens.length - 1 && (isSet(tokens[at - 1]) || isSet(tokens[at + 1])))
       return String.raw`\-`;
-    if (part === ']') return String.raw`\]`;
-    return posixClasses.get(/^\[:(\w+):\]$/.exec(part)?.[1] ?? '') ?? unicodeEscape(part, String.raw`^$\.*+?()[]{}|/-`);
+    if (token === ']') return String.raw`\]`;
+    return (
+      posixClasses.get(/^\[:(\w+):\]$/.exec(token)?.[1] ?? '') ?? toUnicodeEscape(token, String.raw`^$\.*+?()[]{}|/-`)
+    );
   });
-  return `[${not}${made.join('')}]`;
+  return `[${negation}${converted.join('')}]`;
 }
 
 /**
  * Returns an escape that the u flag allows. Letters and digits have their own rules; other characters need an escape
  * only if they are listed.
  */
-function unicodeEscape(part: string, escaped: string): string {
-  if (!part.startsWith('\\')) return part;
-  const character = part.slice(1);
+function toUnicodeEscape(token: string, escaped: string): string {
+  if (!token.startsWith('\\')) return token;
+  const character = token.slice(1);
   if (/^[pP][A-Z]$/.test(character)) return `\\${character[0]}{${character[1]}}`;
-  return escaped.includes(character) || /^[A-Za-z0-9]/.test(character) ? part : character;
+  return escaped.includes(character) || /^[A-Za-z0-9]/.test(character) ? token : character;
 }
 
 function setCount(limits: JsonSchema, schema: JsonFields, keyword: string): void {
-  const value = plainNumbers(schema[keyword]);
+  const value = toPlainNumbers(schema[keyword]);
   if (Number.isSafeInteger(value) && Number(value) >= 0) limits[keyword] = value;
 }
 
@@ -266,20 +273,20 @@ function setRange(limits: JsonSchema, schema: JsonFields): void {
     ['minimum', 'exclusiveMinimum'],
     ['maximum', 'exclusiveMaximum'],
   ] as const) {
-    const value = plainNumbers(schema[keyword]);
-    const bound = plainNumbers(schema[exclusive]);
-    if (isBound(value)) limits[bound === true ? exclusive : keyword] = value;
-    else if (isBound(bound)) limits[exclusive] = bound;
+    const value = toPlainNumbers(schema[keyword]);
+    const bound = toPlainNumbers(schema[exclusive]);
+    if (isSafeBound(value)) limits[bound === true ? exclusive : keyword] = value;
+    else if (isSafeBound(bound)) limits[exclusive] = bound;
   }
 }
 
-function isBound(value: unknown): boolean {
+function isSafeBound(value: unknown): boolean {
   return typeof value === 'number' && Number.isFinite(value) && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
 }
 
 /** Formats a short value for a description. Returns an empty text for missing and long values. */
-export function exampleText(value: unknown): string {
+export function formatExample(value: unknown): string {
   if (value === undefined || value === null) return '';
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return text.length <= longestValue && !/[\n{<]/.test(text) && listOf(value).length <= 5 ? text : '';
+  return text.length <= maxValueLength && !/[\n{<]/.test(text) && toList(value).length <= 5 ? text : '';
 }

@@ -1,42 +1,42 @@
 import { z } from 'zod';
 import { type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
-import { changesBetween, type FieldChange, undonePaths } from '../../domain/config-changes.ts';
-import { covers } from '../../domain/credentials/credential.ts';
-import type { SetLimits } from '../../domain/limits.ts';
+import { diffConfigs, type FieldChange, findOverwrittenPaths } from '../../domain/config-changes.ts';
+import { hasScope } from '../../domain/credentials/credential.ts';
+import type { ConfiguredLimits } from '../../domain/limits.ts';
 import type { Warning } from '../../domain/warnings/warnings.ts';
-import { AppError, invalid, type Problem } from '../../errors.ts';
+import { AppError, invalidInputError, type Problem } from '../../errors.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { findVersion } from '../../store/servers/server-versions.ts';
-import { isSlugTaken, type StoredServer, setApplied, updateServerLimits } from '../../store/servers/servers.ts';
+import { isSlugTaken, type StoredServer, setAppliedVersion, updateServerLimits } from '../../store/servers/servers.ts';
 import { checkConfig, precheck } from '../check-config.ts';
-import { fieldsOf, type LimitInputs, limitInputs, limitsFrom } from '../limits.ts';
+import { type LimitInputs, limitInputs, toLimitFields, toStoredLimits } from '../limits.ts';
 import { type Context, operation } from '../operation.ts';
-import { mostSecrets, secretNameInput, secretNameProblem, secretValueInput, storeSecret } from '../servers/secrets.ts';
+import { maxSecrets, secretNameInput, secretNameProblem, secretValueInput, storeSecret } from '../servers/secrets.ts';
 import {
   changeServer,
   checkMasks,
   createServer,
+  createStoredResult,
+  getSlugTakenMessage,
   isSecretStored,
-  noteChange,
+  publishChange,
   stored,
-  storedAnswer,
-  takenSentence,
 } from '../servers/store-server.ts';
 import {
   changesShape,
-  findOwnServer,
-  firstWarnings,
+  findWorkspaceServer,
+  formatChanges,
   isUnchanged,
-  mostChanges,
+  limitWarnings,
+  maxChanges,
   problemsShape,
-  shownChanges,
   slugInput,
   unchangedShape,
   warningsShape,
 } from '../shapes.ts';
 
 /** State of a server as a file describes it. Absent fields stay as they are. */
-export type Wanted = {
+export type DesiredServer = {
   slug: string;
   config: unknown;
   secrets?: { [name: string]: string } | undefined;
@@ -60,49 +60,53 @@ type ApplyPlan = {
 };
 
 /** Compares a server with its desired state. @throws AppError tooLarge, tooMany */
-export async function planOf(context: Context, wanted: Wanted): Promise<ApplyPlan> {
-  const of = await checkOf(context, wanted);
-  const { current } = of;
-  const { config, problems, warnings } = await checkConfig(context, wanted.config, of);
+export async function planApply(context: Context, desired: DesiredServer): Promise<ApplyPlan> {
+  const checkTarget = await getCheckTarget(context, desired);
+  const { current } = checkTarget;
+  const { config, problems, warnings } = await checkConfig(context, desired.config, checkTarget);
   const base = { current, config, undone: [], notCompared: [], problems, warnings };
   if (!config) return { ...base, changes: [] };
-  const refused = await refusals(context, wanted, { current, config });
+  const refused = await findRefusals(context, desired, { current, config });
   if (refused.length > 0) return { ...base, config: undefined, problems: refused, changes: [] };
   const { masked, secrets } = splitSecrets(config);
-  const changes = current ? await changesBetween(current.config, masked) : [];
-  const compared = await compareSecrets(context, current, { masked, inConfig: secrets, given: wanted.secrets ?? {} });
+  const changes = current ? await diffConfigs(current.config, masked) : [];
+  const compared = await compareSecrets(context, current, {
+    masked,
+    inConfig: secrets,
+    provided: desired.secrets ?? {},
+  });
   return {
     ...base,
     changes: [
       ...changes,
       ...compared.changes,
-      ...(await limitChanges(current?.limits ?? {}, wanted.limits)),
-      ...labelChange(current?.label, wanted.label),
+      ...(await limitChanges(current?.limits ?? {}, desired.limits)),
+      ...labelChange(current?.label, desired.label),
     ],
-    undone: current ? await undoneBy(context, current, masked) : [],
+    undone: current ? await findUndonePaths(context, current, masked) : [],
     notCompared: compared.notCompared,
   };
 }
 
 /** Finds the server, and the names of the secrets that will have a value. */
-export async function checkOf(
+export async function getCheckTarget(
   context: Context,
-  { slug, secrets }: Pick<Wanted, 'slug' | 'secrets'>,
+  { slug, secrets }: Pick<DesiredServer, 'slug' | 'secrets'>,
 ): Promise<{ current: StoredServer | undefined; stored: string[] }> {
-  const current = await findOwnServer(context, slug);
-  const known = current ? await findSecrets(context.db, current) : [];
-  return { current, stored: [...known.map(({ name }) => name), ...Object.keys(secrets ?? {})] };
+  const current = await findWorkspaceServer(context, slug);
+  const storedSecrets = current ? await findSecrets(context.db, current) : [];
+  return { current, stored: [...storedSecrets.map(({ name }) => name), ...Object.keys(secrets ?? {})] };
 }
 
-async function refusals(
+async function findRefusals(
   context: Context,
-  { slug, secrets = {} }: Wanted,
+  { slug, secrets = {} }: DesiredServer,
   { current, config }: { current: StoredServer | undefined; config: ServerConfig },
 ): Promise<readonly Problem[]> {
   if (config.slug !== slug)
     return [{ path: 'slug', message: `found "${config.slug}"; allowed: "${slug}", the slug in the request` }];
   if (!current && (await isSlugTaken(context.db, slug)))
-    return [{ path: 'slug', message: await takenSentence(context, slug) }];
+    return [{ path: 'slug', message: await getSlugTakenMessage(context, slug) }];
   const names = Object.keys(secrets).flatMap((name) => {
     const message = secretNameProblem(config, name);
     return message === undefined ? [] : [{ path: `secrets.${name}`, message }];
@@ -121,43 +125,45 @@ async function refusals(
 async function compareSecrets(
   context: Context,
   current: StoredServer | undefined,
-  given: { masked: ServerConfig; inConfig: ReadonlyMap<string, string>; given: { [name: string]: string } },
+  provided: { masked: ServerConfig; inConfig: ReadonlyMap<string, string>; provided: { [name: string]: string } },
 ): Promise<{ changes: FieldChange[]; notCompared: string[] }> {
-  const values = [...given.inConfig, ...Object.entries(given.given)];
-  if (!covers(context.actor.scopes, 'manage:write')) return { changes: [], notCompared: values.map(([name]) => name) };
+  const values = [...provided.inConfig, ...Object.entries(provided.provided)];
+  if (!hasScope(context.actor.scopes, 'manage:write'))
+    return { changes: [], notCompared: values.map(([name]) => name) };
   const changes: FieldChange[] = [];
-  const known = new Set(current ? (await findSecrets(context.db, current)).map(({ name }) => name) : []);
-  const server = current && { ...current, config: given.masked };
+  const storedNames = new Set(current ? (await findSecrets(context.db, current)).map(({ name }) => name) : []);
+  const server = current && { ...current, config: provided.masked };
   for (const [name, value] of values) {
-    const isInConfig = given.inConfig.has(name);
-    const isSame = server && (await isSecretStored(context, server, name, value));
-    if (!isSame) changes.push({ path: isInConfig ? name : `secrets.${name}`, ...maskedChange(known.has(name)) });
+    const isInConfig = provided.inConfig.has(name);
+    const isSecretUnchanged = server && (await isSecretStored(context, server, name, value));
+    if (!isSecretUnchanged)
+      changes.push({ path: isInConfig ? name : `secrets.${name}`, ...maskedChange(storedNames.has(name)) });
   }
   return { changes, notCompared: [] };
 }
 
-const hidden = '(a secret)';
-const maskedChange = (isKnown: boolean) => ({ ...(isKnown && { before: hidden }), after: hidden });
+const hiddenSecret = '(a secret)';
+const maskedChange = (wasStored: boolean) => ({ ...(wasStored && { before: hiddenSecret }), after: hiddenSecret });
 
-async function limitChanges(before: SetLimits, wanted: LimitInputs | undefined): Promise<FieldChange[]> {
-  if (!wanted) return [];
-  const after = fieldsOf(limitsFrom(wanted));
-  return (await changesBetween(fieldsOf(before), after)).map((change) => ({
+async function limitChanges(before: ConfiguredLimits, desired: LimitInputs | undefined): Promise<FieldChange[]> {
+  if (!desired) return [];
+  const after = toLimitFields(toStoredLimits(desired));
+  return (await diffConfigs(toLimitFields(before), after)).map((change) => ({
     ...change,
     path: `limits.${change.path}`,
   }));
 }
 
-function labelChange(before: string | undefined, wanted: string | undefined): FieldChange[] {
-  if (wanted === undefined || wanted === before) return [];
-  return [{ path: 'label', ...(before !== undefined && { before }), after: wanted }];
+function labelChange(before: string | undefined, desired: string | undefined): FieldChange[] {
+  if (desired === undefined || desired === before) return [];
+  return [{ path: 'label', ...(before !== undefined && { before }), after: desired }];
 }
 
-async function undoneBy(context: Context, current: StoredServer, masked: ServerConfig): Promise<string[]> {
+async function findUndonePaths(context: Context, current: StoredServer, masked: ServerConfig): Promise<string[]> {
   const { appliedVersion } = current;
   if (appliedVersion === undefined || appliedVersion === current.version) return [];
   const base = await findVersion(context.db, current, appliedVersion);
-  return undonePaths(base?.config, current.config, masked);
+  return findOverwrittenPaths(base?.config, current.config, masked);
 }
 
 const labelInput = z
@@ -165,12 +171,12 @@ const labelInput = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/, 'allowed: 1 to 63 letters, digits, . _ / -')
   .describe('Name of the set of files that the server belongs to; unchanged if absent.');
 
-const wantedShape = {
+const desiredShape = {
   slug: slugInput,
   config: z.record(z.string(), z.unknown()).describe('Complete configuration, with the same slug.'),
   secrets: z
     .record(secretNameInput, secretValueInput)
-    .refine((secrets) => Object.keys(secrets).length <= mostSecrets, `allowed: at most ${mostSecrets} secrets`)
+    .refine((secrets) => Object.keys(secrets).length <= maxSecrets, `allowed: at most ${maxSecrets} secrets`)
     .optional()
     .describe('Values of secrets, by name. Other stored secrets stay as they are.'),
   limits: z
@@ -185,11 +191,11 @@ const changeKinds = ['created', 'changed', 'same'] as const;
  * Returns the differences for a response. A new server has none, because they are its whole configuration, which the
  * caller has.
  */
-function changesOf({ current, changes }: ApplyPlan): z.input<typeof changesShape> {
-  return current ? shownChanges(changes) : [];
+function getChanges({ current, changes }: ApplyPlan): z.input<typeof changesShape> {
+  return current ? formatChanges(changes) : [];
 }
 
-function kindOf({ current, changes }: ApplyPlan): (typeof changeKinds)[number] {
+function getChangeKind({ current, changes }: ApplyPlan): (typeof changeKinds)[number] {
   if (!current) return 'created';
   return changes.length > 0 ? 'changed' : 'same';
 }
@@ -202,8 +208,8 @@ const planMcpServer = operation({
   scope: 'manage:read',
   effect: 'read',
   isTool: false,
-  input: z.strictObject(wantedShape),
-  long: { field: 'config' },
+  input: z.strictObject(desiredShape),
+  longField: { field: 'config' },
   output: z.object({
     change: z.enum(changeKinds).describe('With created, the server does not exist yet.'),
     version: z.int().min(0).describe('Version of the server; 0 if it does not exist.'),
@@ -212,28 +218,28 @@ const planMcpServer = operation({
     changes: changesShape,
     undone: z
       .array(z.string())
-      .max(mostChanges)
+      .max(maxChanges)
       .describe('Paths of changes that would undo a change made elsewhere since the last apply.'),
     not_compared: z
       .array(z.string())
-      .max(mostSecrets + 10)
+      .max(maxSecrets + 10)
       .describe('Secrets that this credential may not compare.'),
     problems: problemsShape,
     warnings: warningsShape,
   }),
   async run(context, input) {
-    const plan = await planOf(context, input);
+    const plan = await planApply(context, input);
     const { current } = plan;
     return {
-      change: kindOf(plan),
+      change: getChangeKind(plan),
       version: current?.version ?? 0,
       ...(current?.appliedVersion !== undefined && { applied_version: current.appliedVersion }),
       ...(current?.label !== undefined && { label: current.label }),
-      changes: changesOf(plan),
-      undone: plan.undone.slice(0, mostChanges),
+      changes: getChanges(plan),
+      undone: plan.undone.slice(0, maxChanges),
       not_compared: plan.notCompared,
       problems: [...plan.problems],
-      warnings: plan.config ? firstWarnings(plan.warnings) : [],
+      warnings: plan.config ? limitWarnings(plan.warnings) : [],
     };
   },
 });
@@ -247,7 +253,7 @@ const applyMcpServer = operation({
   effect: 'write',
   isTool: false,
   input: z.strictObject({
-    ...wantedShape,
+    ...desiredShape,
     expected_version: z
       .int()
       .min(0)
@@ -262,25 +268,25 @@ const applyMcpServer = operation({
         'If true, also undoes changes that were made elsewhere, and takes over a server that belongs to another label.',
       ),
   }),
-  long: { field: 'config' },
+  longField: { field: 'config' },
   output: stored.extend({
     change: z.enum(changeKinds),
     changes: changesShape,
     unchanged: unchangedShape,
   }),
-  precheck: async (context, input) => precheck(context, input.config, await checkOf(context, input)),
+  precheck: async (context, input) => precheck(context, input.config, await getCheckTarget(context, input)),
   async run(context, input) {
-    const plan = await planOf(context, input);
+    const plan = await planApply(context, input);
     if (plan.problems.length > 0)
-      throw invalid(plan.problems, 'The server was not stored; its configuration is not valid');
+      throw invalidInputError(plan.problems, 'The server was not stored; its configuration is not valid');
     refuseConflicts(plan, input);
-    const kind = kindOf(plan);
-    const server = await storeWanted(context, plan, input);
-    const isSame = kind === 'same' && plan.current?.appliedVersion === server.version;
+    const kind = getChangeKind(plan);
+    const server = await storeDesired(context, plan, input);
+    const isServerUnchanged = kind === 'same' && plan.current?.appliedVersion === server.version;
     return {
-      ...(await storedAnswer(context, { server, isUnchanged: isSame })),
+      ...(await createStoredResult(context, { server, isUnchanged: isServerUnchanged })),
       change: kind,
-      changes: changesOf(plan),
+      changes: getChanges(plan),
     };
   },
   isUnchanged,
@@ -321,16 +327,16 @@ function refuseConflicts(
     );
 }
 
-async function storeWanted(context: Context, { current }: ApplyPlan, wanted: Wanted): Promise<StoredServer> {
+async function storeDesired(context: Context, { current }: ApplyPlan, desired: DesiredServer): Promise<StoredServer> {
   const server = current
-    ? (await changeServer(context, current, wanted.config, undefined)).server
-    : await createServer(context, wanted.config);
-  for (const [name, value] of Object.entries(wanted.secrets ?? {})) await storeSecret(context, server, name, value);
-  const limits = wanted.limits ? limitsFrom(wanted.limits) : server.limits;
-  if (wanted.limits) await updateServerLimits(context.db, server, limitsFrom(wanted.limits));
-  const applied = { label: wanted.label ?? server.label, appliedVersion: server.version };
-  await setApplied(context.db, server, applied);
-  await noteChange(context, server);
+    ? (await changeServer(context, current, desired.config, undefined)).server
+    : await createServer(context, desired.config);
+  for (const [name, value] of Object.entries(desired.secrets ?? {})) await storeSecret(context, server, name, value);
+  const limits = desired.limits ? toStoredLimits(desired.limits) : server.limits;
+  if (desired.limits) await updateServerLimits(context.db, server, toStoredLimits(desired.limits));
+  const applied = { label: desired.label ?? server.label, appliedVersion: server.version };
+  await setAppliedVersion(context.db, server, applied);
+  await publishChange(context, server);
   return {
     ...server,
     appliedVersion: server.version,

@@ -23,7 +23,7 @@ export type SecretReference = z.infer<typeof secretReference>;
 const referenceName = /^[A-Za-z_]\w{0,63}$|^(oauth|(authentication|credentials\.[\w-]+)(\[\d\])?)\.\w+$/;
 
 const limit = (field: LimitField) =>
-  z.int().min(1).max(limitFields[field].most).optional().describe(`${limitFields[field].meaning}.`);
+  z.int().min(1).max(limitFields[field].max).optional().describe(`${limitFields[field].label}.`);
 
 /** Sections that a server file may have in addition to the configuration fields. */
 export const fileSections = {

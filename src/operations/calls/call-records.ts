@@ -4,10 +4,10 @@ import { parseJson } from '../../domain/json/json.ts';
 import type { RecordedModel } from '../../domain/model.ts';
 import { AppError, outcomes } from '../../errors.ts';
 import { type CallRecord, callIdPrefix } from '../../store/calls/call-writer.ts';
-import { type CallFilter, findCall, findCalls, searchedAtOnce } from '../../store/calls/calls.ts';
-import { type Capture, captureKeptMs, findCapture, shortenedParts } from '../../store/calls/captures.ts';
+import { type CallFilter, findCall, findCalls, maxCallsSearchedPerPage } from '../../store/calls/calls.ts';
+import { type Capture, captureRetentionMs, findCapture, shortenableFields } from '../../store/calls/captures.ts';
 import { decodeCursor, type Page } from '../../store/page.ts';
-import { namesFor } from '../names.ts';
+import { findActorNames } from '../names.ts';
 import { type Context, operation } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
 import {
@@ -22,8 +22,8 @@ import {
   toolInput,
   viewInput,
 } from '../shapes.ts';
-import { requestShape, responseShape, shownRequest, shownResponse } from './captures.ts';
-import { csvLine, csvLines } from './csv.ts';
+import { formatRequest, formatResponse, requestShape, responseShape } from './captures.ts';
+import { formatCsvLine, formatCsvLines } from './csv.ts';
 
 const callRecord = z.object({
   id: z.string(),
@@ -91,12 +91,12 @@ function toRecord(row: CallRecord): z.input<typeof callRecord> {
     ...(row.reason !== null && { reason: row.reason }),
     ...(row.estimated_tokens !== null && { estimated_tokens: row.estimated_tokens }),
     ...(row.view !== null && { view: row.view }),
-    ...(row.model !== null && modelIn(row.model)),
+    ...(row.model !== null && toModelFields(row.model)),
     ...(row.upstream_requests !== null && { upstream_requests: row.upstream_requests }),
   };
 }
 
-function modelIn(json: string) {
+function toModelFields(json: string) {
   const { name: model, ...tokens } = JSON.parse(json) as RecordedModel;
   return { model, ...tokens };
 }
@@ -114,21 +114,21 @@ const filters = {
   until: z.iso.datetime().optional().describe('Only calls before this time.'),
 };
 
-type Wanted = z.output<z.ZodObject<typeof filters>> & { slug?: string | undefined };
+type CallQuery = z.output<z.ZodObject<typeof filters>> & { slug?: string | undefined };
 
 /** Finds the requested calls that the actor may see, newest first. */
-async function wantedCalls(context: Context, wanted: Wanted, page: Page) {
+async function findVisibleCalls(context: Context, query: CallQuery, page: Page) {
   const { servers } = context.actor;
-  const slug = wanted.slug ?? (servers?.length === 1 ? servers[0] : undefined);
+  const slug = query.slug ?? (servers?.length === 1 ? servers[0] : undefined);
   const filter: CallFilter = {
     ...(slug === undefined ? servers && { slugs: servers } : { slug }),
-    ...(wanted.view !== undefined && { view: wanted.view }),
-    ...(wanted.tool !== undefined && { tool: wanted.tool }),
-    ...(wanted.outcome !== undefined && { outcome: wanted.outcome }),
-    ...(wanted.caller_kind !== undefined && { callerKind: wanted.caller_kind }),
-    ...(wanted.key_id !== undefined && { keyId: wanted.key_id }),
-    ...(wanted.since !== undefined && { since: Date.parse(wanted.since) }),
-    ...(wanted.until !== undefined && { until: Date.parse(wanted.until) }),
+    ...(query.view !== undefined && { view: query.view }),
+    ...(query.tool !== undefined && { tool: query.tool }),
+    ...(query.outcome !== undefined && { outcome: query.outcome }),
+    ...(query.caller_kind !== undefined && { callerKind: query.caller_kind }),
+    ...(query.key_id !== undefined && { keyId: query.key_id }),
+    ...(query.since !== undefined && { since: Date.parse(query.since) }),
+    ...(query.until !== undefined && { until: Date.parse(query.until) }),
   };
   return findCalls(context.db, context.actor.workspaceId, filter, page);
 }
@@ -147,12 +147,12 @@ const listCalls = operation({
     searched_to: time
       .optional()
       .describe(
-        `Time back to which calls were searched. A page searches at most ${searchedAtOnce} calls, so it may contain few matches or none if the filter is rare. next_cursor continues from this time.`,
+        `Time back to which calls were searched. A page searches at most ${maxCallsSearchedPerPage} calls, so it may contain few matches or none if the filter is rare. next_cursor continues from this time.`,
       ),
   }),
   async run(context, input) {
     await context.serving?.flushCalls();
-    const { rows, next, searchedTo } = await wantedCalls(context, input, pageFrom(input));
+    const { rows, next, searchedTo } = await findVisibleCalls(context, input, pageFrom(input));
     return {
       calls: rows.map(toRecord),
       next_cursor: next,
@@ -178,14 +178,14 @@ const listServerCalls = operation({
 
 export const maxExported = 10_000;
 /** Number of rows that are formatted as CSV before yielding to the event loop, so that calls can run in between. */
-const exportedAtOnce = 500;
+const rowsPerChunk = 500;
 /** Maximum number of searches for matching calls. */
 const maxSearches = 6;
 
 const exportCalls = operation({
   name: 'exportCalls',
   summary: 'Export the calls of the workspace as a CSV file, newest first',
-  description: `The file contains at most the newest ${maxExported} calls. With a rare filter, it contains matches among the newest ${maxSearches * searchedAtOnce} calls. Use since and until to export others.`,
+  description: `The file contains at most the newest ${maxExported} calls. With a rare filter, it contains matches among the newest ${maxSearches * maxCallsSearchedPerPage} calls. Use since and until to export others.`,
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -194,22 +194,22 @@ const exportCalls = operation({
   output: z.object({
     csv: z.string().describe('Content of the file. The REST API returns only the file, as text/csv.'),
   }),
-  file: { mediaType: 'text/csv; charset=utf-8', name: 'calls.csv', text: ({ csv }) => csv },
+  file: { mediaType: 'text/csv; charset=utf-8', name: 'calls.csv', toText: ({ csv }) => csv },
   async run(context, input) {
     await context.serving?.flushCalls();
     const columns = Object.keys(callRecord.shape);
-    const parts = [csvLine(columns)];
+    const csvChunks = [formatCsvLine(columns)];
     let [exported, searches] = [0, 0];
     let after: Page['after'];
     do {
-      const limit = Math.min(exportedAtOnce, maxExported - exported);
-      const { rows, next, searchedTo } = await wantedCalls(context, input, { limit, after });
-      parts.push(csvLines(columns, rows.map(toRecord)));
+      const limit = Math.min(rowsPerChunk, maxExported - exported);
+      const { rows, next, searchedTo } = await findVisibleCalls(context, input, { limit, after });
+      csvChunks.push(formatCsvLines(columns, rows.map(toRecord)));
       exported += rows.length;
       if (searchedTo !== undefined) searches += 1;
       after = next === undefined ? undefined : decodeCursor(next);
     } while (after && exported < maxExported && searches < maxSearches);
-    return { csv: parts.join('') };
+    return { csv: csvChunks.join('') };
   },
 });
 
@@ -234,8 +234,8 @@ const captureShape = z.object({
     .optional()
     .describe('Result that the caller got. Its size in tokens is estimated_tokens of the call.'),
   shortened: z
-    .array(z.enum(shortenedParts))
-    .max(shortenedParts.length)
+    .array(z.enum(shortenableFields))
+    .max(shortenableFields.length)
     .optional()
     .describe('Parts that were shortened, because a capture is limited to 64 KiB.'),
 });
@@ -264,23 +264,23 @@ const getCall = operation({
         'there is no such call in this workspace; call records are deleted after their retention period',
       );
     const document = await findCapture(db, keyring, { workspaceId: actor.workspaceId, callId: id }, context.now());
-    const names = await namesFor(context, row.key_id === null ? [] : [row.key_id]);
+    const names = await findActorNames(context, row.key_id === null ? [] : [row.key_id]);
     return {
       call: toRecord(row),
       caller_name: row.key_id === null ? undefined : names.get(row.key_id),
-      ...(document !== undefined && { capture: shownCapture(document, row.started_at) }),
+      ...(document !== undefined && { capture: formatCapture(document, row.started_at) }),
     };
   },
 });
 
-function shownCapture(document: string, at: number): z.input<typeof captureShape> {
+function formatCapture(document: string, at: number): z.input<typeof captureShape> {
   const { argumentsBytes, arguments: args, request, response, result, shortened } = parseJson(document) as Capture;
   return {
-    expires_at: isoTime(at + captureKeptMs),
+    expires_at: isoTime(at + captureRetentionMs),
     ...(args && { arguments: args }),
     arguments_bytes: argumentsBytes,
-    ...(request && shownRequest(request)),
-    ...(response && { response: shownResponse(response) }),
+    ...(request && formatRequest(request)),
+    ...(response && { response: formatResponse(response) }),
     ...(result && {
       result: {
         is_error: result.isError,

@@ -1,20 +1,20 @@
 import { z } from 'zod';
 import { mask } from '../../domain/config/server-config.ts';
-import { encode } from '../../domain/http/values.ts';
-import { tokensOfLength } from '../../domain/pieces/tokens.ts';
+import { percentEncode } from '../../domain/http/values.ts';
+import { estimateTokenCount } from '../../domain/pieces/tokens.ts';
 import {
   type ReadableBody,
   type ReadablePart,
   type ReadableRequest,
-  readableBody,
+  toReadableBody,
   type UpstreamRequest,
 } from '../../domain/request/upstream-request.ts';
-import { upstreamCurl } from '../../domain/snippets/upstream-curl.ts';
-import { type CapturedResponse, capturesPerServer, capturesPerWorkspace } from '../../store/calls/captures.ts';
+import { toUpstreamCurl } from '../../domain/snippets/upstream-curl.ts';
+import { type CapturedResponse, maxCapturesPerServer, maxCapturesPerWorkspace } from '../../store/calls/captures.ts';
 import { setCapture } from '../../store/servers/servers.ts';
 import { operation } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
-import { noteChange } from '../servers/store-server.ts';
+import { publishChange } from '../servers/store-server.ts';
 import { getServer, isCaptured, isoTime, isUnchanged, slugInput, time, unchangedShape } from '../shapes.ts';
 
 const hourMs = 60 * 60_000;
@@ -22,7 +22,7 @@ const hourMs = 60 * 60_000;
 const captureCalls = operation({
   name: 'captureCalls',
   summary: 'Capture requests and responses of the calls of a hosted server for up to 24 hours',
-  description: `getCall shows captures, without credentials, for at most a day: the newest ${capturesPerServer} per server and ${capturesPerWorkspace} per workspace.`,
+  description: `getCall shows captures, without credentials, for at most a day: the newest ${maxCapturesPerServer} per server and ${maxCapturesPerWorkspace} per workspace.`,
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -40,7 +40,7 @@ const captureCalls = operation({
     if (hours === 0 && !isCaptured(server, context.now())) return { slug, unchanged: true as const };
     const until = hours === 0 ? undefined : context.now() + hours * hourMs;
     await setCapture(context.db, server, until);
-    await noteChange(context, server);
+    await publishChange(context, server);
     return { slug, ...(until !== undefined && { capture_until: isoTime(until) }) };
   },
   isUnchanged,
@@ -48,11 +48,11 @@ const captureCalls = operation({
 });
 
 const header = z.tuple([z.string(), z.string()]);
-const mostHeaders = 300;
-const headersShape = z.array(header).max(mostHeaders).describe('Headers, each as name and value.');
+const maxHeaders = 300;
+const headersShape = z.array(header).max(maxHeaders).describe('Headers, each as name and value.');
 
 /** Maximum number of body characters that are shown: Linux limits an argument to 128 KiB (execve(2)). */
-const mostOfBody = 100_000;
+const maxBodyLength = 100_000;
 
 /** Shape of an upstream request as people and agents see it. */
 export const requestShape = {
@@ -63,7 +63,7 @@ export const requestShape = {
     body: z
       .string()
       .optional()
-      .describe(`Body; a longer one is cut to its first ${mostOfBody} characters, followed by its length.`),
+      .describe(`Body; a longer one is cut to its first ${maxBodyLength} characters, followed by its length.`),
   }),
   curl: z
     .string()
@@ -74,16 +74,16 @@ export const requestShape = {
 
 nameSchema('UpstreamRequest', requestShape.request);
 
-const shown = z.object(requestShape);
+const requestOutput = z.object(requestShape);
 
-export function shownRequest(built: UpstreamRequest | ReadableRequest): z.input<typeof shown> {
+export function formatRequest(built: UpstreamRequest | ReadableRequest): z.input<typeof requestOutput> {
   // Decoded, because people would not recognize the encoded mask in a query.
-  const path = built.path.replaceAll(encode(mask), mask);
-  const request: ReadableRequest = { ...built, path, body: readableBody(built.body) };
+  const path = built.path.replaceAll(percentEncode(mask), mask);
+  const request: ReadableRequest = { ...built, path, body: toReadableBody(built.body) };
   const headers: [string, string][] = [];
-  for (let i = 0; i < Math.min(request.headers.length, 2 * mostHeaders); i += 2)
+  for (let i = 0; i < Math.min(request.headers.length, 2 * maxHeaders); i += 2)
     headers.push([request.headers[i] as string, request.headers[i + 1] as string]);
-  const { body, isWhole } = shownBody(request.body);
+  const { body, isComplete } = formatBody(request.body);
   return {
     request: {
       method: request.method,
@@ -91,26 +91,26 @@ export function shownRequest(built: UpstreamRequest | ReadableRequest): z.input<
       headers,
       ...(body !== undefined && { body }),
     },
-    curl: upstreamCurl(request, isWhole),
+    curl: toUpstreamCurl(request, isComplete),
   };
 }
 
-function shownBody(body: ReadableBody | undefined): { body: string | undefined; isWhole: boolean } {
-  if (typeof body === 'object' && 'byteCount' in body) return { body: `(${body.byteCount} bytes)`, isWhole: true };
-  const text = typeof body === 'object' ? linesOf(body.fields) : body;
-  if (text === undefined || text.length <= mostOfBody) return { body: text, isWhole: true };
+function formatBody(body: ReadableBody | undefined): { body: string | undefined; isComplete: boolean } {
+  if (typeof body === 'object' && 'byteCount' in body) return { body: `(${body.byteCount} bytes)`, isComplete: true };
+  const text = typeof body === 'object' ? formatFields(body.fields) : body;
+  if (text === undefined || text.length <= maxBodyLength) return { body: text, isComplete: true };
   const size = typeof body === 'object' ? `${body.fields.length} fields` : `${text.length} characters`;
-  return { body: `${text.slice(0, mostOfBody).toWellFormed()}\n… (${size} in total)`, isWhole: false };
+  return { body: `${text.slice(0, maxBodyLength).toWellFormed()}\n… (${size} in total)`, isComplete: false };
 }
 
 /** Formats the first fields up to the limit, and one more to show that there are others. */
-function linesOf(fields: readonly ReadablePart[]): string {
+function formatFields(fields: readonly ReadablePart[]): string {
   const lines: string[] = [];
   let length = 0;
-  for (const [name, text, of] of fields) {
-    if (length > mostOfBody) break;
-    const about = [of?.fileName, of?.mediaType].filter((one) => one !== undefined);
-    const line = `${name}${about.length > 0 ? ` (${about.join(', ')})` : ''}=${text}`;
+  for (const [name, text, file] of fields) {
+    if (length > maxBodyLength) break;
+    const fileInfo = [file?.fileName, file?.mediaType].filter((value) => value !== undefined);
+    const line = `${name}${fileInfo.length > 0 ? ` (${fileInfo.join(', ')})` : ''}=${text}`;
     length += line.length + 1;
     lines.push(line);
   }
@@ -130,11 +130,11 @@ export const responseShape = z.object({
 });
 nameSchema('UpstreamResponse', responseShape);
 
-export function shownResponse({ status, headers, body, bodyBytes }: CapturedResponse): z.input<typeof responseShape> {
+export function formatResponse({ status, headers, body, bodyBytes }: CapturedResponse): z.input<typeof responseShape> {
   return {
     status,
     headers,
-    ...(body !== undefined && { body, estimated_tokens: tokensOfLength(bodyBytes) }),
+    ...(body !== undefined && { body, estimated_tokens: estimateTokenCount(bodyBytes) }),
     body_bytes: bodyBytes,
   };
 }

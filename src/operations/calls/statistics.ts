@@ -1,19 +1,19 @@
 import { z } from 'zod';
-import { mostTools } from '../../domain/config/server-config.ts';
+import { maxTools } from '../../domain/config/server-config.ts';
 import { percentile } from '../../domain/duration-classes.ts';
-import { estimatedTokensOfTools } from '../../domain/warnings/warnings.ts';
-import { invalid } from '../../errors.ts';
+import { estimateToolTokens } from '../../domain/warnings/warnings.ts';
+import { invalidInputError } from '../../errors.ts';
 import {
   type CallScope,
   type CountedCalls,
   countByInterval,
   countByServer,
   countByTool,
-  countedFrom,
-  minutesKeptMs,
-  mostCalled,
+  findCountableStart,
+  findMostCalled,
+  minuteCountsRetentionMs,
 } from '../../store/calls/call-statistics.ts';
-import { dayMs, hourMs, minuteMs, startOf } from '../../store/calls/call-writer.ts';
+import { dayMs, hourMs, minuteMs, startOfPeriod } from '../../store/calls/call-writer.ts';
 import { listSlugs } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import {
@@ -30,7 +30,7 @@ import {
 } from '../shapes.ts';
 
 const hours = 24;
-const mostEntries = 100;
+const maxEntries = 100;
 
 const counts = {
   calls: z.int(),
@@ -66,25 +66,25 @@ const getServerActivity = operation({
   }),
   async run(context, { slug, ...input }) {
     const { db, actor } = context;
-    const wanted = slug === undefined ? actor.servers : [(await getServer(context, slug)).slug];
-    const { rows: servers, next } = await listSlugs(db, actor.workspaceId, wanted, {
+    const requestedSlugs = slug === undefined ? actor.servers : [(await getServer(context, slug)).slug];
+    const { rows: servers, next } = await listSlugs(db, actor.workspaceId, requestedSlugs, {
       ...pageFrom(input),
       ...serverFilterFrom(input),
     });
     await context.serving?.flushCalls();
-    const until = endOf(context.now(), minuteMs);
+    const until = getIntervalEnd(context.now(), minuteMs);
     const from = until - hours * hourMs;
     const slugs = servers.map((server) => server.slug);
     const scope = { workspaceId: actor.workspaceId, from, until, slugs };
     const rows = Map.groupBy(await countByServer(db, scope, hourMs), (row) => row.slug);
     return {
       servers: slugs.map((name) => {
-        const own = rows.get(name) ?? [];
+        const serverRows = rows.get(name) ?? [];
         const hourly = Array.from(
           { length: hours },
-          (_, n) => own.find((row) => row.at === from + n * hourMs)?.calls ?? 0,
+          (_, n) => serverRows.find((row) => row.at === from + n * hourMs)?.calls ?? 0,
         );
-        return { slug: name, ...sumOf(own), hourly };
+        return { slug: name, ...sumCounts(serverRows), hourly };
       }),
       next_cursor: next,
     };
@@ -108,23 +108,23 @@ const getToolActivity = operation({
           ...counts,
         }),
       )
-      .max(mostTools)
+      .max(maxTools)
       .describe('All tools, in the order of the configuration.'),
   }),
   async run(context, { slug }) {
     const { db, actor } = context;
     const { config } = await getServer(context, slug);
     await context.serving?.flushCalls();
-    const until = endOf(context.now(), minuteMs);
+    const until = getIntervalEnd(context.now(), minuteMs);
     const scope = { workspaceId: actor.workspaceId, from: until - hours * hourMs, until, slugs: [slug] } as const;
-    const found = new Map((await countByTool(db, scope)).map((row) => [row.tool, row]));
-    const tokens = await estimatedTokensOfTools(config);
+    const countsByTool = new Map((await countByTool(db, scope)).map((row) => [row.tool, row]));
+    const tokens = await estimateToolTokens(config);
     return {
       tools: config.tools.map(({ name }, index) => ({
         tool: name,
         tokens: tokens[index] ?? 0,
-        calls: found.get(name)?.calls ?? 0,
-        errors: found.get(name)?.errors ?? 0,
+        calls: countsByTool.get(name)?.calls ?? 0,
+        errors: countsByTool.get(name)?.errors ?? 0,
       })),
     };
   },
@@ -133,11 +133,11 @@ const getToolActivity = operation({
 /**
  * Returns the end of the minute or day that contains a time. A time at the start of a minute belongs to that minute.
  */
-function endOf(at: number, width: number): number {
-  return startOf(at, width) + width;
+function getIntervalEnd(at: number, width: number): number {
+  return startOfPeriod(at, width) + width;
 }
 
-function sumOf(rows: readonly { calls: number; errors: number }[]): { calls: number; errors: number } {
+function sumCounts(rows: readonly { calls: number; errors: number }[]): { calls: number; errors: number } {
   let [calls, errors] = [0, 0];
   for (const row of rows) {
     calls += row.calls;
@@ -152,7 +152,7 @@ const statistics = z.object({
   p95_ms: z.int().optional().describe('95th percentile of the duration; absent if there were no calls.'),
 });
 
-function summary({ calls, errors, durations }: CountedCalls): z.input<typeof statistics> {
+function summarize({ calls, errors, durations }: CountedCalls): z.input<typeof statistics> {
   const [p50, p95] = [percentile(durations, 0.5), percentile(durations, 0.95)];
   return { calls, errors, ...(p50 !== undefined && { p50_ms: p50 }), ...(p95 !== undefined && { p95_ms: p95 }) };
 }
@@ -192,12 +192,12 @@ const getCallStatistics = operation({
     buckets: z.array(statistics.extend({ at: time.describe('Start of the interval.') })).max(502),
     by_server: z
       .array(statistics.extend({ slug: z.string() }))
-      .max(mostEntries)
-      .describe(`Servers, most calls first; at most ${mostEntries}.`),
+      .max(maxEntries)
+      .describe(`Servers, most calls first; at most ${maxEntries}.`),
     by_tool: z
       .array(statistics.extend({ slug: z.string(), tool: z.string() }))
-      .max(mostEntries)
-      .describe(`Tools, most calls first; at most ${mostEntries}.`),
+      .max(maxEntries)
+      .describe(`Tools, most calls first; at most ${maxEntries}.`),
     ranked_from: time
       .optional()
       .describe(
@@ -205,30 +205,30 @@ const getCallStatistics = operation({
       ),
   }),
   async run(context, input) {
-    const { from: wantedFrom, until, widthMs } = spanOf(context, input);
-    const wanted = await scopeOf(context, input, wantedFrom, until);
+    const { from: requestedFrom, until, widthMs } = getPeriod(context, input);
+    const requestedScope = await getCallScope(context, input, requestedFrom, until);
     await context.serving?.flushCalls();
     const { db } = context;
-    const from = await countedFrom(db, wanted, widthMs);
-    const scope = { ...wanted, from };
+    const from = await findCountableStart(db, requestedScope, widthMs);
+    const scope = { ...requestedScope, from };
     const intervals = new Map((await countByInterval(db, scope, widthMs)).map((row) => [row.at, row]));
-    const { servers, tools, rankedFrom } = await mostCalled(db, scope, mostEntries);
+    const { servers, tools, rankedFrom } = await findMostCalled(db, scope, maxEntries);
     return {
       from: isoTime(from),
       to: isoTime(until),
       bucket_ms: widthMs,
       buckets: Array.from({ length: Math.ceil((until - from) / widthMs) }, (_, n) => from + n * widthMs).map((at) => ({
         at: isoTime(at),
-        ...summary(intervals.get(at) ?? { calls: 0, errors: 0, durations: [] }),
+        ...summarize(intervals.get(at) ?? { calls: 0, errors: 0, durations: [] }),
       })),
-      by_server: servers.map((row) => ({ slug: row.slug, ...summary(row) })),
-      by_tool: tools.map((row) => ({ slug: row.slug, tool: row.tool, ...summary(row) })),
+      by_server: servers.map((row) => ({ slug: row.slug, ...summarize(row) })),
+      by_tool: tools.map((row) => ({ slug: row.slug, tool: row.tool, ...summarize(row) })),
       ...(rankedFrom !== undefined && { ranked_from: isoTime(rankedFrom) }),
     };
   },
 });
 
-type Asked = {
+type StatisticsInput = {
   slug?: string | undefined;
   tool?: string | undefined;
   since?: string | undefined;
@@ -240,27 +240,37 @@ type Asked = {
  * Returns the requested period in whole minutes, or in whole days (UTC) if its minutes are no longer stored.
  * @throws AppError invalid
  */
-function spanOf(context: Context, { since, until, buckets }: Asked): { from: number; until: number; widthMs: number } {
+function getPeriod(
+  context: Context,
+  { since, until, buckets }: StatisticsInput,
+): { from: number; until: number; widthMs: number } {
   const now = context.now();
   // A call in the current millisecond belongs to the past.
-  const wantedEnd = until === undefined ? now + 1 : Date.parse(until);
-  const unit = (at: number) => (at < now - minutesKeptMs ? dayMs : minuteMs);
-  const wantedStart = since === undefined ? undefined : Date.parse(since);
-  if (wantedStart !== undefined && wantedStart >= wantedEnd)
-    throw invalid([{ path: 'since', message: 'is not before the end of the period; allowed: an earlier time' }]);
-  const whole = unit(wantedStart ?? wantedEnd - hours * hourMs);
-  const end = endOf(wantedEnd - 1, whole);
-  const from = wantedStart === undefined ? end - hours * hourMs : startOf(wantedStart, whole);
+  const requestedEnd = until === undefined ? now + 1 : Date.parse(until);
+  const getUnitMs = (at: number) => (at < now - minuteCountsRetentionMs ? dayMs : minuteMs);
+  const requestedStart = since === undefined ? undefined : Date.parse(since);
+  if (requestedStart !== undefined && requestedStart >= requestedEnd)
+    throw invalidInputError([
+      { path: 'since', message: 'is not before the end of the period; allowed: an earlier time' },
+    ]);
+  const unitMs = getUnitMs(requestedStart ?? requestedEnd - hours * hourMs);
+  const periodEnd = getIntervalEnd(requestedEnd - 1, unitMs);
+  const from = requestedStart === undefined ? periodEnd - hours * hourMs : startOfPeriod(requestedStart, unitMs);
   // Thirty days that begin and end within a day touch 31 days, and would otherwise be divided into intervals of two
   // days.
-  const divided = whole === dayMs ? startOf(wantedEnd - (wantedStart ?? from), dayMs) : end - from;
-  const least = Math.max(whole, divided / buckets);
-  const step = Math.max(whole, least < hourMs ? minuteMs : hourMs);
-  return { from, until: end, widthMs: Math.ceil(least / step) * step };
+  const periodMs = unitMs === dayMs ? startOfPeriod(requestedEnd - (requestedStart ?? from), dayMs) : periodEnd - from;
+  const minWidthMs = Math.max(unitMs, periodMs / buckets);
+  const stepMs = Math.max(unitMs, minWidthMs < hourMs ? minuteMs : hourMs);
+  return { from, until: periodEnd, widthMs: Math.ceil(minWidthMs / stepMs) * stepMs };
 }
 
 /** @throws AppError notFound */
-async function scopeOf(context: Context, { slug, tool }: Asked, from: number, until: number): Promise<CallScope> {
+async function getCallScope(
+  context: Context,
+  { slug, tool }: StatisticsInput,
+  from: number,
+  until: number,
+): Promise<CallScope> {
   const { actor } = context;
   const slugs = slug === undefined ? actor.servers : [(await getServer(context, slug)).slug];
   return { workspaceId: actor.workspaceId, from, until, ...(slugs && { slugs }), ...(tool !== undefined && { tool }) };

@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import { toolModes } from '../../domain/config/tool.ts';
-import { covers } from '../../domain/credentials/credential.ts';
-import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
+import { hasScope } from '../../domain/credentials/credential.ts';
+import { containsOwnCredential } from '../../domain/credentials/own-credentials.ts';
 import type { ContentBlock } from '../../domain/mcp.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
-import { eventsSearchedAtOnce, findAuditEvents } from '../../store/audit-events.ts';
-import { namesFor, seesPeople } from '../names.ts';
-import { operation, servingOf } from '../operation.ts';
-import { actorNow } from '../run-operation.ts';
+import { findAuditEvents, maxEventsSearchedPerPage } from '../../store/audit-events.ts';
+import { canSeePeople, findActorNames } from '../names.ts';
+import { operation, requireServing } from '../operation.ts';
+import { refreshActor } from '../run-operation.ts';
 import { nameSchema } from '../schema-names.ts';
-import { olderVersion } from '../servers/versions.ts';
+import { getOlderVersion } from '../servers/versions.ts';
 import {
   actorName,
   argumentsInput,
@@ -24,9 +24,9 @@ import {
   viewInput,
 } from '../shapes.ts';
 import { callRecordOperations } from './call-records.ts';
-import { requestShape, responseShape, shownRequest, shownResponse } from './captures.ts';
+import { formatRequest, formatResponse, requestShape, responseShape } from './captures.ts';
 
-const triedView = viewInput.optional().describe('View in which to call the tool.');
+const trialViewInput = viewInput.optional().describe('View in which to call the tool.');
 
 const callTool = operation({
   name: 'callTool',
@@ -37,7 +37,7 @@ const callTool = operation({
   isTool: true,
   input: z.strictObject({
     slug: slugInput,
-    view: triedView,
+    view: trialViewInput,
     mode: z.enum(toolModes).optional().describe('Replaces the configured tool_mode.'),
     version: z.int().min(1).optional().describe('Older version to use.'),
     tool: toolInput,
@@ -48,7 +48,7 @@ const callTool = operation({
       .max(8192)
       .regex(/^[\x21-\x7e]+$/, 'allowed: visible characters without spaces')
       .refine(
-        (token) => !holdsOurCredential(token),
+        (token) => !containsOwnCredential(token),
         'is a Toolhost API key or token, which is never sent to an upstream; use a token of the API',
       )
       .optional()
@@ -78,22 +78,22 @@ const callTool = operation({
     response: responseShape.optional().describe('Upstream response without credentials.'),
   }),
   async run(context, { slug, view, mode, version, tool, arguments: args, token }) {
-    const older = await olderVersion(context, await getServer(context, slug), version);
-    let ended: unknown;
+    const olderConfig = await getOlderVersion(context, await getServer(context, slug), version);
+    let actorError: unknown;
     const checkActor = async () => {
       try {
-        await actorNow(context.db, context.actor, context.now());
+        await refreshActor(context.db, context.actor, context.now());
       } catch (error) {
-        ended = error;
+        actorError = error;
         throw error;
       }
     };
     try {
-      const { record, request, response, ...result } = await servingOf(context).callTool({
+      const { record, request, response, ...result } = await requireServing(context).callTool({
         slug,
         view,
         mode,
-        older,
+        olderVersion: olderConfig,
         tool,
         args,
         token,
@@ -108,15 +108,15 @@ const callTool = operation({
         call_id: record?.id,
         timing: { total_ms: record?.duration_ms ?? 0, ...(upstreamMs !== undefined && { upstream_ms: upstreamMs }) },
         // A key that has only the scope call sees the tool result, but not the upstream request and response.
-        ...(covers(context.actor.scopes, 'manage:read') && {
-          ...(request && shownRequest(request)),
-          ...(response && { response: shownResponse(response) }),
+        ...(hasScope(context.actor.scopes, 'manage:read') && {
+          ...(request && formatRequest(request)),
+          ...(response && { response: formatResponse(response) }),
         }),
       };
     } catch (error) {
       // The upstream refused the token from the input. The actor's own credential is valid, so the response is not a
       // 401.
-      if (error instanceof Unauthenticated && error !== ended) throw new AppError('invalid', error.message);
+      if (error instanceof Unauthenticated && error !== actorError) throw new AppError('invalid', error.message);
       throw error;
     }
   },
@@ -128,7 +128,7 @@ const previewToolCall = operation({
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
-  input: z.strictObject({ slug: slugInput, view: triedView, tool: toolInput, arguments: argumentsInput }),
+  input: z.strictObject({ slug: slugInput, view: trialViewInput, tool: toolInput, arguments: argumentsInput }),
   output: z.object({
     ...requestShape,
     refused: z
@@ -140,8 +140,8 @@ const previewToolCall = operation({
   }),
   async run(context, { slug, view, tool, arguments: args }) {
     await getServer(context, slug);
-    const { request, refused } = await servingOf(context).previewCall({ slug, view, tool }, args);
-    return { ...shownRequest(request), ...(refused !== undefined && { refused }) };
+    const { request, refusal } = await requireServing(context).previewCall({ slug, view, tool }, args);
+    return { ...formatRequest(request), ...(refusal !== undefined && { refused: refusal }) };
   },
 });
 
@@ -185,24 +185,26 @@ const listAuditEvents = operation({
     searched_to: time
       .optional()
       .describe(
-        `Time back to which changes were searched. A page searches at most ${eventsSearchedAtOnce} changes, so it may contain few matches or none if the filter is rare. next_cursor continues from this time.`,
+        `Time back to which changes were searched. A page searches at most ${maxEventsSearchedPerPage} changes, so it may contain few matches or none if the filter is rare. next_cursor continues from this time.`,
       ),
   }),
   async run(context, input) {
-    const { actor_id: actorId, operation: name, target: wanted, since, until } = input;
+    const { actor_id: actorId, operation: name, target: targetFilter, since, until } = input;
     const { rows, next, searchedTo } = await findAuditEvents(context.db, context.actor.workspaceId, {
       ...pageFrom(input),
       actorId,
       operation: name,
-      target: wanted,
+      target: targetFilter,
       since: since === undefined ? undefined : Date.parse(since),
       until: until === undefined ? undefined : Date.parse(until),
     });
     const ids = rows.flatMap((row) => [row.actor_id, row.target ?? '']);
-    const names = await namesFor(context, ids);
-    const events = rows.map(({ at, detail: text, target, workspace_id: _, ...row }) => {
-      const { people, ...others } = JSON.parse(text) as Record<string, unknown>;
-      const detail = seesPeople(context.actor) ? { ...others, ...(people as object | undefined) } : others;
+    const names = await findActorNames(context, ids);
+    const events = rows.map(({ at, detail: detailJson, target, workspace_id: _, ...row }) => {
+      const { people: personalDetail, ...publicDetail } = JSON.parse(detailJson) as Record<string, unknown>;
+      const detail = canSeePeople(context.actor)
+        ? { ...publicDetail, ...(personalDetail as object | undefined) }
+        : publicDetail;
       const client = row.actor_kind === 'client' && typeof detail.client === 'string' ? detail.client : undefined;
       const name = names.get(row.actor_id) ?? client;
       const targetName = names.get(target ?? '');

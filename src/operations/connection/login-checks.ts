@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { AppError } from '../../errors.ts';
-import { operation, servingOf } from '../operation.ts';
+import { operation, requireServing } from '../operation.ts';
 import { getServer, slugInput } from '../shapes.ts';
 
-const text = z.string().min(1).max(8192);
+const textInput = z.string().min(1).max(8192);
 
 /** Maximum number of scopes in a response. */
-const mostScopes = 200;
+const maxScopes = 200;
 
 const checkLogin = operation({
   name: 'checkLogin',
@@ -19,17 +19,17 @@ const checkLogin = operation({
   isTool: false,
   input: z.strictObject({
     slug: slugInput,
-    client_id: text.describe('Client ID from the registration with the server.'),
-    code: text.describe('Authorization code from the redirect.'),
-    code_verifier: text.describe('PKCE code verifier.'),
-    redirect_uri: text.describe('Redirect URI that received the code.'),
+    client_id: textInput.describe('Client ID from the registration with the server.'),
+    code: textInput.describe('Authorization code from the redirect.'),
+    code_verifier: textInput.describe('PKCE code verifier.'),
+    redirect_uri: textInput.describe('Redirect URI that received the code.'),
   }),
   output: z.object({
     scopes: z
       .array(z.string())
-      .max(mostScopes)
+      .max(maxScopes)
       .describe('Scopes that the provider granted; the requested scopes if it does not say.'),
-    missing_scopes: z.array(z.string()).max(mostScopes).describe('Requested scopes that the provider did not grant.'),
+    missing_scopes: z.array(z.string()).max(maxScopes).describe('Requested scopes that the provider did not grant.'),
     expires_in_s: z
       .int()
       .optional()
@@ -40,14 +40,14 @@ const checkLogin = operation({
     const { oauth } = (await getServer(context, slug)).config;
     if (!oauth) throw new AppError('notFound', 'this server has no login; add oauth to its configuration first');
     const { requestId } = context;
-    const given = await servingOf(context).finishLogin({ slug, clientId, code, verifier, redirectUri, requestId });
+    const login = await requireServing(context).finishLogin({ slug, clientId, code, verifier, redirectUri, requestId });
     // Some providers separate scopes by commas. A response without scope means that all were granted (RFC 6749, 5.1).
-    const granted = given.scope?.split(/[\s,]+/).filter((scope) => scope !== '');
+    const granted = login.scope?.split(/[\s,]+/).filter((scope) => scope !== '');
     return {
-      scopes: (granted ?? oauth.scopes).slice(0, mostScopes),
-      missing_scopes: granted ? oauth.scopes.filter((scope) => !granted.includes(scope)).slice(0, mostScopes) : [],
-      ...(given.expiresInS !== undefined && { expires_in_s: given.expiresInS }),
-      renewable: given.isRenewable,
+      scopes: (granted ?? oauth.scopes).slice(0, maxScopes),
+      missing_scopes: granted ? oauth.scopes.filter((scope) => !granted.includes(scope)).slice(0, maxScopes) : [],
+      ...(login.expiresInS !== undefined && { expires_in_s: login.expiresInS }),
+      renewable: login.isRenewable,
     };
   },
 });

@@ -1,16 +1,16 @@
-import { AppError, invalid } from '../../errors.ts';
-import { type Bundle, mayHaveFiles, mostFileCharacters } from '../../import/bundle.ts';
-import { maxPageSteps, mayBePage, type PageStep } from '../../import/document/page.ts';
+import { AppError, invalidInputError } from '../../errors.ts';
+import { type Bundle, maxBundleCharacters, mayReferenceFiles } from '../../import/bundle.ts';
+import { canBePage, maxPageSteps, type PageStep } from '../../import/document/page.ts';
 import type { BundleInput } from './import-job.ts';
 
-type FileParts = {
+type FileDeps = {
   /** Fetches a file. @throws AppError */
-  read: (address: string) => Promise<Uint8Array | undefined>;
+  readFile: (address: string) => Promise<Uint8Array | undefined>;
   /** Combines the files that were fetched so far into one document, on a thread. */
   bundle: (input: BundleInput) => Promise<Bundle>;
 };
 
-type PageParts<Fetched> = {
+type PageDeps<Fetched> = {
   /** Examines a page on a thread. @throws AppError invalid if it shows no description, or several */
   step: (input: { document: Uint8Array; at: string }) => Promise<PageStep | undefined>;
   /** Fetches the URL that a page names. @throws AppError */
@@ -19,17 +19,17 @@ type PageParts<Fetched> = {
 
 /** Returns the fetched document, or the description that it shows if it is a page. @throws AppError invalid */
 export async function followPages<Fetched extends { url: string; body: Buffer | undefined }>(
-  first: Fetched,
-  { step, follow }: PageParts<Fetched>,
+  fetched: Fetched,
+  { step, follow }: PageDeps<Fetched>,
 ): Promise<Fetched> {
-  let main = first;
-  for (let steps = 0; steps < maxPageSteps && main.body && mayBePage(main.body, steps); steps++) {
-    const next = await step({ document: main.body, at: main.url });
-    if (!next) break;
-    if ('document' in next) return { ...main, body: Buffer.from(next.document) };
-    main = await follow(next.address);
+  let current = fetched;
+  for (let steps = 0; steps < maxPageSteps && current.body && canBePage(current.body, steps); steps++) {
+    const pageStep = await step({ document: current.body, at: current.url });
+    if (!pageStep) break;
+    if ('document' in pageStep) return { ...current, body: Buffer.from(pageStep.document) };
+    current = await follow(pageStep.address);
   }
-  return main;
+  return current;
 }
 
 /**
@@ -37,28 +37,30 @@ export async function followPages<Fetched extends { url: string; body: Buffer | 
  * that cannot be read becomes a finding of the import.
  * @throws AppError invalid
  */
-export async function withFiles(
+export async function bundleFiles(
   document: Uint8Array,
   base: string,
-  { read, bundle }: FileParts,
+  { readFile, bundle }: FileDeps,
 ): Promise<Buffer | undefined> {
-  if (!mayHaveFiles(document)) return undefined;
+  if (!mayReferenceFiles(document)) return undefined;
   const files = new Map<string, { bytes: Uint8Array } | { problem: string }>();
   let bytes = document.length;
   for (;;) {
     const bundled = await bundle({ document, base, files });
     if ('document' in bundled) return bundled.document === undefined ? undefined : Buffer.from(bundled.document);
     for (const address of bundled.missing) {
-      const file = await read(address).then((body = new Uint8Array()) => ({ bytes: body }), problemOf);
+      const file = await readFile(address).then((body = new Uint8Array()) => ({ bytes: body }), toFileProblem);
       bytes += 'bytes' in file ? file.bytes.length : 0;
-      if (bytes > mostFileCharacters)
-        throw invalid([{ path: 'url', message: 'is larger than 16 MB including its files; allowed: up to 16 MB' }]);
+      if (bytes > maxBundleCharacters)
+        throw invalidInputError([
+          { path: 'url', message: 'is larger than 16 MB including its files; allowed: up to 16 MB' },
+        ]);
       files.set(address, file);
     }
   }
 }
 
-function problemOf(error: unknown): { problem: string } {
+function toFileProblem(error: unknown): { problem: string } {
   if (!(error instanceof AppError)) throw error;
   return { problem: error.problems[0]?.message ?? error.message };
 }

@@ -1,15 +1,22 @@
 import { z } from 'zod';
 import { newId } from '../../domain/ids.ts';
-import { parseStored } from '../../domain/json/json.ts';
-import { slugProblem } from '../../domain/slug.ts';
-import { invalid } from '../../errors.ts';
+import { parseStoredJson } from '../../domain/json/json.ts';
+import { getSlugProblem } from '../../domain/slug.ts';
+import { invalidInputError } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
-import { mostDocumentCharacters, planShape, reportKinds } from '../../import/plan-outline.ts';
+import { maxDocumentCharacters, planShape, reportKinds } from '../../import/plan-outline.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { precheck } from '../check-config.ts';
 import { type Context, operation } from '../operation.ts';
-import { createServer, saidOf, stored, storedAnswer } from '../servers/store-server.ts';
-import { answersInput, choicesText, headersInput, selectors, storeHeaders, storeImport } from './stored-imports.ts';
+import { createServer, createStoredResult, formatStored, stored } from '../servers/store-server.ts';
+import {
+  answersInput,
+  headersInput,
+  selectors,
+  serializeChoices,
+  storeHeaders,
+  storeImport,
+} from './stored-imports.ts';
 
 const importInput = z.strictObject({
   mode: z.enum(['plan', 'create']).default('plan').describe('plan only returns the tools; create creates the server.'),
@@ -20,7 +27,7 @@ const importInput = z.strictObject({
     .optional()
     .describe('URL of the description or its Swagger UI; with document, its base URL.'),
   headers: headersInput.optional(),
-  document: z.string().min(1).max(mostDocumentCharacters).optional().describe('Text of the description.'),
+  document: z.string().min(1).max(maxDocumentCharacters).optional().describe('Text of the description.'),
   include: selectors
     .optional()
     .describe(
@@ -77,102 +84,114 @@ export const importApi = operation({
   effect: 'write',
   isTool: true,
   input: importInput,
-  long: { field: 'document', characters: mostDocumentCharacters },
+  longField: { field: 'document', characters: maxDocumentCharacters },
   output: z.object({
     ...planOutput,
     created: z.object(stored.shape).optional().describe('The new server; only for create.'),
   }),
   async prepare(context, input): Promise<Prepared> {
-    return { plan: await planOf(context, input), imported: newImport(context, input.url) };
+    return { plan: await planImport(context, input), imported: newImport(context, input.url) };
   },
   async precheck(context, { mode }) {
-    return mode === 'create' ? precheck(context, await configOf(context.prepared as Prepared), {}) : undefined;
+    return mode === 'create' ? precheck(context, await toConfig(context.prepared as Prepared), {}) : undefined;
   },
   async run(context, input) {
     const { plan, imported } = context.prepared as Prepared;
-    const output = { mode: input.mode, ...shownPlan(plan) };
+    const output = { mode: input.mode, ...toPlanOutput(plan) };
     if (input.mode === 'plan') return output;
     const server = await createImported(context, { plan, imported }, input);
     await storeHeaders(context, server, input.url, input.headers);
-    return { ...output, created: await storedAnswer(context, { server, isUnchanged: false }) };
+    return { ...output, created: await createStoredResult(context, { server, isUnchanged: false }) };
   },
   isUnchanged: ({ created }) => created === undefined,
   audit: (_input, { created, title }) => ({
     target: created?.server.slug ?? '',
     detail: { title, tools: created?.server.tool_count, version: created?.server.version },
   }),
-  say: saidOfImport,
+  toAgentText: formatImport,
 });
 
 /** Creates the server, which names the import that it is based on. */
 async function createImported(context: Context, prepared: Prepared, input: Input): Promise<StoredServer> {
   const { plan, imported } = prepared;
-  const read = { generated: plan.generated ?? '', documentHash: plan.documentHash, documentUrl: input.url };
-  const choices = choicesText({ server: input.server, answers: input.answers, documentUrl: input.url });
-  return createServer(context, await configOf(prepared), (server) =>
-    storeImport(context, server, imported, { ...read, choices }),
+  const document = { generated: plan.generated ?? '', documentHash: plan.documentHash, documentUrl: input.url };
+  const choices = serializeChoices({ server: input.server, answers: input.answers, documentUrl: input.url });
+  return createServer(context, await toConfig(prepared), (server) =>
+    storeImport(context, server, imported, { ...document, choices }),
   );
 }
 
 /** Parses the document and plans the import, before the transaction. @throws AppError */
-async function planOf({ importing, actor, rules }: Context, input: Input): Promise<PlannedImport> {
+async function planImport({ importer, actor, rules }: Context, input: Input): Promise<PlannedImport> {
   const { document, url, headers, report, read_only: readOnly, mode: _, ...choices } = input;
   if (document === undefined && url === undefined) {
-    throw invalid([{ path: 'url', message: 'required unless document is present; allowed: the URL of a description' }]);
+    throw invalidInputError([
+      { path: 'url', message: 'required unless document is present; allowed: the URL of a description' },
+    ]);
   }
   const { slug } = choices;
   // Checks the slug first, because parsing and planning may take a minute.
-  const problem = slug === undefined ? undefined : slugProblem(slug, rules.managementSlug);
-  if (problem !== undefined) throw invalid([{ path: 'slug', message: problem }]);
-  const asked = { text: document, url, headers, choices: { ...choices, readOnly, documentUrl: url }, report };
-  return importing.plan(asked, actor.workspaceId);
+  const problem = slug === undefined ? undefined : getSlugProblem(slug, rules.managementSlug);
+  if (problem !== undefined) throw invalidInputError([{ path: 'slug', message: problem }]);
+  const request = { text: document, url, headers, choices: { ...choices, readOnly, documentUrl: url }, report };
+  return importer.plan(request, actor.workspaceId);
 }
 
 /**
  * Returns the configuration to store.
  * @throws AppError invalid if a required question is not answered, or if no operation or too much was chosen
  */
-async function configOf({
-  plan: { config, tooLarge, questions, chosen, unmatched },
+async function toConfig({
+  plan: { config, sizeError, questions, chosen, unmatched },
   imported,
 }: Prepared): Promise<object> {
-  if (tooLarge !== undefined) throw invalid([{ path: 'include', message: tooLarge }], 'The server was not created');
-  const open = questions.filter(({ required }) => required);
+  if (sizeError !== undefined)
+    throw invalidInputError([{ path: 'include', message: sizeError }], 'The server was not created');
+  const openQuestions = questions.filter(({ required }) => required);
   if (config === undefined) {
-    const problems = open.map(({ name, question }) => ({ path: `answers.${name}`, message: `required: ${question}` }));
-    throw invalid(problems, 'The server was not created');
+    const problems = openQuestions.map(({ name, question }) => ({
+      path: `answers.${name}`,
+      message: `required: ${question}`,
+    }));
+    throw invalidInputError(problems, 'The server was not created');
   }
   if (chosen.tools === 0) {
     const message = `no operation matches${unmatched.length > 0 ? ` ${unmatched.join(', ')}` : ''}; use mode plan to list the tags and, with report "all", the operations`;
-    throw invalid([{ path: 'include', message }], 'The server was not created');
+    throw invalidInputError([{ path: 'include', message }], 'The server was not created');
   }
-  return { ...((await parseStored(config)) as object), imported };
+  return { ...((await parseStoredJson(config)) as object), imported };
 }
 
-function shownPlan({ config: _, tooLarge: _size, generated: _generated, documentHash: _hash, ...plan }: PlannedImport) {
+function toPlanOutput({
+  config: _,
+  sizeError: _size,
+  generated: _generated,
+  documentHash: _hash,
+  ...plan
+}: PlannedImport) {
   return plan;
 }
 
-type Said = z.input<z.ZodObject<typeof planOutput>> & { created?: z.input<typeof stored> | undefined };
+type ImportOutput = z.input<z.ZodObject<typeof planOutput>> & { created?: z.input<typeof stored> | undefined };
 
 /** Maximum number of groups in a text for an agent; the structured result contains more. */
-const mostGroups = 60;
+const maxGroups = 60;
 
 /** Formats the plan or the new server as text for an agent. */
-function saidOfImport(output: Said): string {
-  const lines = output.created ? createdLines(output, output.created) : planLines(output);
-  return [...lines, ...reportLines(output)].join('\n');
+function formatImport(output: ImportOutput): string {
+  const lines = output.created ? formatCreated(output, output.created) : formatPlan(output);
+  return [...lines, ...formatReport(output)].join('\n');
 }
 
-function createdLines({ chosen, secrets }: Said, created: z.input<typeof stored>): string[] {
+function formatCreated({ chosen, secrets }: ImportOutput, created: z.input<typeof stored>): string[] {
   return [
-    saidOf('Created')(created),
+    formatStored('Created')(created),
     `Imported ${chosen.tools} tools, about ${chosen.tokens} tokens in a list.`,
     ...secrets.map(({ name, description }) => `Secret ${name}: ${description}`),
   ];
 }
 
-function planLines({
+function formatPlan({
   title,
   format,
   operations,
@@ -184,16 +203,16 @@ function planLines({
   notes,
   unmatched,
   findings,
-}: Said): string[] {
+}: ImportOutput): string[] {
   const { whole, loosened, partial, skipped } = operations;
-  const shown = groups.slice(0, mostGroups);
+  const visibleGroups = groups.slice(0, maxGroups);
   return [
     `${title} (${format}): ${operations.operations} operations; ${whole} complete, ${loosened} with a loosened schema, ${partial} without an optional input, ${skipped} skipped.`,
     `Chosen: ${chosen.tools} tools, about ${chosen.tokens} tokens in every conversation.`,
     `Proposal (${proposal.reason}): include ${JSON.stringify(proposal.include)}: ${proposal.tools} tools, ${proposal.tokens} tokens.`,
     'Tags (operations, read operations; tokens):',
-    ...shown.map(({ name, operations: all, reads, tokens }) => `- ${name}: ${all}, ${reads}; ${tokens}`),
-    ...(groups.length > shown.length ? [`- and ${groups.length - shown.length} more`] : []),
+    ...visibleGroups.map(({ name, operations: all, reads, tokens }) => `- ${name}: ${all}, ${reads}; ${tokens}`),
+    ...(groups.length > visibleGroups.length ? [`- and ${groups.length - visibleGroups.length} more`] : []),
     ...questions.map(({ name, question, required, options, assumed }) =>
       [
         `${required ? 'Required' : 'Optional'} question: answers.${name}: ${question}`,
@@ -207,13 +226,13 @@ function planLines({
     ),
     ...secrets.map(({ name, description }) => `Secret to set later: ${name} (${description})`),
     ...notes,
-    ...unmatched.map((text) => `No operation matches ${JSON.stringify(text)} of include.`),
+    ...unmatched.map((selector) => `No operation matches ${JSON.stringify(selector)} of include.`),
     ...findings.slice(0, 10).map(({ at, message }) => `Not imported: ${at}: ${message}`),
     'Next: importApi with mode "create" and include.',
   ];
 }
 
-function reportLines({ report }: Said): string[] {
+function formatReport({ report }: ImportOutput): string[] {
   return report.map(
     ({ operation, tool, outcome, notes, tokens, answer }) =>
       `${operation} → ${tool}: ${[outcome, ...notes].join('; ')}; ${tokens} tokens${answer ? `; a response of about ${answer.tokens} tokens, ${answer.kept} with fields: true` : ''}`,

@@ -1,12 +1,12 @@
-import { documentText } from '../../domain/document-text.ts';
+import { decodeDocument } from '../../domain/document-text.ts';
 import { AppError, type Problem } from '../../errors.ts';
-import { type AgainChoices, type ImportedServer, mergeImport } from '../../import/again/import-again.ts';
+import { type ImportedServer, mergeImport, type ReimportChoices } from '../../import/again/import-again.ts';
 import { bundle } from '../../import/bundle.ts';
 import { readPageStep } from '../../import/document/page.ts';
 import { importDocument } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { ReportKind } from '../../import/plan-outline.ts';
-import { type RuleSource, rulesOf } from '../operation.ts';
+import { createConfigRules, type RuleSource } from '../operation.ts';
 
 type Refused = { refused: string; problems: readonly Problem[] };
 
@@ -15,18 +15,20 @@ type ImportInput = { document: string | Uint8Array; choices: ImportChoices; rule
 
 /** Plans an import on a thread. */
 export function runImport({ document, choices, report, rules }: ImportInput & { report: ReportKind }) {
-  return outputOf(() => importDocument(textOf(document), choices, report, rulesOf(rules).urlProblem));
+  return captureRefusal(() => importDocument(toText(document), choices, report, createConfigRules(rules).urlProblem));
 }
 
 /** Parses a document again and merges it into a server. */
-export function runImportAgain({
+export function runReimport({
   document,
   choices,
   imported,
-  again,
+  reimport,
   rules,
-}: ImportInput & { imported: ImportedServer; again: AgainChoices }) {
-  return outputOf(() => mergeImport(textOf(document), choices, imported, { ...again, ...rulesOf(rules) }));
+}: ImportInput & { imported: ImportedServer; reimport: ReimportChoices }) {
+  return captureRefusal(() =>
+    mergeImport(toText(document), choices, imported, { ...reimport, ...createConfigRules(rules) }),
+  );
 }
 
 export type BundleInput = {
@@ -37,25 +39,25 @@ export type BundleInput = {
 
 /** Combines a description in several files into one document. */
 export function runBundle({ document, base, files }: BundleInput) {
-  const texts = new Map(
-    [...files].map(([address, file]) => [address, 'bytes' in file ? { text: documentText(file.bytes) } : file]),
+  const filesByUrl = new Map(
+    [...files].map(([address, file]) => [address, 'bytes' in file ? { text: decodeDocument(file.bytes) } : file]),
   );
-  return outputOf(() => bundle(documentText(document), base, texts));
+  return captureRefusal(() => bundle(decodeDocument(document), base, filesByUrl));
 }
 
 /** Finds the description that a page shows. */
 export function runPage({ document, at }: { document: Uint8Array; at: string }) {
-  return outputOf(() => readPageStep(documentText(document), at));
+  return captureRefusal(() => readPageStep(decodeDocument(document), at));
 }
 
-function textOf(document: string | Uint8Array): string {
-  return typeof document === 'string' ? document : documentText(document);
+function toText(document: string | Uint8Array): string {
+  return typeof document === 'string' ? document : decodeDocument(document);
 }
 
 /** Runs a job and returns a refusal as output, because errors lose their class between threads. */
-function outputOf<Done>(work: () => Done): { output: { done: Done } | Refused } {
+function captureRefusal<Result>(job: () => Result): { output: { done: Result } | Refused } {
   try {
-    return { output: { done: work() } };
+    return { output: { done: job() } };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return { output: { refused: error.message, problems: error.problems } };

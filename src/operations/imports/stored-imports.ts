@@ -1,17 +1,17 @@
 import { z } from 'zod';
 import { configSecrets } from '../../domain/config/server-config.ts';
-import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
-import { headerNameProblem, isHeaderValue } from '../../domain/http/headers.ts';
-import { readUrl } from '../../domain/http/read-url.ts';
+import { containsOwnCredential } from '../../domain/credentials/own-credentials.ts';
+import { getHeaderNameProblem, isHeaderValue } from '../../domain/http/headers.ts';
+import { parseUrl } from '../../domain/http/read-url.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
-import { planBounds } from '../../import/plan-outline.ts';
+import { planLimits } from '../../import/plan-outline.ts';
 import type { Db } from '../../store/db.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
-import { insertImport, restartCheck } from '../../store/servers/imports.ts';
+import { insertImport, resetCheck } from '../../store/servers/imports.ts';
 import { findSecret, saveSecret } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import type { Context, DescriptionHeaders } from '../operation.ts';
-import { withinSecretQuota } from '../quotas/quotas.ts';
+import { storeWithinSecretQuota } from '../quotas/quotas.ts';
 import type { NewImport } from './import-api.ts';
 
 /** A parsed document, with the choices that are needed to parse it again. */
@@ -22,28 +22,28 @@ export async function storeImport(
   context: Context,
   server: StoredServer,
   { id }: NewImport,
-  read: ReadDocument,
+  document: ReadDocument,
 ): Promise<void> {
   const { id: serverId, workspaceId } = server;
-  await insertImport(context.db, { id, workspaceId, serverId, createdAt: context.now(), ...read });
-  await restartCheck(context.db, server, { importId: id, failures: 0 });
+  await insertImport(context.db, { id, workspaceId, serverId, createdAt: context.now(), ...document });
+  await resetCheck(context.db, server, { importId: id, failures: 0 });
 }
 
 /** Serializes the choices that are needed to parse the document again, as JSON without secrets. */
-export function choicesText({ server, answers = {}, documentUrl }: ImportChoices): string {
-  const kept = Object.entries(answers).filter(([name]) => !/secret/i.test(name));
-  return JSON.stringify({ server, documentUrl, answers: Object.fromEntries(kept) });
+export function serializeChoices({ server, answers = {}, documentUrl }: ImportChoices): string {
+  const withoutSecrets = Object.entries(answers).filter(([name]) => !/secret/i.test(name));
+  return JSON.stringify({ server, documentUrl, answers: Object.fromEntries(withoutSecrets) });
 }
 
-const mostHeaders = 10;
+const maxHeaders = 10;
 
 export const headersInput = z
   .record(z.string().max(100), z.string().min(1).max(8192))
   .superRefine((headers, { addIssue }) => {
     const entries = Object.entries(headers);
-    if (entries.length > mostHeaders) addIssue({ code: 'custom', message: `allowed: at most ${mostHeaders} headers` });
+    if (entries.length > maxHeaders) addIssue({ code: 'custom', message: `allowed: at most ${maxHeaders} headers` });
     for (const [name, value] of entries) {
-      const message = headerNameProblem(name) ?? valueProblem(value);
+      const message = getHeaderNameProblem(name) ?? headerValueProblem(value);
       if (message !== undefined) addIssue({ code: 'custom', path: [name], message });
     }
   })
@@ -51,9 +51,9 @@ export const headersInput = z
     'Headers for fetching url, such as {"Authorization": "Bearer …"}. They are sent only to its origin, and are stored sealed with the server for re-imports.',
   );
 
-function valueProblem(value: string): string | undefined {
+function headerValueProblem(value: string): string | undefined {
   if (!isHeaderValue(value)) return 'allowed: one line of visible text';
-  if (!holdsOurCredential(value)) return undefined;
+  if (!containsOwnCredential(value)) return undefined;
   return 'contains a Toolhost API key or token, which is never sent to an upstream; use a credential of the upstream';
 }
 
@@ -64,7 +64,7 @@ export async function storeHeaders(
   documentUrl: string | undefined,
   headers: DescriptionHeaders | undefined,
 ): Promise<void> {
-  const url = documentUrl === undefined ? undefined : readUrl(documentUrl);
+  const url = documentUrl === undefined ? undefined : parseUrl(documentUrl);
   if (!url || headers === undefined) return;
   const { db, keyring, actor, now } = context;
   const value = JSON.stringify(headers);
@@ -75,19 +75,19 @@ export async function storeHeaders(
     createdBy: actor.id,
     updatedAt: now(),
   };
-  await withinSecretQuota(context, () => saveSecret(db, keyring, server, secret));
+  await storeWithinSecretQuota(context, () => saveSecret(db, keyring, server, secret));
 }
 
 /** Returns the sealed headers of a server for a URL, if they may be sent there. */
-export async function storedHeaders(
+export async function findHeaders(
   { db, keyring }: { db: Db; keyring: Keyring },
   server: StoredServer,
   url: string | undefined,
 ): Promise<DescriptionHeaders | undefined> {
-  const found = await findSecret(db, keyring, server, configSecrets.description);
-  if (found?.value === undefined || url === undefined) return undefined;
-  if (!found.origins.includes(readUrl(url)?.origin ?? '')) return undefined;
-  return JSON.parse(found.value) as DescriptionHeaders;
+  const secret = await findSecret(db, keyring, server, configSecrets.description);
+  if (secret?.value === undefined || url === undefined) return undefined;
+  if (!secret.origins.includes(parseUrl(url)?.origin ?? '')) return undefined;
+  return JSON.parse(secret.value) as DescriptionHeaders;
 }
 
 export const selectors = z.array(z.string().min(1).max(500)).max(1000);
@@ -96,6 +96,6 @@ export const selectors = z.array(z.string().min(1).max(500)).max(1000);
 export const answersInput = z
   .record(z.string().min(1).max(200), z.string().max(4096))
   .refine(
-    (answers) => Object.keys(answers).length <= planBounds.entries,
-    `allowed: at most ${planBounds.entries} answers`,
+    (answers) => Object.keys(answers).length <= planLimits.entries,
+    `allowed: at most ${planLimits.entries} answers`,
   );

@@ -1,30 +1,30 @@
 import { z } from 'zod';
-import { AppError, invalid } from '../../errors.ts';
+import { AppError, invalidInputError } from '../../errors.ts';
 import {
   countWatched,
   findImportCheck,
   type ImportCheck,
-  restartCheck,
+  resetCheck,
   saveCheck,
-  setWatching,
-  watchings,
+  setWatchFrequency,
+  watchFrequencies,
 } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { programName } from '../../version.ts';
 import { type Context, operation } from '../operation.ts';
 import {
+  formatImportState,
   getServer,
   importState,
-  importStateOf,
   isUnchanged,
-  saidOfState,
   slugInput,
+  toImportState,
   unchangedShape,
 } from '../shapes.ts';
-import { checkDescription, descriptionOf, firstCheckAt } from './check-description.ts';
+import { checkDescription, findDescription, getFirstCheckTime } from './check-description.ts';
 
 /** Maximum number of servers in a workspace whose descriptions are watched. */
-export const mostWatched = 50;
+export const maxWatched = 50;
 
 const output = z.object({ slug: z.string(), imported: importState, unchanged: unchangedShape });
 
@@ -39,25 +39,25 @@ const compareImport = operation({
   output,
   async prepare(context, { slug }) {
     const server = await getServer(context, slug);
-    return checkDescription(context, server, await knownOf(context, server));
+    return checkDescription(context, server, await getImportCheck(context, server));
   },
   async run(context, { slug }) {
     const server = await getServer(context, slug);
-    const before = await storedOf(context, server);
+    const before = await getOrCreateImportCheck(context, server);
     const result = context.prepared as Awaited<ReturnType<typeof checkDescription>>;
     if (!(await saveCheck(context.db, server, result)))
       throw new AppError('conflict', 'the server was changed while its description was fetched; compare again');
-    const isSame =
+    const isStateUnchanged =
       JSON.stringify([before.counts, before.error]) === JSON.stringify([result.counts, result.error]) &&
       before.checkedAt !== undefined;
-    const imported = importStateOf({ ...before, ...result, error: result.error });
-    return { slug, imported, ...(isSame && { unchanged: true as const }) };
+    const imported = toImportState({ ...before, ...result, error: result.error });
+    return { slug, imported, ...(isStateUnchanged && { unchanged: true as const }) };
   },
   isUnchanged,
   audit: ({ slug }, { imported: { counts, error } }) => ({ target: slug, detail: { ...counts, error } }),
-  say: ({ slug, imported }) =>
+  toAgentText: ({ slug, imported }) =>
     [
-      `${slug}: ${saidOfState(imported)}`,
+      `${slug}: ${formatImportState(imported)}`,
       ...(imported.changed ? [`Next: importAgain shows the changes, or: ${programName} import-again ${slug}`] : []),
     ].join('\n'),
 });
@@ -71,55 +71,55 @@ const watchImport = operation({
   isTool: true,
   input: z.strictObject({
     slug: slugInput,
-    watch: z.enum(watchings).describe('daily or never.'),
+    watch: z.enum(watchFrequencies).describe('daily or never.'),
   }),
   output,
   async run(context, { slug, watch }) {
     const server = await getServer(context, slug);
-    const before = await storedOf(context, server);
-    if (before.watch === watch) return { slug, imported: importStateOf(before), unchanged: true as const };
-    if (watch === 'daily') await checkMayWatch(context, server);
-    const dueAt = watch === 'daily' ? firstCheckAt(server.id, context.now()) : undefined;
-    await setWatching(context.db, server, watch, dueAt);
-    return { slug, imported: importStateOf({ ...before, watch, dueAt }) };
+    const before = await getOrCreateImportCheck(context, server);
+    if (before.watch === watch) return { slug, imported: toImportState(before), unchanged: true as const };
+    if (watch === 'daily') await requireWatchable(context, server);
+    const nextCheckAt = watch === 'daily' ? getFirstCheckTime(server.id, context.now()) : undefined;
+    await setWatchFrequency(context.db, server, watch, nextCheckAt);
+    return { slug, imported: toImportState({ ...before, watch, dueAt: nextCheckAt }) };
   },
   isUnchanged,
   audit: ({ slug, watch }) => ({ target: slug, detail: { watch } }),
-  say: ({ slug, imported: { watch, next_check_at: next } }) =>
+  toAgentText: ({ slug, imported: { watch, next_check_at: nextCheck } }) =>
     watch === 'daily'
-      ? `The description of ${slug} is checked every day; next check: ${next ?? 'within a day'}.`
+      ? `The description of ${slug} is checked every day; next check: ${nextCheck ?? 'within a day'}.`
       : `The description of ${slug} is no longer watched.`,
 });
 
 /** Returns the stored state of the description of an imported server. @throws AppError invalid for other servers */
-async function knownOf({ db }: Context, server: StoredServer): Promise<ImportCheck> {
+async function getImportCheck({ db }: Context, server: StoredServer): Promise<ImportCheck> {
   const { imported } = server.config;
   if (!imported) {
-    throw invalid([
+    throw invalidInputError([
       { path: 'slug', message: 'this server was not imported; use importApi to create a server from a description' },
     ]);
   }
-  const found = await findImportCheck(db, server);
-  return found ?? { watch: 'never', dueAt: undefined, importId: imported.id, failures: 0 };
+  const stored = await findImportCheck(db, server);
+  return stored ?? { watch: 'never', dueAt: undefined, importId: imported.id, failures: 0 };
 }
 
 /** Returns the stored state, and stores one if there is none, as for a server that was applied from a file. */
-async function storedOf(context: Context, server: StoredServer): Promise<ImportCheck> {
-  const known = await knownOf(context, server);
-  if (!(await findImportCheck(context.db, server))) await restartCheck(context.db, server, known);
-  return known;
+async function getOrCreateImportCheck(context: Context, server: StoredServer): Promise<ImportCheck> {
+  const check = await getImportCheck(context, server);
+  if (!(await findImportCheck(context.db, server))) await resetCheck(context.db, server, check);
+  return check;
 }
 
 /** @throws AppError invalid */
-async function checkMayWatch({ db, actor }: Context, server: StoredServer): Promise<void> {
-  const { url } = await descriptionOf(db, server);
+async function requireWatchable({ db, actor }: Context, server: StoredServer): Promise<void> {
+  const { url } = await findDescription(db, server);
   if (url === undefined) {
     const message = 'the server was imported from text, which has no URL; re-import it from a URL first';
-    throw invalid([{ path: 'watch', message }]);
+    throw invalidInputError([{ path: 'watch', message }]);
   }
-  if ((await countWatched(db, actor.workspaceId)) >= mostWatched) {
-    const message = `a workspace may watch at most ${mostWatched} descriptions; set another one to never first`;
-    throw invalid([{ path: 'watch', message }]);
+  if ((await countWatched(db, actor.workspaceId)) >= maxWatched) {
+    const message = `a workspace may watch at most ${maxWatched} descriptions; set another one to never first`;
+    throw invalidInputError([{ path: 'watch', message }]);
   }
 }
 

@@ -1,34 +1,34 @@
 import { z } from 'zod';
-import { readUrl } from '../../domain/http/read-url.ts';
+import { parseUrl } from '../../domain/http/read-url.ts';
 import { newId } from '../../domain/ids.ts';
-import { mostWebhooks, noticeEventNames, noticeEvents, noticePath } from '../../domain/notices.ts';
-import { AppError, invalid } from '../../errors.ts';
+import { getNotificationPath, maxWebhooks, notificationEventNames, notificationEvents } from '../../domain/notices.ts';
+import { AppError, invalidInputError } from '../../errors.ts';
 import { type WebhookTarget, webhookSecretPrefix } from '../../outbound/webhook.ts';
-import { keysById, originsOfKeys } from '../../store/api-keys.ts';
-import { findNotices } from '../../store/notices.ts';
-import { membersAmong } from '../../store/people/members.ts';
+import { findKeyOrigins, findKeysById } from '../../store/api-keys.ts';
+import { findNotifications } from '../../store/notices.ts';
+import { filterMembers } from '../../store/people/members.ts';
 import { findUser } from '../../store/people/users.ts';
 import { contexts } from '../../store/sealing/sealing.ts';
 import {
+  findMailEvents,
+  findWebhooks,
   insertWebhook,
   removeWebhook,
   saveWebhook,
-  setToldOf,
-  toldOf,
+  setMailEvents,
   type Webhook,
-  webhooksOf,
 } from '../../store/webhooks.ts';
-import { namesFor } from '../names.ts';
-import { type Context, operation, servingOf } from '../operation.ts';
+import { findActorNames } from '../names.ts';
+import { type Context, operation, requireServing } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
 import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';
-import { webhookBody } from './messages.ts';
+import { createWebhookBody } from './messages.ts';
 
 const eventsInput = z
-  .array(z.enum(noticeEventNames))
-  .max(noticeEventNames.length)
+  .array(z.enum(notificationEventNames))
+  .max(notificationEventNames.length)
   .describe(
-    `Events to notify about: ${noticeEventNames.map((name) => `${name} (${noticeEvents[name].label})`).join(', ')}.`,
+    `Events to notify about: ${notificationEventNames.map((name) => `${name} (${notificationEvents[name].label})`).join(', ')}.`,
   );
 
 const webhookRecord = z.object({
@@ -36,7 +36,7 @@ const webhookRecord = z.object({
   origin: z
     .string()
     .describe('Scheme and host of the URL. The remainder of the URL is never shown, because it may be a secret.'),
-  events: z.array(z.enum(noticeEventNames)),
+  events: z.array(z.enum(notificationEventNames)),
   created_at: time,
   created_by: z.string(),
   paused_at: time.optional().describe('Time at which the webhook was paused; absent if it is active.'),
@@ -62,12 +62,12 @@ function toRecord(webhook: Webhook): z.input<typeof webhookRecord> {
  * Returns the ID of the actor. For an API key, it is the person who created the key.
  * @throws AppError forbidden for a key whose creator is no longer a member
  */
-async function makerOf({ db, actor }: Context): Promise<string> {
+async function getWebhookOwner({ db, actor }: Context): Promise<string> {
   if (actor.kind !== 'api_key') return actor.id;
   const { workspaceId } = actor;
-  const origins = await originsOfKeys(db, workspaceId, await keysById(db, workspaceId, [actor.id]));
-  const maker = origins.get(actor.id) ?? actor.id;
-  if (!maker.startsWith('usr_') || (await membersAmong(db, workspaceId, [maker])).has(maker)) return maker;
+  const origins = await findKeyOrigins(db, workspaceId, await findKeysById(db, workspaceId, [actor.id]));
+  const owner = origins.get(actor.id) ?? actor.id;
+  if (!owner.startsWith('usr_') || (await filterMembers(db, workspaceId, [owner])).has(owner)) return owner;
   throw new AppError(
     'forbidden',
     'The person who created this API key left the workspace, so the key cannot change or test webhooks. Use the key of a member.',
@@ -75,7 +75,7 @@ async function makerOf({ db, actor }: Context): Promise<string> {
 }
 
 /** Refuses everyone except another member in the dashboard. @throws AppError forbidden */
-function refuseUnconfirmed({ actor }: Context, { isUnconfirmed, createdBy }: Webhook): void {
+function requireConfirmed({ actor }: Context, { isUnconfirmed, createdBy }: Webhook): void {
   if (!isUnconfirmed || (actor.role !== undefined && actor.id !== createdBy)) return;
   throw new AppError(
     'forbidden',
@@ -90,9 +90,9 @@ const listWebhooks = operation({
   effect: 'read',
   isTool: false,
   input: z.strictObject({}),
-  output: z.object({ webhooks: z.array(webhookRecord).max(mostWebhooks) }),
+  output: z.object({ webhooks: z.array(webhookRecord).max(maxWebhooks) }),
   async run({ db, actor }) {
-    return { webhooks: (await webhooksOf(db, actor.workspaceId)).map(toRecord) };
+    return { webhooks: (await findWebhooks(db, actor.workspaceId)).map(toRecord) };
   },
 });
 
@@ -112,12 +112,12 @@ const createWebhook = operation({
   async run(context, { url, events }) {
     const { db, actor } = context;
     const { workspaceId } = actor;
-    const createdBy = await makerOf(context);
-    const target = checkedUrl(context, url);
-    if ((await webhooksOf(db, workspaceId)).length >= mostWebhooks)
+    const createdBy = await getWebhookOwner(context);
+    const target = parseWebhookUrl(context, url);
+    if ((await findWebhooks(db, workspaceId)).length >= maxWebhooks)
       throw new AppError(
         'forbidden',
-        `the workspace has ${mostWebhooks} webhooks, which is the maximum; delete one first`,
+        `the workspace has ${maxWebhooks} webhooks, which is the maximum; delete one first`,
       );
     const id = newId(context.random, 'whk');
     const secret = newSigningSecret(context);
@@ -126,7 +126,7 @@ const createWebhook = operation({
       workspaceId,
       origin: target.origin,
       events: [...new Set(events)],
-      sealedTarget: sealed(context, id, { url: target.href, secret }),
+      sealedTarget: sealTarget(context, id, { url: target.href, secret }),
       createdBy,
       createdAt: context.now(),
       pausedAt: undefined,
@@ -139,11 +139,11 @@ const createWebhook = operation({
 });
 
 /** @throws AppError invalid */
-function checkedUrl({ rules }: Context, text: string): URL {
-  const url = readUrl(text);
+function parseWebhookUrl({ rules }: Context, urlText: string): URL {
+  const url = parseUrl(urlText);
   const isPlain = url && !url.username && !url.password && /^https?:$/.test(url.protocol);
   const problem = isPlain ? rules.urlProblem(url) : 'is not a valid webhook URL; allowed: https://host/path';
-  if (!url || problem !== undefined) throw invalid([{ path: 'url', message: problem ?? 'is not a URL' }]);
+  if (!url || problem !== undefined) throw invalidInputError([{ path: 'url', message: problem ?? 'is not a URL' }]);
   url.hash = '';
   return url;
 }
@@ -152,20 +152,20 @@ function newSigningSecret({ random }: Context): string {
   return webhookSecretPrefix + Buffer.from(random(32)).toString('base64');
 }
 
-function sealed({ keyring, actor }: Context, id: string, target: WebhookTarget): string {
+function sealTarget({ keyring, actor }: Context, id: string, target: WebhookTarget): string {
   return keyring.seal(JSON.stringify(target), contexts.webhook(actor.workspaceId, id));
 }
 
-function opened({ keyring, actor }: Context, { id, sealedTarget }: Webhook): WebhookTarget {
+function openTarget({ keyring, actor }: Context, { id, sealedTarget }: Webhook): WebhookTarget {
   return JSON.parse(keyring.open(sealedTarget, contexts.webhook(actor.workspaceId, id))) as WebhookTarget;
 }
 
-const noWebhook = () => new AppError('notFound', 'there is no such webhook in this workspace');
+const noSuchWebhook = () => new AppError('notFound', 'there is no such webhook in this workspace');
 
 /** @throws AppError notFound */
 async function getWebhook({ db, actor }: Context, id: string): Promise<Webhook> {
-  const webhook = (await webhooksOf(db, actor.workspaceId)).find((one) => one.id === id);
-  if (!webhook) throw noWebhook();
+  const webhook = (await findWebhooks(db, actor.workspaceId)).find((candidate) => candidate.id === id);
+  if (!webhook) throw noSuchWebhook();
   return webhook;
 }
 
@@ -187,29 +187,29 @@ const updateWebhook = operation({
   }),
   output: webhookRecord.extend({ secret: signingSecret.optional(), unchanged: unchangedShape }),
   async run(context, { id, url, events, paused }) {
-    const maker = await makerOf(context);
+    const owner = await getWebhookOwner(context);
     const before = await getWebhook(context, id);
-    refuseUnconfirmed(context, before);
-    const target = opened(context, before);
-    const next = url === undefined ? undefined : checkedUrl(context, url);
+    requireConfirmed(context, before);
+    const target = openTarget(context, before);
+    const newUrl = url === undefined ? undefined : parseWebhookUrl(context, url);
     const isPaused = before.pausedAt !== undefined;
-    const isMoved = next !== undefined && next.href !== target.url;
-    const isTaken = isMoved || (before.isUnconfirmed && paused === false);
-    const wanted = events ? noticeEventNames.filter((name) => events.includes(name)) : before.events;
-    const isSame =
+    const isMoved = newUrl !== undefined && newUrl.href !== target.url;
+    const changesOwner = isMoved || (before.isUnconfirmed && paused === false);
+    const newEvents = events ? notificationEventNames.filter((name) => events.includes(name)) : before.events;
+    const hasNoChanges =
       !isMoved &&
-      wanted.length === before.events.length &&
-      wanted.every((name) => before.events.includes(name)) &&
+      newEvents.length === before.events.length &&
+      newEvents.every((name) => before.events.includes(name)) &&
       (paused ?? isPaused) === isPaused;
-    if (isSame) return { ...toRecord(before), unchanged: true as const };
-    const newSecret = next && next.origin !== before.origin ? newSigningSecret(context) : undefined;
+    if (hasNoChanges) return { ...toRecord(before), unchanged: true as const };
+    const newSecret = newUrl && newUrl.origin !== before.origin ? newSigningSecret(context) : undefined;
     const secret = newSecret ?? target.secret;
     const webhook: Webhook = {
       ...before,
-      ...(next && { origin: next.origin, sealedTarget: sealed(context, id, { url: next.href, secret }) }),
-      events: wanted,
+      ...(newUrl && { origin: newUrl.origin, sealedTarget: sealTarget(context, id, { url: newUrl.href, secret }) }),
+      events: newEvents,
       pausedAt: (paused ?? isPaused) ? (before.pausedAt ?? context.now()) : undefined,
-      ...(isTaken && { createdBy: maker, isUnconfirmed: false }),
+      ...(changesOwner && { createdBy: owner, isUnconfirmed: false }),
     };
     await saveWebhook(context.db, webhook);
     return { ...toRecord(webhook), ...(newSecret !== undefined && { secret: newSecret }) };
@@ -231,8 +231,8 @@ const deleteWebhook = operation({
   input: z.strictObject({ id: webhookId }),
   output: z.object({ deleted: z.string() }),
   async run(context, { id }) {
-    await makerOf(context);
-    if (!(await removeWebhook(context.db, context.actor.workspaceId, id))) throw noWebhook();
+    await getWebhookOwner(context);
+    if (!(await removeWebhook(context.db, context.actor.workspaceId, id))) throw noSuchWebhook();
     return { deleted: id };
   },
   audit: ({ id }) => ({ target: id }),
@@ -252,14 +252,14 @@ const testWebhook = operation({
   async run(context, { id }) {
     const { now, baseUrl } = context;
     const { workspaceId } = context.actor;
-    await makerOf(context);
+    await getWebhookOwner(context);
     const webhook = await getWebhook(context, id);
-    refuseUnconfirmed(context, webhook);
-    const target = opened(context, webhook);
-    const told = { event: 'test' as const, subject: id, text: 'This webhook works.', at: now() };
-    const body = webhookBody(told, { workspaceId, baseUrl });
+    requireConfirmed(context, webhook);
+    const target = openTarget(context, webhook);
+    const notification = { event: 'test' as const, subject: id, text: 'This webhook works.', at: now() };
+    const body = createWebhookBody(notification, { workspaceId, baseUrl });
     const message = { workspaceId, id: newId(context.random, 'ntc'), at: now(), body };
-    const error = await servingOf(context).telling.webhook(target, message);
+    const error = await requireServing(context).notifier.sendWebhook(target, message);
     return { delivered: error === undefined, ...(error !== undefined && { error }) };
   },
 });
@@ -290,7 +290,7 @@ const listNotices = operation({
       z.object({
         id: z.string(),
         at: time,
-        event: z.enum(noticeEventNames),
+        event: z.enum(notificationEventNames),
         text: z.string(),
         page: z.string().describe('Path of the dashboard page for the event.'),
         deliveries: z.array(deliveryRecord).max(100),
@@ -300,42 +300,44 @@ const listNotices = operation({
     next_cursor: nextCursor,
   }),
   async run(context, input) {
-    const { rows, next } = await findNotices(context.db, context.actor.workspaceId, pageFrom(input));
-    const people = rows.flatMap(({ deliveries }) => deliveries.filter(({ to }) => to === 'mail').map(({ id }) => id));
-    const names = await namesFor(context, people);
+    const { rows, next } = await findNotifications(context.db, context.actor.workspaceId, pageFrom(input));
+    const personIds = rows.flatMap(({ deliveries }) =>
+      deliveries.filter(({ to }) => to === 'mail').map(({ id }) => id),
+    );
+    const names = await findActorNames(context, personIds);
     return {
-      notices: rows.map((notice) => ({
-        id: notice.id,
-        at: isoTime(notice.at),
-        event: notice.event,
-        text: notice.text,
-        page: noticePath(notice),
-        deliveries: notice.deliveries.map(({ to, id, origin, state, error }) => ({
+      notices: rows.map((notification) => ({
+        id: notification.id,
+        at: isoTime(notification.at),
+        event: notification.event,
+        text: notification.text,
+        page: getNotificationPath(notification),
+        deliveries: notification.deliveries.map(({ to, id, origin, state, error }) => ({
           to,
           name: origin ?? names.get(id) ?? id,
           state,
           ...(error !== undefined && { error }),
         })),
-        attempts: notice.attempts,
+        attempts: notification.attempts,
       })),
       next_cursor: next,
     };
   },
 });
 
-const ownNotifications = z.object({
-  events: z.array(z.enum(noticeEventNames)),
+const notificationSettings = z.object({
+  events: z.array(z.enum(notificationEventNames)),
   email: z.string().optional().describe('Email address from the identity provider, which notifications are sent to.'),
   mail_available: z.boolean().describe('True if the operator of the service has configured email.'),
 });
-nameSchema('Notifications', ownNotifications);
+nameSchema('Notifications', notificationSettings);
 
-async function shown({ db, actor, serving }: Context): Promise<z.input<typeof ownNotifications>> {
+async function getSettings({ db, actor, serving }: Context): Promise<z.input<typeof notificationSettings>> {
   const user = await findUser(db, actor.id);
   return {
-    events: await toldOf(db, actor.workspaceId, actor.id),
+    events: await findMailEvents(db, actor.workspaceId, actor.id),
     ...(user?.email && { email: user.email }),
-    mail_available: serving?.telling.mail !== undefined,
+    mail_available: serving?.notifier.sendMail !== undefined,
   };
 }
 
@@ -344,11 +346,11 @@ const getNotifications = operation({
   summary: 'Get the events that the signed-in person is notified about by email in this workspace',
   scope: 'manage:read',
   effect: 'read',
-  people: 'any',
+  dashboardRole: 'any',
   isTool: false,
   input: z.strictObject({}),
-  output: ownNotifications,
-  run: shown,
+  output: notificationSettings,
+  run: getSettings,
 });
 
 const setNotifications = operation({
@@ -356,22 +358,22 @@ const setNotifications = operation({
   summary: 'Choose the events that the signed-in person is notified about by email in this workspace',
   scope: 'manage:read',
   effect: 'write',
-  people: 'any',
+  dashboardRole: 'any',
   isTool: false,
   input: z.strictObject({ events: eventsInput }),
-  output: ownNotifications.extend({ unchanged: unchangedShape }),
+  output: notificationSettings.extend({ unchanged: unchangedShape }),
   async run(context, { events }) {
-    const before = await shown(context);
-    const wanted = noticeEventNames.filter((name) => events.includes(name));
-    if (wanted.join() === before.events.join()) return { ...before, unchanged: true as const };
-    await setToldOf(context.db, { workspaceId: context.actor.workspaceId, userId: context.actor.id }, wanted);
-    return { ...before, events: wanted };
+    const before = await getSettings(context);
+    const newEvents = notificationEventNames.filter((name) => events.includes(name));
+    if (newEvents.join() === before.events.join()) return { ...before, unchanged: true as const };
+    await setMailEvents(context.db, { workspaceId: context.actor.workspaceId, userId: context.actor.id }, newEvents);
+    return { ...before, events: newEvents };
   },
   isUnchanged,
   audit: ({ events }) => ({ detail: { events } }),
 });
 
-export const noticeOperations = {
+export const notificationOperations = {
   listWebhooks,
   createWebhook,
   updateWebhook,

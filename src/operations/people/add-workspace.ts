@@ -2,7 +2,7 @@ import { newWorkspaceId, type Random } from '../../domain/ids.ts';
 import { AppError } from '../../errors.ts';
 import type { Db } from '../../store/db.ts';
 import { saveMember } from '../../store/people/users.ts';
-import { countCreatedBy, insertWorkspace, periodOf, takeOfQuotas } from '../../store/workspaces.ts';
+import { countWorkspacesCreatedBy, getQuotaPeriod, insertWorkspace, takeFromQuotas } from '../../store/workspaces.ts';
 
 /**
  * Maximum number of existing workspaces that a person created, regardless of their role, and maximum number that they
@@ -19,11 +19,11 @@ export async function addWorkspace(
   { db, random }: { db: Db; random: Random },
   { userId, name, at }: { userId: string; name?: string; at: number },
 ): Promise<string> {
-  const day = periodOf('workspaces', userId, 'day', at);
-  const [use] = await takeOfQuotas(db, [{ ...day, quota: maxCreated, calls: 1 }]);
-  if (use?.granted !== 1)
+  const day = getQuotaPeriod('workspaces', userId, 'day', at);
+  const [usage] = await takeFromQuotas(db, [{ ...day, quota: maxCreated, calls: 1 }]);
+  if (usage?.granted !== 1)
     throw new AppError('forbidden', `You created ${maxCreated} workspaces today, the maximum. Try again tomorrow.`);
-  if ((await countCreatedBy(db, userId)).inUse >= maxCreated)
+  if ((await countWorkspacesCreatedBy(db, userId)).inUse >= maxCreated)
     throw new AppError(
       'forbidden',
       `You created ${maxCreated} workspaces that still exist, the maximum. Delete one, or have an owner invite you to one.`,

@@ -2,64 +2,64 @@ import { z } from 'zod';
 import { type Role, roles } from '../../domain/credentials/credential.ts';
 import { AppError } from '../../errors.ts';
 import { recordChange } from '../../store/changes/follow-changes.ts';
-import { revokeGrantsOfPerson } from '../../store/logins/grants.ts';
+import { revokePersonGrants } from '../../store/logins/grants.ts';
 import { deleteMember, findMember as findMemberById, hasOtherOwner } from '../../store/people/members.ts';
-import { deleteSessionsOf, moveSession } from '../../store/people/sessions.ts';
-import { saveMember, workspacesOf } from '../../store/people/users.ts';
-import { pauseWebhooksOf } from '../../store/webhooks.ts';
+import { deleteMemberSessions, moveSession } from '../../store/people/sessions.ts';
+import { findJoinedWorkspaces, saveMember } from '../../store/people/users.ts';
+import { pauseWebhooksCreatedBy } from '../../store/webhooks.ts';
 import { type Context, operation } from '../operation.ts';
 import { isUnchanged, unchangedShape } from '../shapes.ts';
 import {
-  auditOfRemains,
-  type Ended,
-  ended,
-  endRemainsOf,
-  hasEnded,
-  nothingEnded,
-  type Remains,
-  remains,
-  remainsOf,
+  accessShape,
+  type EndedAccess,
+  endedAccessShape,
+  endMemberAccess,
+  findMemberAccess,
+  hasEndedAccess,
+  type MemberAccess,
+  noEndedAccess,
+  toAccessAudit,
 } from './remains.ts';
 import { roleInput } from './workspaces.ts';
 
-const endRemainsInput = z
+const endAccessInput = z
   .boolean()
   .default(false)
   .describe(
     'If true, revokes the API keys that they created, deletes the models that they stored, pauses their webhooks, and withdraws their invitations. If false, keys and models stay, because scripts may depend on them.',
   );
 
-type Settled = Remains & Ended;
+type MemberAccessResult = MemberAccess & EndedAccess;
 
 /** Ends the access that a person created if requested, and lists what remains. */
-async function settle(context: Context, userId: string, isEnding: boolean): Promise<Settled> {
-  const done = isEnding ? await endRemainsOf(context, userId) : nothingEnded;
-  return { ...(await remainsOf(context, userId)), ...done };
+async function settleMemberAccess(context: Context, userId: string, shouldEnd: boolean): Promise<MemberAccessResult> {
+  const endedAccess = shouldEnd ? await endMemberAccess(context, userId) : noEndedAccess;
+  return { ...(await findMemberAccess(context, userId)), ...endedAccess };
 }
 
 /**
  * Ends the sessions of a person in this workspace and the logins of their agents, which have the permissions of the old
  * role.
  */
-async function endAccess(context: Context, userId: string): Promise<void> {
+async function endSessions(context: Context, userId: string): Promise<void> {
   const { actor, db } = context;
   const at = context.now();
-  const person = { workspaceId: actor.workspaceId, userId };
-  await deleteSessionsOf(db, person, actor.sessionHash);
-  if (await revokeGrantsOfPerson(db, person, at)) await recordChange(db, context, 'grant', userId);
+  const member = { workspaceId: actor.workspaceId, userId };
+  await deleteMemberSessions(db, member, actor.sessionHash);
+  if (await revokePersonGrants(db, member, at)) await recordChange(db, context, 'grant', userId);
 }
 
 /** Finds the current member. Refuses to remove the last owner, because no one else could appoint a new one. */
-async function findMember({ db, actor }: Context, id: string, isOwnerStill: boolean) {
+async function findMember({ db, actor }: Context, id: string, willBeOwner: boolean) {
   const member = await findMemberById(db, actor.workspaceId, id);
   if (!member) throw new AppError('notFound', 'there is no such member in this workspace');
-  if (!isOwnerStill && member.role === 'owner' && !(await hasOtherOwner(db, actor.workspaceId, id)))
+  if (!willBeOwner && member.role === 'owner' && !(await hasOtherOwner(db, actor.workspaceId, id)))
     throw new AppError('conflict', 'this is the only owner of the workspace; make someone else an owner first');
   return member;
 }
 
 /** Returns true if a role has fewer permissions than another. `roles` starts with the most powerful role. */
-const isLess = (role: Role, than: Role) => roles.indexOf(role) > roles.indexOf(than);
+const hasFewerPermissions = (role: Role, than: Role) => roles.indexOf(role) > roles.indexOf(than);
 
 const changeMember = operation({
   name: 'changeMember',
@@ -67,21 +67,28 @@ const changeMember = operation({
     'Change the role of a member; with a lower role, their other sessions and their agents have to sign in again',
   scope: 'manage:write',
   effect: 'write',
-  people: 'owner',
+  dashboardRole: 'owner',
   isTool: false,
-  input: z.strictObject({ id: z.string().max(100), role: roleInput, end_remains: endRemainsInput }),
-  output: z.object({ id: z.string(), role: z.enum(roles), ...remains, ...ended, unchanged: unchangedShape }),
+  input: z.strictObject({ id: z.string().max(100), role: roleInput, end_remains: endAccessInput }),
+  output: z.object({
+    id: z.string(),
+    role: z.enum(roles),
+    ...accessShape,
+    ...endedAccessShape,
+    unchanged: unchangedShape,
+  }),
   async run(context, { id, role, end_remains }) {
     const before = await findMember(context, id, role === 'owner');
-    const left = await settle(context, id, end_remains);
-    if (role === before.role) return { id, role, ...left, ...(!hasEnded(left) && { unchanged: true as const }) };
+    const accessResult = await settleMemberAccess(context, id, end_remains);
+    if (role === before.role)
+      return { id, role, ...accessResult, ...(!hasEndedAccess(accessResult) && { unchanged: true as const }) };
     await saveMember(context.db, { workspaceId: context.actor.workspaceId, userId: id, role, at: context.now() });
-    if (isLess(role, before.role)) await endAccess(context, id);
-    return { id, role, ...left };
+    if (hasFewerPermissions(role, before.role)) await endSessions(context, id);
+    return { id, role, ...accessResult };
   },
   isUnchanged,
-  audit(_input, { id, role, ...left }) {
-    const { detail, ...entry } = auditOfRemains(left, left);
+  audit(_input, { id, role, ...accessResult }) {
+    const { detail, ...entry } = toAccessAudit(accessResult, accessResult);
     return { target: id, ...entry, detail: { role, ...detail } };
   },
 });
@@ -94,15 +101,15 @@ const removeMember = operation({
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
-  people: 'owner',
+  dashboardRole: 'owner',
   isTool: false,
-  input: z.strictObject({ id: z.string().max(100), end_remains: endRemainsInput }),
-  output: z.object({ removed: z.string(), ...remains, ...ended }),
+  input: z.strictObject({ id: z.string().max(100), end_remains: endAccessInput }),
+  output: z.object({ removed: z.string(), ...accessShape, ...endedAccessShape }),
   async run(context, { id, end_remains }) {
     await findMember(context, id, false);
     return { removed: id, ...(await endMembership(context, id, end_remains)) };
   },
-  audit: ({ id }, left) => ({ target: id, ...auditOfRemains(left, left) }),
+  audit: ({ id }, accessResult) => ({ target: id, ...toAccessAudit(accessResult, accessResult) }),
 });
 
 const leaveWorkspace = operation({
@@ -113,29 +120,29 @@ const leaveWorkspace = operation({
   scope: 'manage:read',
   effect: 'write',
   destructive: true,
-  people: 'any',
+  dashboardRole: 'any',
   isTool: false,
   input: z.strictObject({}),
-  output: z.object({ left: z.string(), ...remains, ...ended }),
+  output: z.object({ left: z.string(), ...accessShape, ...endedAccessShape }),
   async run(context) {
     const { actor, db } = context;
     await findMember(context, actor.id, false);
-    const others = (await workspacesOf(db, actor.id, 2)).filter(({ id }) => id !== actor.workspaceId);
+    const otherWorkspaces = (await findJoinedWorkspaces(db, actor.id, 2)).filter(({ id }) => id !== actor.workspaceId);
     // Without another workspace, the session ends, and the next sign-in creates one.
-    if (others[0]) await moveSession(db, actor.sessionHash ?? '', others[0].id);
+    if (otherWorkspaces[0]) await moveSession(db, actor.sessionHash ?? '', otherWorkspaces[0].id);
     return { left: actor.workspaceId, ...(await endMembership(context, actor.id, false)) };
   },
-  audit: (_input, left) => auditOfRemains(left, left),
+  audit: (_input, accessResult) => toAccessAudit(accessResult, accessResult),
 });
 
 /** Ends a membership, and returns what the person leaves behind. */
-async function endMembership(context: Context, userId: string, isEnding: boolean): Promise<Settled> {
+async function endMembership(context: Context, userId: string, shouldEnd: boolean): Promise<MemberAccessResult> {
   const { db, actor, now } = context;
   const { workspaceId } = actor;
   await deleteMember(db, workspaceId, userId);
-  await endAccess(context, userId);
-  const paused_webhooks = await pauseWebhooksOf(db, { workspaceId, userId }, now());
-  return { ...(await settle(context, userId, isEnding)), paused_webhooks };
+  await endSessions(context, userId);
+  const paused_webhooks = await pauseWebhooksCreatedBy(db, { workspaceId, userId }, now());
+  return { ...(await settleMemberAccess(context, userId, shouldEnd)), paused_webhooks };
 }
 
 export const memberOperations = { changeMember, removeMember, leaveWorkspace };

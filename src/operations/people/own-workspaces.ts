@@ -1,18 +1,18 @@
 import { z } from 'zod';
-import { AppError, invalid } from '../../errors.ts';
+import { AppError, invalidInputError } from '../../errors.ts';
 import { recordChange } from '../../store/changes/follow-changes.ts';
-import { deleteWorkspaceContents, memberIds } from '../../store/delete-workspace.ts';
+import { deleteWorkspaceContents, findMemberIds } from '../../store/delete-workspace.ts';
 import { decodeCursor } from '../../store/page.ts';
-import { pageOfPeople } from '../../store/people/members.ts';
+import { listPeople } from '../../store/people/members.ts';
 import { moveSession } from '../../store/people/sessions.ts';
 import { chooseWorkspace } from '../../store/people/users.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { listSlugs } from '../../store/servers/servers.ts';
 import { findWorkspace } from '../../store/workspaces.ts';
 import { programName } from '../../version.ts';
-import { seesPeople } from '../names.ts';
+import { canSeePeople } from '../names.ts';
 import { operation } from '../operation.ts';
-import { findOwnServer, isoTime } from '../shapes.ts';
+import { findWorkspaceServer, isoTime } from '../shapes.ts';
 import { addWorkspace } from './add-workspace.ts';
 import { workspaceName } from './workspaces.ts';
 
@@ -21,7 +21,7 @@ const createWorkspace = operation({
   summary: 'Create a workspace and switch the session to it',
   scope: 'manage:read',
   effect: 'write',
-  people: 'any',
+  dashboardRole: 'any',
   isTool: false,
   input: z.strictObject({ name: workspaceName }),
   output: z.object({ id: z.string(), name: z.string() }),
@@ -44,7 +44,7 @@ const deleteWorkspace = operation({
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
-  people: 'owner',
+  dashboardRole: 'owner',
   isTool: false,
   input: z.strictObject({ name: z.string().max(100).describe("The workspace's name, as confirmation.") }),
   output: z.object({ deleted: z.string() }),
@@ -58,8 +58,8 @@ const deleteWorkspace = operation({
         'the workspace of local mode cannot be deleted; delete its servers and keys instead',
       );
     if ((await findWorkspace(db, workspaceId))?.name !== name)
-      throw invalid([{ path: 'name', message: 'is not the name of this workspace' }]);
-    for (const id of await memberIds(db, workspaceId)) await recordChange(db, context, 'grant', id);
+      throw invalidInputError([{ path: 'name', message: 'is not the name of this workspace' }]);
+    for (const id of await findMemberIds(db, workspaceId)) await recordChange(db, context, 'grant', id);
     await deleteWorkspaceContents(db, workspaceId, context.now());
     await recordChange(db, context, 'workspace', workspaceId);
     return { deleted: workspaceId };
@@ -68,19 +68,19 @@ const deleteWorkspace = operation({
 });
 
 /** Maximum size of an export, in characters. */
-export const longestExport = 20_000_000;
+export const maxExportLength = 20_000_000;
 
 const exportWorkspace = operation({
   name: 'exportWorkspace',
   summary: 'Export the servers and members of the workspace as a JSON file',
-  description: `Each configuration has the format that createMcpServer accepts, without the values of its secrets. Members have names and email addresses in an export from the dashboard, and only IDs otherwise. An export is limited to ${longestExport / 1_000_000} MB; use toolhost export to write larger workspaces as files.`,
+  description: `Each configuration has the format that createMcpServer accepts, without the values of its secrets. Members have names and email addresses in an export from the dashboard, and only IDs otherwise. An export is limited to ${maxExportLength / 1_000_000} MB; use toolhost export to write larger workspaces as files.`,
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
   isTool: false,
   input: z.strictObject({}),
   output: z.object({ json: z.string().describe('Content of the file. The REST API returns only the file.') }),
-  file: { mediaType: 'application/json', name: 'workspace.json', text: ({ json }) => json },
+  file: { mediaType: 'application/json', name: 'workspace.json', toText: ({ json }) => json },
   async run(context) {
     const { db, actor } = context;
     const workspace = await findWorkspace(db, actor.workspaceId);
@@ -94,21 +94,21 @@ const exportWorkspace = operation({
       after = page.next === undefined ? undefined : decodeCursor(page.next);
     } while (after);
     for (const slug of slugs) {
-      const server = await findOwnServer(context, slug);
+      const server = await findWorkspaceServer(context, slug);
       if (!server) continue;
       const secrets = (await findSecrets(db, server)).map(({ name }) => name);
-      const text = JSON.stringify({ configuration: server.config, secrets });
-      length += text.length;
-      if (length > longestExport)
+      const serverJson = JSON.stringify({ configuration: server.config, secrets });
+      length += serverJson.length;
+      if (length > maxExportLength)
         throw new AppError('tooLarge', `the workspace is too large for this export; use ${programName} export`);
-      servers.push(text);
+      servers.push(serverJson);
     }
-    const { members } = await pageOfPeople(db, actor.workspaceId, { limit: 1000, after: undefined });
-    const people = members.map(({ userId: id, name, email, role }) => {
-      return { id, ...(seesPeople(actor) && { name, email }), role };
+    const { members } = await listPeople(db, actor.workspaceId, { limit: 1000, after: undefined });
+    const memberRecords = members.map(({ userId: id, name, email, role }) => {
+      return { id, ...(canSeePeople(actor) && { name, email }), role };
     });
     const head = { workspace: { id: actor.workspaceId, name: workspace?.name }, exported_at: isoTime(context.now()) };
-    const json = `${JSON.stringify({ ...head, members: people }).slice(0, -1)},"servers":[${servers.join(',\n')}]}\n`;
+    const json = `${JSON.stringify({ ...head, members: memberRecords }).slice(0, -1)},"servers":[${servers.join(',\n')}]}\n`;
     return { json };
   },
 });

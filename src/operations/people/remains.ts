@@ -1,30 +1,30 @@
 import { z } from 'zod';
 import { keyScopes } from '../../domain/credentials/credential.ts';
-import { mostWebhooks } from '../../domain/notices.ts';
+import { maxWebhooks } from '../../domain/notices.ts';
 import { AppError } from '../../errors.ts';
-import { type ApiKey, workingKeysMadeBy } from '../../store/api-keys.ts';
-import { deleteInvitationsBy, invitedBy } from '../../store/people/members.ts';
+import { type ApiKey, findActiveKeysCreatedBy } from '../../store/api-keys.ts';
+import { deleteInvitationsSentBy, findInvitedEmails } from '../../store/people/members.ts';
 import {
-  deleteModelsMadeBy,
-  modelsMadeBy,
-  peopleWhoLeft,
-  secretsMadeBy,
-  serversMadeBy,
-  webhooksMadeBy,
+  deleteModelsCreatedBy,
+  findFormerMembers,
+  findModelsCreatedBy,
+  findSecretsCreatedBy,
+  findServersCreatedBy,
+  findWebhooksCreatedBy,
 } from '../../store/people/remains.ts';
 import { findUser } from '../../store/people/users.ts';
-import { pauseWebhooksOf } from '../../store/webhooks.ts';
+import { pauseWebhooksCreatedBy } from '../../store/webhooks.ts';
 import { revokeKeys } from '../api-keys.ts';
 import { type Context, operation } from '../operation.ts';
-import { mostModels } from '../playground/models.ts';
+import { maxModels } from '../playground/models.ts';
 import { isoTime, time } from '../shapes.ts';
 
 /** Maximum number of listed entries; the count includes all. */
-const maxNamed = 100;
+const maxListed = 100;
 /** Maximum number of former members that are listed. */
 const maxPeople = 50;
 
-const keyLeft = z.object({
+const keyShape = z.object({
   id: z.string(),
   name: z.string(),
   scopes: z.array(z.enum(keyScopes)),
@@ -32,47 +32,47 @@ const keyLeft = z.object({
 });
 
 /** Access and objects that a person created in a workspace, directly or with one of their API keys. */
-export const remains = {
-  keys: z.array(keyLeft).max(maxNamed).describe(`Active API keys that they created; at most ${maxNamed}.`),
+export const accessShape = {
+  keys: z.array(keyShape).max(maxListed).describe(`Active API keys that they created; at most ${maxListed}.`),
   key_count: z.int().describe('Number of active API keys that they created.'),
-  models: z.array(z.string()).max(mostModels).describe('Names of models that they stored and that still exist.'),
+  models: z.array(z.string()).max(maxModels).describe('Names of models that they stored and that still exist.'),
   webhooks: z
     .array(z.object({ id: z.string(), origin: z.string() }))
-    .max(mostWebhooks)
+    .max(maxWebhooks)
     .describe(
       'Webhooks that they own. If their access ended, the webhooks are paused until another member confirms them.',
     ),
-  servers: z.array(z.string()).max(maxNamed).describe(`Slugs of servers that they created; at most ${maxNamed}.`),
+  servers: z.array(z.string()).max(maxListed).describe(`Slugs of servers that they created; at most ${maxListed}.`),
   server_count: z.int().describe('Number of servers that they created.'),
   secrets: z
     .array(z.object({ server: z.string(), name: z.string() }))
-    .max(maxNamed)
-    .describe(`Secrets whose values they set and may know; at most ${maxNamed}.`),
+    .max(maxListed)
+    .describe(`Secrets whose values they set and may know; at most ${maxListed}.`),
   secret_count: z.int().describe('Number of secrets whose values they set.'),
   invitations: z
     .array(z.string())
-    .max(maxNamed)
-    .describe(`Email addresses that they invited and that have not joined yet; at most ${maxNamed}.`),
+    .max(maxListed)
+    .describe(`Email addresses that they invited and that have not joined yet; at most ${maxListed}.`),
 };
-export type Remains = z.input<z.ZodObject<typeof remains>>;
+export type MemberAccess = z.input<z.ZodObject<typeof accessShape>>;
 
 /** API keys, models, webhooks, and invitations that were ended. */
-export const ended = {
-  revoked_keys: z.array(z.string()).max(maxNamed).describe(`IDs of the revoked API keys; at most ${maxNamed}.`),
+export const endedAccessShape = {
+  revoked_keys: z.array(z.string()).max(maxListed).describe(`IDs of the revoked API keys; at most ${maxListed}.`),
   revoked_key_count: z.int().describe('Number of revoked API keys.'),
-  deleted_models: z.array(z.string()).max(mostModels).describe('Names of the deleted models.'),
+  deleted_models: z.array(z.string()).max(maxModels).describe('Names of the deleted models.'),
   paused_webhooks: z
     .array(z.string())
-    .max(mostWebhooks)
+    .max(maxWebhooks)
     .describe('IDs of the webhooks that are paused until another member confirms them.'),
   withdrawn_invitations: z
     .array(z.string())
-    .max(maxNamed)
-    .describe(`Email addresses whose invitations were withdrawn; at most ${maxNamed}.`),
+    .max(maxListed)
+    .describe(`Email addresses whose invitations were withdrawn; at most ${maxListed}.`),
 };
-export type Ended = z.input<z.ZodObject<typeof ended>>;
+export type EndedAccess = z.input<z.ZodObject<typeof endedAccessShape>>;
 
-export const nothingEnded: Ended = {
+export const noEndedAccess: EndedAccess = {
   revoked_keys: [],
   revoked_key_count: 0,
   deleted_models: [],
@@ -80,54 +80,57 @@ export const nothingEnded: Ended = {
   withdrawn_invitations: [],
 };
 
-export function hasEnded({ revoked_key_count: keys, ...named }: Ended): boolean {
+export function hasEndedAccess({ revoked_key_count: keys, ...named }: EndedAccess): boolean {
   const { deleted_models, paused_webhooks, withdrawn_invitations } = named;
   return keys > 0 || [deleted_models, paused_webhooks, withdrawn_invitations].some((list) => list.length > 0);
 }
 
-function shownKey({ id, name, scopes, lastUsedAt }: ApiKey): z.input<typeof keyLeft> {
+function toKeyOutput({ id, name, scopes, lastUsedAt }: ApiKey): z.input<typeof keyShape> {
   return { id, name, scopes, ...(lastUsedAt !== undefined && { last_used_at: isoTime(lastUsedAt) }) };
 }
 
-export async function remainsOf({ db, actor, now }: Context, userId: string): Promise<Remains> {
-  const maker = { workspaceId: actor.workspaceId, userId };
-  const keys = await workingKeysMadeBy(db, actor.workspaceId, userId, now());
-  const servers = await serversMadeBy(db, maker, maxNamed);
-  const secrets = await secretsMadeBy(db, maker, maxNamed);
+export async function findMemberAccess({ db, actor, now }: Context, userId: string): Promise<MemberAccess> {
+  const creator = { workspaceId: actor.workspaceId, userId };
+  const keys = await findActiveKeysCreatedBy(db, actor.workspaceId, userId, now());
+  const servers = await findServersCreatedBy(db, creator, maxListed);
+  const secrets = await findSecretsCreatedBy(db, creator, maxListed);
   return {
-    keys: keys.slice(0, maxNamed).map(shownKey),
+    keys: keys.slice(0, maxListed).map(toKeyOutput),
     key_count: keys.length,
-    models: await modelsMadeBy(db, maker),
-    webhooks: await webhooksMadeBy(db, maker),
+    models: await findModelsCreatedBy(db, creator),
+    webhooks: await findWebhooksCreatedBy(db, creator),
     servers: servers.slugs,
     server_count: servers.count,
     secrets: secrets.secrets,
     secret_count: secrets.count,
-    invitations: await invitedBy(db, actor.workspaceId, userId, maxNamed),
+    invitations: await findInvitedEmails(db, actor.workspaceId, userId, maxListed),
   };
 }
 
 /** Ends everything that gives access: a person's keys, models, webhooks, and invitations. */
-export async function endRemainsOf(context: Context, userId: string): Promise<Ended> {
+export async function endMemberAccess(context: Context, userId: string): Promise<EndedAccess> {
   const { db, actor } = context;
   const at = context.now();
-  const maker = { workspaceId: actor.workspaceId, userId };
-  const keys = (await workingKeysMadeBy(db, actor.workspaceId, userId, at)).map(({ id }) => id);
-  const models = await modelsMadeBy(db, maker);
+  const creator = { workspaceId: actor.workspaceId, userId };
+  const keys = (await findActiveKeysCreatedBy(db, actor.workspaceId, userId, at)).map(({ id }) => id);
+  const models = await findModelsCreatedBy(db, creator);
   await revokeKeys(context, keys, at);
-  await deleteModelsMadeBy(db, maker);
+  await deleteModelsCreatedBy(db, creator);
   return {
-    revoked_keys: keys.slice(0, maxNamed),
+    revoked_keys: keys.slice(0, maxListed),
     revoked_key_count: keys.length,
     deleted_models: models,
-    paused_webhooks: await pauseWebhooksOf(db, maker, at),
-    withdrawn_invitations: (await deleteInvitationsBy(db, actor.workspaceId, userId)).slice(0, maxNamed),
+    paused_webhooks: await pauseWebhooksCreatedBy(db, creator, at),
+    withdrawn_invitations: (await deleteInvitationsSentBy(db, actor.workspaceId, userId)).slice(0, maxListed),
   };
 }
 
 /** Creates audit details with the IDs and names of what remains and of what was ended. */
-export function auditOfRemains({ keys, key_count, models, webhooks, invitations }: Remains, done: Ended) {
-  const { revoked_keys, revoked_key_count, deleted_models, paused_webhooks, withdrawn_invitations } = done;
+export function toAccessAudit(
+  { keys, key_count, models, webhooks, invitations }: MemberAccess,
+  endedAccess: EndedAccess,
+) {
+  const { revoked_keys, revoked_key_count, deleted_models, paused_webhooks, withdrawn_invitations } = endedAccess;
   const detail = {
     ...(key_count > 0 && { working_keys: keys.map(({ id }) => id), key_count }),
     ...(models.length > 0 && { models }),
@@ -136,11 +139,11 @@ export function auditOfRemains({ keys, key_count, models, webhooks, invitations 
     ...(deleted_models.length > 0 && { deleted_models }),
     ...(paused_webhooks.length > 0 && { paused_webhooks }),
   };
-  const people = {
+  const personalDetail = {
     ...(invitations.length > 0 && { invitations }),
     ...(withdrawn_invitations.length > 0 && { withdrawn_invitations }),
   };
-  return { detail, ...(Object.keys(people).length > 0 && { people }) };
+  return { detail, ...(Object.keys(personalDetail).length > 0 && { people: personalDetail }) };
 }
 
 const memberId = z.string().max(100).describe('ID of the person (usr_…).');
@@ -153,25 +156,30 @@ const listRemains = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  people: 'any',
+  dashboardRole: 'any',
   isTool: false,
   input: z.strictObject({ id: memberId.optional() }),
   output: z.object({
     people: z
-      .array(z.object({ id: z.string(), name: z.string().optional(), email: z.string().optional(), ...remains }))
+      .array(z.object({ id: z.string(), name: z.string().optional(), email: z.string().optional(), ...accessShape }))
       .max(maxPeople),
   }),
   async run(context, { id }) {
     const { db, actor, now } = context;
-    const ids = id === undefined ? await peopleWhoLeft(db, actor.workspaceId, now(), maxPeople) : [id];
-    const people = [];
-    for (const one of ids) {
+    const ids = id === undefined ? await findFormerMembers(db, actor.workspaceId, now(), maxPeople) : [id];
+    const formerMembers = [];
+    for (const personId of ids) {
       // An ID from the request may be that of a person who never was in the workspace.
-      const user = id === undefined ? await findUser(db, one) : undefined;
+      const user = id === undefined ? await findUser(db, personId) : undefined;
       const { name, email } = { ...user };
-      people.push({ id: one, ...(name && { name }), ...(email && { email }), ...(await remainsOf(context, one)) });
+      formerMembers.push({
+        id: personId,
+        ...(name && { name }),
+        ...(email && { email }),
+        ...(await findMemberAccess(context, personId)),
+      });
     }
-    return { people };
+    return { people: formerMembers };
   },
 });
 
@@ -184,18 +192,18 @@ const endRemains = operation({
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
-  people: 'owner',
+  dashboardRole: 'owner',
   isTool: false,
   input: z.strictObject({ id: memberId }),
-  output: z.object({ id: z.string(), ...ended }),
+  output: z.object({ id: z.string(), ...endedAccessShape }),
   async run(context, { id }) {
-    const done = await endRemainsOf(context, id);
-    if (!hasEnded(done))
+    const endedAccess = await endMemberAccess(context, id);
+    if (!hasEndedAccess(endedAccess))
       throw new AppError(
         'notFound',
         'This person has no working API key, model, active webhook, or invitation in this workspace.',
       );
-    return { id, ...done };
+    return { id, ...endedAccess };
   },
   audit: (_input, { id, withdrawn_invitations, ...detail }) => ({
     target: id,
@@ -204,4 +212,4 @@ const endRemains = operation({
   }),
 });
 
-export const remainsOperations = { listRemains, endRemains };
+export const memberAccessOperations = { listRemains, endRemains };

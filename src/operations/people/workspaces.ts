@@ -1,24 +1,24 @@
 import { z } from 'zod';
 import { singleLineText } from '../../domain/config/tool.ts';
 import { roles } from '../../domain/credentials/credential.ts';
-import { foldedAddress, longestAddress } from '../../domain/email-address.ts';
+import { foldAddressCase, maxAddressLength } from '../../domain/email-address.ts';
 import { AppError } from '../../errors.ts';
 import { encodeCursor } from '../../store/page.ts';
 import {
   deleteInvitation,
   findInvitation,
-  invitationsKeptMs,
+  invitationLifetimeMs,
   isMemberAddress,
-  pageOfPeople,
+  listPeople,
   saveInvitation,
 } from '../../store/people/members.ts';
 import { moveSession } from '../../store/people/sessions.ts';
 import {
   chooseWorkspace,
+  findJoinedWorkspace,
+  findJoinedWorkspaces,
   findUser,
-  findWorkspaceOf,
   type JoinedWorkspace,
-  workspacesOf,
 } from '../../store/people/users.ts';
 import { findWorkspace, renameWorkspace } from '../../store/workspaces.ts';
 import { type Context, operation } from '../operation.ts';
@@ -73,15 +73,15 @@ const invitationRecord = z.object({
 });
 nameSchema('Invitation', invitationRecord);
 
-function shown({ id, name, role, isOwn, isChosen }: JoinedWorkspace): z.input<typeof workspaceRecord> {
+function toWorkspaceOutput({ id, name, role, isOwn, isChosen }: JoinedWorkspace): z.input<typeof workspaceRecord> {
   return { id, name, role, own: isOwn, chosen: isChosen };
 }
 
-async function describe(context: Context, workspaceId: string): Promise<z.input<typeof sessionRecord>> {
+async function describeSession(context: Context, workspaceId: string): Promise<z.input<typeof sessionRecord>> {
   const { actor, db } = context;
   const user = await findUser(db, actor.id);
-  const workspaces = await workspacesOf(db, actor.id, maxWorkspaces);
-  const workspace = await findWorkspaceOf(db, actor.id, workspaceId);
+  const workspaces = await findJoinedWorkspaces(db, actor.id, maxWorkspaces);
+  const workspace = await findJoinedWorkspace(db, actor.id, workspaceId);
   if (!user || !workspace) throw new AppError('notFound', 'this workspace is not one of yours');
   return {
     user: {
@@ -89,8 +89,8 @@ async function describe(context: Context, workspaceId: string): Promise<z.input<
       ...(user.name !== null && { name: user.name }),
       ...(user.email !== null && { email: user.email }),
     },
-    workspace: shown(workspace),
-    workspaces: workspaces.map(shown),
+    workspace: toWorkspaceOutput(workspace),
+    workspaces: workspaces.map(toWorkspaceOutput),
     base_url: context.baseUrl,
     management_url: context.serverUrl(context.rules.managementSlug),
     call_retention_days: context.callRetentionDays,
@@ -103,11 +103,11 @@ const getSession = operation({
   summary: 'Get the signed-in person and their current workspace',
   scope: 'manage:read',
   effect: 'read',
-  people: 'any',
+  dashboardRole: 'any',
   isTool: false,
   input: z.strictObject({}),
   output: sessionRecord,
-  run: (context) => describe(context, context.actor.workspaceId),
+  run: (context) => describeSession(context, context.actor.workspaceId),
 });
 
 const switchWorkspace = operation({
@@ -115,29 +115,29 @@ const switchWorkspace = operation({
   summary: 'Switch the session to another workspace, in which later sign-ins and agent logins also start',
   scope: 'manage:read',
   effect: 'write',
-  people: 'any',
+  dashboardRole: 'any',
   isTool: false,
   input: z.strictObject({ workspace_id: z.string().max(100) }),
   output: sessionRecord.extend({ unchanged: unchangedShape }),
   async run(context, { workspace_id }) {
     const { actor, db } = context;
-    const session = await describe(context, workspace_id);
+    const session = await describeSession(context, workspace_id);
     if (workspace_id === actor.workspaceId) return { ...session, unchanged: true as const };
     await moveSession(db, actor.sessionHash ?? '', workspace_id);
     await chooseWorkspace(db, { workspaceId: workspace_id, userId: actor.id, at: context.now() });
-    return describe(context, workspace_id);
+    return describeSession(context, workspace_id);
   },
   isUnchanged,
 });
 
 export const workspaceName = singleLineText(100);
 
-const renameOwnWorkspace = operation({
+const renameWorkspaceOperation = operation({
   name: 'renameWorkspace',
   summary: 'Rename the workspace; people see its name on the consent page of its servers',
   scope: 'manage:write',
   effect: 'write',
-  people: 'owner',
+  dashboardRole: 'owner',
   isTool: false,
   input: z.strictObject({
     name: workspaceName,
@@ -159,7 +159,7 @@ const listMembers = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  people: 'any',
+  dashboardRole: 'any',
   isTool: false,
   input: z.strictObject({ ...pageInputs, limit: pageInputs.limit.default(200) }),
   output: z.object({
@@ -168,7 +168,7 @@ const listMembers = operation({
     next_cursor: nextCursor,
   }),
   async run({ db, actor }, input) {
-    const { members, invitations, next } = await pageOfPeople(db, actor.workspaceId, pageFrom(input));
+    const { members, invitations, next } = await listPeople(db, actor.workspaceId, pageFrom(input));
     return {
       members: members.map(({ userId, name, email, role, createdAt }) => ({
         id: userId,
@@ -195,30 +195,30 @@ const inviteMember = operation({
     'An invitation from someone who is no longer an owner cannot be used until an owner invites the address again.',
   scope: 'manage:write',
   effect: 'write',
-  people: 'owner',
+  dashboardRole: 'owner',
   isTool: false,
   input: z.strictObject({
     email: z
       .email('allowed: one email address, such as anna@example.com')
-      .max(longestAddress)
+      .max(maxAddressLength)
       .describe('Email address of the person at their identity provider.'),
     role: roleInput,
   }),
   output: z.object({ email: z.string(), role: z.enum(roles), unchanged: unchangedShape }),
   async run(context, { email, role }) {
     const { actor, db } = context;
-    const address = foldedAddress(email);
+    const address = foldAddressCase(email);
     if (await isMemberAddress(db, actor.workspaceId, address)) {
       throw new AppError('conflict', `${address} is already a member`);
     }
     const { workspaceId } = actor;
-    const known = await findInvitation(db, workspaceId, address);
+    const existing = await findInvitation(db, workspaceId, address);
     // An old invitation is replaced, so that it does not expire soon.
-    const isYoung = known && context.now() - known.createdAt < invitationsKeptMs / 2;
-    if (isYoung && !known.isUnconfirmed && known.role === role)
+    const isRecent = existing && context.now() - existing.createdAt < invitationLifetimeMs / 2;
+    if (isRecent && !existing.isUnconfirmed && existing.role === role)
       return { email: address, role, unchanged: true as const };
     await saveInvitation(db, { workspaceId, email: address, role, invitedBy: actor.id, createdAt: context.now() });
-    if (!known) await checkMemberQuota(context);
+    if (!existing) await checkMemberQuota(context);
     return { email: address, role };
   },
   isUnchanged,
@@ -231,12 +231,12 @@ const withdrawInvitation = operation({
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
-  people: 'owner',
+  dashboardRole: 'owner',
   isTool: false,
-  input: z.strictObject({ email: z.string().max(longestAddress) }),
+  input: z.strictObject({ email: z.string().max(maxAddressLength) }),
   output: z.object({ withdrawn: z.string() }),
   async run({ db, actor }, { email }) {
-    if (!(await deleteInvitation(db, actor.workspaceId, foldedAddress(email)))) {
+    if (!(await deleteInvitation(db, actor.workspaceId, foldAddressCase(email)))) {
       throw new AppError('notFound', 'there is no such invitation in this workspace');
     }
     return { withdrawn: email };
@@ -247,7 +247,7 @@ const withdrawInvitation = operation({
 export const peopleOperations = {
   getSession,
   switchWorkspace,
-  renameWorkspace: renameOwnWorkspace,
+  renameWorkspace: renameWorkspaceOperation,
   listMembers,
   inviteMember,
   withdrawInvitation,

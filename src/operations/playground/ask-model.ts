@@ -1,47 +1,47 @@
 import { z } from 'zod';
 import { toolModes } from '../../domain/config/tool.ts';
-import { parseJsonInTurns } from '../../domain/json/json.ts';
-import { isObjectJson } from '../../domain/json/object-json.ts';
-import { type ModelMessage, type ModelPart, modelFinishes, mostModelSteps } from '../../domain/model.ts';
-import { tokensOfLength } from '../../domain/pieces/tokens.ts';
+import { parseJsonInChunks } from '../../domain/json/json.ts';
+import { isJsonObjectText } from '../../domain/json/object-json.ts';
+import { type ModelMessage, type ModelPart, maxModelSteps, modelFinishReasons } from '../../domain/model.ts';
+import { estimateTokenCount } from '../../domain/pieces/tokens.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
-import { invalid } from '../../errors.ts';
-import { operation, servingOf } from '../operation.ts';
-import { actorNow } from '../run-operation.ts';
-import { olderVersion } from '../servers/versions.ts';
+import { invalidInputError } from '../../errors.ts';
+import { operation, requireServing } from '../operation.ts';
+import { refreshActor } from '../run-operation.ts';
+import { getOlderVersion } from '../servers/versions.ts';
 import { getServer, slugInput, viewInput } from '../shapes.ts';
-import { modelOf, modelShape } from './models.ts';
+import { modelShape, resolveModel } from './models.ts';
 
 /** Maximum number of messages in a conversation. */
-export const mostMessages = 200;
-const mostParts = 100;
-const longestText = 500_000;
+export const maxMessages = 200;
+const maxParts = 100;
+const maxTextLength = 500_000;
 
-const text = z.string().max(longestText);
+const textInput = z.string().max(maxTextLength);
 const name = z.string().min(1).max(200);
-const meta = text
-  .refine(isObjectJson, 'allowed: the text that a response had here')
+const meta = textInput
+  .refine(isJsonObjectText, 'allowed: the text that a response had here')
   .optional()
   .describe('Opaque text from the model host, to be sent back unchanged.');
 
-const part = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.enum(['text', 'thought']), text, meta }),
+const partShape = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.enum(['text', 'thought']), text: textInput, meta }),
   z.strictObject({
     type: z.literal('call'),
     id: name,
     tool: name,
-    arguments: text.describe('Arguments as JSON, as the model wrote them.'),
+    arguments: textInput.describe('Arguments as JSON, as the model wrote them.'),
     reads: z.boolean().optional().describe('True if the call only reads. Ask the person before making any other call.'),
     meta,
   }),
 ]);
 
-const result = z.strictObject({ id: name, tool: name, text, is_error: z.boolean().optional() });
+const result = z.strictObject({ id: name, tool: name, text: textInput, is_error: z.boolean().optional() });
 
 const message = z.discriminatedUnion('role', [
-  z.strictObject({ role: z.literal('user'), text }),
-  z.strictObject({ role: z.literal('model'), parts: z.array(part).max(mostParts) }),
-  z.strictObject({ role: z.literal('tools'), results: z.array(result).max(mostParts) }),
+  z.strictObject({ role: z.literal('user'), text: textInput }),
+  z.strictObject({ role: z.literal('model'), parts: z.array(partShape).max(maxParts) }),
+  z.strictObject({ role: z.literal('tools'), results: z.array(result).max(maxParts) }),
 ]);
 
 const tokens = z.int().optional();
@@ -53,7 +53,7 @@ export const askModel = operation({
     'Returns the output of the model and the tool calls that it requests, without making them. Make each call with callTool, and then send another request with the results. With "Accept: application/jsonl", the output is streamed with one JSON object per line: text, thought, or tool. The last line contains the result or the problem.',
   scope: 'call',
   effect: 'call',
-  asksModel: true,
+  callsModel: true,
   isTool: false,
   input: z.strictObject({
     slug: slugInput,
@@ -66,14 +66,14 @@ export const askModel = operation({
     messages: z
       .array(message)
       .min(1)
-      .max(mostMessages)
+      .max(maxMessages)
       .describe(
-        `Messages of the conversation. After a message from the user, the model may respond at most ${mostModelSteps} times.`,
+        `Messages of the conversation. After a message from the user, the model may respond at most ${maxModelSteps} times.`,
       ),
   }),
   output: z.object({
-    parts: z.array(part).max(mostParts).describe('Parts of the model message, to include in the next request.'),
-    finish: z.enum(modelFinishes),
+    parts: z.array(partShape).max(maxParts).describe('Parts of the model message, to include in the next request.'),
+    finish: z.enum(modelFinishReasons),
     input_tokens: tokens.describe('Input tokens, as counted by the model host.'),
     output_tokens: tokens,
     tools: z.int().describe('Number of tools that the model was offered.'),
@@ -83,41 +83,45 @@ export const askModel = operation({
   async run(context, { slug, view, mode, version, model, messages }) {
     const server = await getServer(context, slug);
     checkSteps(messages);
-    const older = await olderVersion(context, server, version);
+    const olderConfig = await getOlderVersion(context, server, version);
     const { actor, stream, requestId } = context;
-    const chosen = await modelOf(context, model);
-    const serving = servingOf(context);
-    const served = { slug, view, mode, older };
-    const { instructions, tools, isReading } = await serving.offeredTools(served);
+    const chosenModel = await resolveModel(context, model);
+    const serving = requireServing(context);
+    const target = { slug, view, mode, olderVersion: olderConfig };
+    const { instructions, tools, isReadOnly } = await serving.offeredTools(target);
     const startedAt = performance.now();
-    const answer = await serving.askModel({
-      served,
+    const response = await serving.askModel({
+      variant: target,
       question: {
         workspaceId: actor.workspaceId,
-        model: chosen.model,
+        model: chosenModel.model,
         instructions,
         tools,
         messages,
-        onProgress: stream?.tell ?? (() => undefined),
+        onProgress: stream?.onProgress ?? (() => undefined),
         signal: stream?.signal,
       },
-      subject: chosen.subject,
+      subject: chosenModel.subject,
       actorId: actor.id,
       limits: actor.callLimits,
       requestId,
-      checkActor: async () => void (await actorNow(context.db, actor, context.now())),
+      checkActor: async () => void (await refreshActor(context.db, actor, context.now())),
     });
-    const { input, output } = answer.usage;
+    const { input, output } = response.usage;
     const parts: (ModelPart & { reads?: boolean })[] = [];
-    for (const one of answer.parts)
-      parts.push(one.type === 'call' ? { ...one, reads: isReading(one.tool, await argumentsOf(one)) } : one);
+    for (const responsePart of response.parts)
+      parts.push(
+        responsePart.type === 'call'
+          ? { ...responsePart, reads: isReadOnly(responsePart.tool, await parseArguments(responsePart)) }
+          : responsePart,
+      );
     return {
       parts,
-      finish: answer.finish,
+      finish: response.finishReason,
       ...(input !== undefined && { input_tokens: input }),
       ...(output !== undefined && { output_tokens: output }),
       tools: tools.length,
-      tools_tokens: tokensOfLength(JSON.stringify(tools).length),
+      tools_tokens: estimateTokenCount(JSON.stringify(tools).length),
       ms: Math.round(performance.now() - startedAt),
     };
   },
@@ -125,16 +129,16 @@ export const askModel = operation({
 
 /** @throws AppError invalid */
 function checkSteps(messages: readonly ModelMessage[]): void {
-  const asked = messages.findLastIndex(({ role }) => role === 'user');
-  const steps = messages.slice(asked).filter(({ role }) => role === 'model').length;
-  if (steps < mostModelSteps) return;
-  const found = `found ${steps} model messages after the last user message; allowed: ${mostModelSteps}; send a user message next`;
-  throw invalid([{ path: 'messages', message: found }]);
+  const lastQuestion = messages.findLastIndex(({ role }) => role === 'user');
+  const steps = messages.slice(lastQuestion).filter(({ role }) => role === 'model').length;
+  if (steps < maxModelSteps) return;
+  const message = `found ${steps} model messages after the last user message; allowed: ${maxModelSteps}; send a user message next`;
+  throw invalidInputError([{ path: 'messages', message: message }]);
 }
 
 /** Parses the arguments of a call; returns none if the model wrote no object. */
-async function argumentsOf(call: Extract<ModelPart, { type: 'call' }>): Promise<Arguments> {
-  const value = await parseJsonInTurns(call.arguments).catch(() => undefined);
+async function parseArguments(call: Extract<ModelPart, { type: 'call' }>): Promise<Arguments> {
+  const value = await parseJsonInChunks(call.arguments).catch(() => undefined);
   return isObject(value) ? (value as Arguments) : {};
 }
 

@@ -1,11 +1,11 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { singleLineText } from '../../domain/config/tool.ts';
-import { covers } from '../../domain/credentials/credential.ts';
-import { readUrl } from '../../domain/http/read-url.ts';
-import { type Model, type ModelKind, modelKinds, modelUrls } from '../../domain/model.ts';
-import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
-import { AppError, invalid } from '../../errors.ts';
+import { hasScope } from '../../domain/credentials/credential.ts';
+import { parseUrl } from '../../domain/http/read-url.ts';
+import { defaultModelUrls, type Model, type ModelKind, modelKinds } from '../../domain/model.ts';
+import { createSuggestionBudget, suggestNearestOrList } from '../../domain/problems.ts';
+import { AppError, invalidInputError } from '../../errors.ts';
 import { findModel, findModels, removeModel, type StoredModel, saveModel } from '../../store/models.ts';
 import { type Context, operation } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
@@ -13,7 +13,7 @@ import { secretValueInput } from '../servers/secrets.ts';
 import { isoTime, time } from '../shapes.ts';
 
 /** Maximum number of stored models in a workspace. */
-export const mostModels = 20;
+export const maxModels = 20;
 
 const nameInput = z
   .string()
@@ -39,8 +39,8 @@ const modelRecord = z.object({
 nameSchema('Model', modelRecord);
 
 function toRecord(stored: StoredModel): z.input<typeof modelRecord> {
-  const { name, kind: of, url: at, model: called, hasKey, createdBy, updatedAt } = stored;
-  const record = { name, kind: of, url: at, model: called, has_key: hasKey };
+  const { name, kind: kindName, url: urlText, model: modelName, hasKey, createdBy, updatedAt } = stored;
+  const record = { name, kind: kindName, url: urlText, model: modelName, has_key: hasKey };
   return { ...record, created_by: createdBy, updated_at: isoTime(updatedAt) };
 }
 
@@ -53,59 +53,71 @@ type ChosenModel = { model: Model; subject: string };
  * learns no URL.
  * @throws AppError invalid, forbidden, notFound
  */
-export async function modelOf(
+export async function resolveModel(
   context: Context,
-  given: z.output<typeof modelShape> | { saved: string },
+  request: z.output<typeof modelShape> | { saved: string },
 ): Promise<ChosenModel> {
   const { db, keyring, actor } = context;
-  const canStore = covers(actor.scopes, 'manage:write');
-  if (!('saved' in given)) {
+  const canStore = hasScope(actor.scopes, 'manage:write');
+  if (!('saved' in request)) {
     if (!canStore)
       throw new AppError(
         'forbidden',
         'Describing a model needs the scope manage:write. Choose a stored model with {"saved": "…"}; listModels returns the names.',
       );
-    const url = checkedUrl(context, given);
-    return { model: { kind: given.kind, url, name: given.model, key: given.key }, subject: hostSubject(url) };
+    const url = getAllowedUrl(context, request);
+    return {
+      model: { kind: request.kind, url, name: request.model, key: request.key },
+      subject: formatHostSubject(url),
+    };
   }
-  const stored = await findModel(db, keyring, actor.workspaceId, given.saved);
-  if (!stored) throw await unknownModel(context, given.saved);
-  const { kind: of, url, model: name, key: secret } = stored;
+  const stored = await findModel(db, keyring, actor.workspaceId, request.saved);
+  if (!stored) throw await unknownModel(context, request.saved);
+  const { kind: kindName, url, model: name, key: secret } = stored;
   const nameSubject = `The model ${JSON.stringify(stored.name)}`;
-  if (addressProblem(context, url) !== undefined && !canStore)
+  if (getUrlProblem(context, url) !== undefined && !canStore)
     throw new AppError(
       'invalid',
       `${nameSubject} has a URL that this service may not call. Ask an editor to store it again with another URL.`,
     );
-  checkedUrl(context, stored);
-  return { model: { kind: of, url, name, key: secret }, subject: canStore ? hostSubject(url) : nameSubject };
+  getAllowedUrl(context, stored);
+  return {
+    model: { kind: kindName, url, name, key: secret },
+    subject: canStore ? formatHostSubject(url) : nameSubject,
+  };
 }
 
 /** Names the host of a model for errors; an IP address is not repeated. */
-function hostSubject(url: string): string {
+function formatHostSubject(url: string): string {
   const { hostname } = new URL(url);
   return isIP(hostname.replaceAll(/[[\]]/g, '')) === 0 ? `The model's host ${hostname}` : "The model's host";
 }
 
 /** Returns the URL of a model. @throws AppError invalid for a URL that this deployment may not call */
-function checkedUrl(context: Context, { kind: of, url: given }: { kind: ModelKind; url?: string | undefined }): string {
-  const url = given ?? modelUrls[of];
-  const problem = addressProblem(context, url);
-  if (problem !== undefined) throw invalid([{ path: 'url', message: problem }]);
+function getAllowedUrl(
+  context: Context,
+  { kind: kindName, url: customUrl }: { kind: ModelKind; url?: string | undefined },
+): string {
+  const url = customUrl ?? defaultModelUrls[kindName];
+  const problem = getUrlProblem(context, url);
+  if (problem !== undefined) throw invalidInputError([{ path: 'url', message: problem }]);
   return url;
 }
 
-function addressProblem({ rules }: Context, url: string): string | undefined {
-  const found = readUrl(url);
-  if (!found) return 'not a URL; allowed: a URL such as https://api.example.com/v1';
+function getUrlProblem({ rules }: Context, url: string): string | undefined {
+  const parsed = parseUrl(url);
+  if (!parsed) return 'not a URL; allowed: a URL such as https://api.example.com/v1';
   if (/[?#]/.test(url))
     return 'found a query or a fragment; allowed: a URL without them, such as https://api.example.com/v1';
-  return rules.urlProblem(found);
+  return rules.urlProblem(parsed);
 }
 
 async function unknownModel({ db, actor }: Context, name: string): Promise<AppError> {
   const names = (await findModels(db, actor.workspaceId)).map((stored) => stored.name);
-  return new AppError('notFound', `the workspace has no model ${name}${nearestOrAll(name, names, newGuesses())}`);
+  return new AppError(
+    'notFound',
+    `the workspace has no model ${name}${suggestNearestOrList(name, names, createSuggestionBudget())}`,
+  );
 }
 
 const listModels = operation({
@@ -115,7 +127,7 @@ const listModels = operation({
   effect: 'read',
   isTool: false,
   input: z.strictObject({}),
-  output: z.object({ models: z.array(modelRecord).max(mostModels) }),
+  output: z.object({ models: z.array(modelRecord).max(maxModels) }),
   async run({ db, actor }) {
     return { models: (await findModels(db, actor.workspaceId)).map(toRecord) };
   },
@@ -131,21 +143,21 @@ const setModel = operation({
   isTool: false,
   input: z.strictObject({ name: nameInput, kind, url, model, key }),
   output: modelRecord,
-  async run(context, { name, key: secret, ...given }) {
+  async run(context, { name, key: secret, ...input }) {
     const { db, keyring, actor, now } = context;
     const all = await findModels(db, actor.workspaceId);
-    if (all.length >= mostModels && all.every((one) => one.name !== name))
+    if (all.length >= maxModels && all.every((existing) => existing.name !== name))
       throw new AppError(
         'forbidden',
-        `the workspace has ${all.length} models; allowed: ${mostModels}; delete one first`,
+        `the workspace has ${all.length} models; allowed: ${maxModels}; delete one first`,
       );
-    const stored = { name, kind: given.kind, url: checkedUrl(context, given), model: given.model, key: secret };
+    const stored = { name, kind: input.kind, url: getAllowedUrl(context, input), model: input.model, key: secret };
     await saveModel(db, keyring, actor.workspaceId, { ...stored, createdBy: actor.id, updatedAt: now() });
     return toRecord({ ...stored, hasKey: secret !== undefined, createdBy: actor.id, updatedAt: now() });
   },
-  audit: ({ name, kind: of, model: called }, { url: at }) => ({
+  audit: ({ name, kind: kindName, model: modelName }, { url: urlText }) => ({
     target: name,
-    detail: { kind: of, model: called, host: new URL(at).host },
+    detail: { kind: kindName, model: modelName, host: new URL(urlText).host },
   }),
 });
 

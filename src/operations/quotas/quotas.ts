@@ -1,22 +1,29 @@
 import { z } from 'zod';
-import { mostQuota, type QuotaName, type Quotas, quotaKinds, quotaNames, type SetQuotas } from '../../domain/quotas.ts';
+import {
+  type ConfiguredQuotas,
+  maxQuota,
+  type QuotaName,
+  type Quotas,
+  quotaKinds,
+  quotaNames,
+} from '../../domain/quotas.ts';
 import { AppError } from '../../errors.ts';
 import { dayMs, minuteMs } from '../../store/calls/call-writer.ts';
-import { firstDeleted, purgeServer } from '../../store/servers/deleted-servers.ts';
+import { findEarliestDeleted, purgeServer } from '../../store/servers/deleted-servers.ts';
 import { deleteOldestVersions } from '../../store/servers/server-versions.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import {
-  bytesOfServer,
   countKeys,
-  countPeople,
+  countMembersAndInvitations,
   countSecrets,
   countServers,
   countSlugs,
+  countWritesAt,
   findSetQuotas,
+  getServerBytes,
   type StoredServers,
   setQuotas,
-  type Writes,
-  writesAt,
+  type WriteCounts,
 } from '../../store/workspaces.ts';
 import { type Context, operation } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
@@ -33,16 +40,16 @@ export async function checkNewServer(context: Context): Promise<void> {
   const { db, actor, quotas } = context;
   if (quotas.slugs !== 0) {
     const slugs = await countSlugs(db, actor.workspaceId);
-    refuseAbove(context, 'slugs', slugs, 'change an existing server instead of deleting it and creating another one');
+    refuseExcess(context, 'slugs', slugs, 'change an existing server instead of deleting it and creating another one');
   }
   await checkServers(context);
 }
 
 /** Checks the quotas after a server was created or restored. @throws AppError forbidden */
 export async function checkServers(context: Context): Promise<void> {
-  const stored = await storedNow(context);
-  refuseAbove(context, 'servers', stored.servers, 'delete a server that you do not need');
-  await makeSpace(context, stored.bytes);
+  const stored = await countStored(context);
+  refuseExcess(context, 'servers', stored.servers, 'delete a server that you do not need');
+  await freeSpace(context, stored.bytes);
 }
 
 /**
@@ -50,11 +57,11 @@ export async function checkServers(context: Context): Promise<void> {
  * @throws AppError forbidden
  */
 export async function checkGrowth(context: Context, server: StoredServer, bytesBefore: number): Promise<void> {
-  if ((await bytesOfServer(context.db, server)) <= bytesBefore) return;
-  await makeSpace(context, (await storedNow(context)).bytes);
+  if ((await getServerBytes(context.db, server)) <= bytesBefore) return;
+  await freeSpace(context, (await countStored(context)).bytes);
 }
 
-async function storedNow({ db, actor, quotas }: Context): Promise<StoredServers> {
+async function countStored({ db, actor, quotas }: Context): Promise<StoredServers> {
   const isUnlimited = quotas.servers === 0 && quotas.megabytes === 0;
   return isUnlimited ? { servers: 0, bytes: 0 } : countServers(db, actor.workspaceId);
 }
@@ -63,14 +70,16 @@ async function storedNow({ db, actor, quotas }: Context): Promise<StoredServers>
  * Permanently deletes deleted servers, and then the oldest versions, while the workspace is above its byte quota.
  * @throws AppError forbidden
  */
-async function makeSpace(context: Context, bytes: number): Promise<void> {
+async function freeSpace(context: Context, bytes: number): Promise<void> {
   const { db, actor, quotas } = context;
-  const most = quotas.megabytes * megabyte;
-  if (quotas.megabytes === 0 || bytes <= most) return;
-  const kept = bytes - (await purgeDeleted(context, (freed) => bytes - freed <= most));
-  const left = kept - (kept <= most ? 0 : await deleteOldestVersions(db, actor.workspaceId, kept - most));
+  const maxBytes = quotas.megabytes * megabyte;
+  if (quotas.megabytes === 0 || bytes <= maxBytes) return;
+  const remainingBytes = bytes - (await purgeDeleted(context, (freed) => bytes - freed <= maxBytes));
+  const bytesAfterTrim =
+    remainingBytes -
+    (remainingBytes <= maxBytes ? 0 : await deleteOldestVersions(db, actor.workspaceId, remainingBytes - maxBytes));
   const remedy = 'make configurations smaller or delete servers that you do not need';
-  refuseAbove(context, 'megabytes', Math.ceil(left / megabyte), remedy);
+  refuseExcess(context, 'megabytes', Math.ceil(bytesAfterTrim / megabyte), remedy);
 }
 
 /**
@@ -80,10 +89,10 @@ async function makeSpace(context: Context, bytes: number): Promise<void> {
 async function purgeDeleted({ db, actor, now }: Context, isEnough: (freed: number) => boolean | Promise<boolean>) {
   let freed = 0;
   while (!(await isEnough(freed))) {
-    const oldest = await firstDeleted(db, actor.workspaceId);
-    if (!oldest) break;
-    await purgeServer(db, { workspaceId: actor.workspaceId, id: oldest.id }, now());
-    freed += oldest.bytes;
+    const oldestDeleted = await findEarliestDeleted(db, actor.workspaceId);
+    if (!oldestDeleted) break;
+    await purgeServer(db, { workspaceId: actor.workspaceId, id: oldestDeleted.id }, now());
+    freed += oldestDeleted.bytes;
   }
   return freed;
 }
@@ -93,12 +102,12 @@ async function purgeDeleted({ db, actor, now }: Context, isEnough: (freed: numbe
  * @throws AppError forbidden
  */
 export function checkToolQuota({ quotas }: Context, tools: number, before: number): void {
-  const excess = tools > before ? tooManyTools(tools, quotas) : undefined;
+  const excess = tools > before ? describeToolExcess(tools, quotas) : undefined;
   if (excess !== undefined) throw new AppError('forbidden', `with this change, the server would have ${excess}`);
 }
 
 /** Describes by how much a number of tools exceeds the quota; undefined if it does not. */
-export function tooManyTools(tools: number, { tools: allowed }: Quotas): string | undefined {
+export function describeToolExcess(tools: number, { tools: allowed }: Quotas): string | undefined {
   if (allowed === 0 || tools <= allowed) return undefined;
   return `${tools} tools; allowed: ${allowed}; split them into several servers, or ask the operator for a higher quota`;
 }
@@ -107,46 +116,46 @@ export function tooManyTools(tools: number, { tools: allowed }: Quotas): string 
 export async function checkKeyQuota(context: Context): Promise<void> {
   if (context.quotas.keys === 0) return;
   const keys = await countKeys(context.db, context.actor.workspaceId, context.now());
-  refuseAbove(context, 'keys', keys, 'revoke a key that you do not need');
+  refuseExcess(context, 'keys', keys, 'revoke a key that you do not need');
 }
 
 /** Runs `store`, and then checks the secret quota. @throws AppError forbidden */
-export async function withinSecretQuota(context: Context, store: () => Promise<void>): Promise<void> {
+export async function storeWithinSecretQuota(context: Context, store: () => Promise<void>): Promise<void> {
   const { workspaceId } = context.actor;
   const before = await countSecrets(context.db, workspaceId);
   await store();
   const count = () => countSecrets(context.db, workspaceId);
-  const most = context.quotas.secrets;
-  if (most === 0 || (await count()) <= before) return;
-  await purgeDeleted(context, async () => (await count()) <= most);
-  refuseAbove(context, 'secrets', await count(), 'delete a secret that you do not need');
+  const maxSecrets = context.quotas.secrets;
+  if (maxSecrets === 0 || (await count()) <= before) return;
+  await purgeDeleted(context, async () => (await count()) <= maxSecrets);
+  refuseExcess(context, 'secrets', await count(), 'delete a secret that you do not need');
 }
 
 /** @throws AppError forbidden */
 export async function checkMemberQuota(context: Context): Promise<void> {
   if (context.quotas.members === 0) return;
-  const people = await countPeople(context.db, context.actor.workspaceId);
-  refuseAbove(context, 'members', people, 'remove a member or withdraw an invitation');
+  const people = await countMembersAndInvitations(context.db, context.actor.workspaceId);
+  refuseExcess(context, 'members', people, 'remove a member or withdraw an invitation');
 }
 
-function refuseAbove({ quotas }: Context, name: QuotaName, found: number, remedy: string): void {
+function refuseExcess({ quotas }: Context, name: QuotaName, count: number, remedy: string): void {
   const allowed = quotas[name];
-  if (allowed === 0 || found <= allowed) return;
-  const { what } = quotaKinds[name];
+  if (allowed === 0 || count <= allowed) return;
+  const { description: noun } = quotaKinds[name];
   throw new AppError(
     'forbidden',
-    `with this change, the workspace would have ${found} ${what}; allowed: ${allowed}; ${remedy}, or ask the operator for a higher quota`,
+    `with this change, the workspace would have ${count} ${noun}; allowed: ${allowed}; ${remedy}, or ask the operator for a higher quota`,
   );
 }
 
 /** @throws AppError tooMany */
-export function checkWriteQuota({ inMinute, inDay }: Writes, { writes, dailywrites }: Quotas, now: number): void {
-  if (dailywrites !== 0 && inDay > dailywrites) throw tooOften(dailywrites, 'day', dayMs - (now % dayMs));
-  if (writes !== 0 && inMinute > writes) throw tooOften(writes, 'minute', minuteMs - (now % minuteMs));
+export function checkWriteQuota({ inMinute, inDay }: WriteCounts, { writes, dailywrites }: Quotas, now: number): void {
+  if (dailywrites !== 0 && inDay > dailywrites) throw tooManyWrites(dailywrites, 'day', dayMs - (now % dayMs));
+  if (writes !== 0 && inMinute > writes) throw tooManyWrites(writes, 'minute', minuteMs - (now % minuteMs));
 }
 
-function tooOften(allowed: number, span: string, leftMs: number): AppError {
-  const retryAfterS = Math.ceil(leftMs / 1000);
+function tooManyWrites(allowed: number, span: string, retryAfterMs: number): AppError {
+  const retryAfterS = Math.ceil(retryAfterMs / 1000);
   return new AppError(
     'tooMany',
     `the workspaces of this creator reached their limit of ${allowed} changes per ${span}; retry in ${retryAfterS} s`,
@@ -161,45 +170,47 @@ const quotaRecord = z.object({
 });
 nameSchema('Quota', quotaRecord);
 
-type Each<Value> = { [Name in QuotaName]: Value };
+type PerQuota<Value> = { [Name in QuotaName]: Value };
 
-function each<Value>(make: (name: QuotaName) => Value): Each<Value> {
-  return Object.fromEntries(quotaNames.map((name) => [name, make(name)])) as Each<Value>;
+function mapQuotas<Value>(make: (name: QuotaName) => Value): PerQuota<Value> {
+  return Object.fromEntries(quotaNames.map((name) => [name, make(name)])) as PerQuota<Value>;
 }
 
-const quotasOutput = z.object(each((name) => quotaRecord.describe(`${sentence(quotaKinds[name].what)}.`)));
-const quotaInput = z.int().min(0).max(mostQuota).nullable().optional();
+const quotasOutput = z.object(
+  mapQuotas((name) => quotaRecord.describe(`${capitalize(quotaKinds[name].description)}.`)),
+);
+const quotaInput = z.int().min(0).max(maxQuota).nullable().optional();
 
-function sentence(text: string): string {
+function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-async function shown(context: Context): Promise<z.input<typeof quotasOutput>> {
+async function getQuotas(context: Context): Promise<z.input<typeof quotasOutput>> {
   const { db, actor, defaultQuotas } = context;
   const set = await findSetQuotas(db, actor.workspaceId);
-  const used = await usedIn(db, actor.workspaceId, context.now());
-  return each((name) => {
+  const used = await getQuotaUsage(db, actor.workspaceId, context.now());
+  return mapQuotas((name) => {
     const limit = set[name] ?? defaultQuotas[name];
-    const found = used[name];
+    const usedCount = used[name];
     return {
       ...(limit !== 0 && { limit }),
       from: set[name] === undefined ? ('default' as const) : ('set' as const),
-      ...(found !== undefined && { used: found }),
+      ...(usedCount !== undefined && { used: usedCount }),
     };
   });
 }
 
 /** Returns the usage of each quota. Quotas that are counted per server are absent. */
-export async function usedIn(db: Context['db'], workspaceId: string, now: number): Promise<Partial<Quotas>> {
+export async function getQuotaUsage(db: Context['db'], workspaceId: string, now: number): Promise<Partial<Quotas>> {
   const { servers, bytes } = await countServers(db, workspaceId);
-  const { inMinute, inDay } = await writesAt(db, workspaceId, now);
+  const { inMinute, inDay } = await countWritesAt(db, workspaceId, now);
   return {
     servers,
     slugs: await countSlugs(db, workspaceId),
     megabytes: Math.round(bytes / 10_000) / 100,
     secrets: await countSecrets(db, workspaceId),
     keys: await countKeys(db, workspaceId, now),
-    members: await countPeople(db, workspaceId),
+    members: await countMembersAndInvitations(db, workspaceId),
     writes: inMinute,
     dailywrites: inDay,
   };
@@ -215,7 +226,7 @@ const getWorkspaceQuotas = operation({
   isTool: true,
   input: z.strictObject({}),
   output: quotasOutput,
-  run: shown,
+  run: getQuotas,
 });
 
 export const setWorkspaceQuotas = operation({
@@ -225,18 +236,20 @@ export const setWorkspaceQuotas = operation({
   effect: 'write',
   isTool: false,
   input: z.strictObject(
-    each((name) =>
-      quotaInput.describe(`${sentence(quotaKinds[name].what)}; 0 means no limit, null resets it to the default.`),
+    mapQuotas((name) =>
+      quotaInput.describe(
+        `${capitalize(quotaKinds[name].description)}; 0 means no limit, null resets it to the default.`,
+      ),
     ),
   ),
   output: quotasOutput.extend({ unchanged: unchangedShape }),
   async run(context, input) {
     const before = await findSetQuotas(context.db, context.actor.workspaceId);
-    const after = each((name) => (input[name] === undefined ? before[name] : (input[name] ?? undefined)));
+    const after = mapQuotas((name) => (input[name] === undefined ? before[name] : (input[name] ?? undefined)));
     if (quotaNames.every((name) => before[name] === after[name]))
-      return { ...(await shown(context)), unchanged: true as const };
-    await setQuotas(context.db, context.actor.workspaceId, JSON.parse(JSON.stringify(after)) as SetQuotas);
-    return shown(context);
+      return { ...(await getQuotas(context)), unchanged: true as const };
+    await setQuotas(context.db, context.actor.workspaceId, JSON.parse(JSON.stringify(after)) as ConfiguredQuotas);
+    return getQuotas(context);
   },
   isUnchanged,
   audit: (input) => ({ detail: input }),

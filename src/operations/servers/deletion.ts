@@ -4,7 +4,7 @@ import {
   deleteAllSecrets,
   deleteServer,
   listDeleted,
-  restorableMs,
+  restorePeriodMs,
   restoreServer,
 } from '../../store/servers/deleted-servers.ts';
 import { programName } from '../../version.ts';
@@ -12,7 +12,7 @@ import { operation } from '../operation.ts';
 import { checkServers } from '../quotas/quotas.ts';
 import { nameSchema } from '../schema-names.ts';
 import {
-  findOwnServer,
+  findWorkspaceServer,
   getServer,
   isoTime,
   isUnchanged,
@@ -26,15 +26,15 @@ import {
 } from '../shapes.ts';
 import {
   auditStored,
-  changedMeanwhile,
+  createStoredResult,
+  createVersionConflict,
   findRestorable,
-  noteChange,
-  saidOf,
+  formatStored,
+  publishChange,
   stored,
-  storedAnswer,
 } from './store-server.ts';
 
-const restorableDays = restorableMs / 86_400_000;
+const restorableDays = restorePeriodMs / 86_400_000;
 
 const deleteMcpServer = operation({
   name: 'deleteMcpServer',
@@ -50,14 +50,15 @@ const deleteMcpServer = operation({
   }),
   async run(context, { slug, expected_version }) {
     const server = await getServer(context, slug);
-    if (expected_version !== undefined && expected_version !== server.version) throw changedMeanwhile(server.version);
+    if (expected_version !== undefined && expected_version !== server.version)
+      throw createVersionConflict(server.version);
     const at = context.now();
     await deleteServer(context.db, server, at);
-    await noteChange(context, server);
-    return { deleted: slug, restorable_until: isoTime(at + restorableMs) };
+    await publishChange(context, server);
+    return { deleted: slug, restorable_until: isoTime(at + restorePeriodMs) };
   },
   audit: ({ slug }) => ({ target: slug }),
-  say: ({ deleted, restorable_until }) =>
+  toAgentText: ({ deleted, restorable_until }) =>
     `Deleted the server ${deleted}. It can be restored until ${restorable_until} with restoreMcpServer (servers restore). Its slug stays reserved.`,
 });
 
@@ -83,7 +84,7 @@ const listDeletedServers = operation({
   input: z.strictObject(pageInputs),
   output: z.object({ servers: z.array(deletedRecord), next_cursor: nextCursor }),
   async run({ db, actor, now }, input) {
-    const { rows, next } = await listDeleted(db, actor.workspaceId, now() - restorableMs, pageFrom(input));
+    const { rows, next } = await listDeleted(db, actor.workspaceId, now() - restorePeriodMs, pageFrom(input));
     return {
       servers: rows.map(({ slug, name, toolCount, secretCount, deletedAt }) => ({
         slug,
@@ -91,14 +92,14 @@ const listDeletedServers = operation({
         tool_count: toolCount,
         secret_count: secretCount,
         deleted_at: isoTime(deletedAt),
-        restorable_until: isoTime(deletedAt + restorableMs),
+        restorable_until: isoTime(deletedAt + restorePeriodMs),
       })),
       next_cursor: next,
     };
   },
 });
 
-const notDeleted = () =>
+const noSuchDeletedServer = () =>
   new AppError(
     'notFound',
     `there is no such deleted server in this workspace; list those that can be restored with GET /api/v1/deleted-servers (${programName} servers deleted)`,
@@ -116,7 +117,7 @@ const deleteSecretsOfDeletedServer = operation({
   output: z.object({ deleted: z.int().describe('Number of deleted secrets.'), unchanged: unchangedShape }),
   async run(context, { slug }) {
     const server = await findRestorable(context, slug);
-    if (!server) throw notDeleted();
+    if (!server) throw noSuchDeletedServer();
     const deleted = await deleteAllSecrets(context.db, server);
     return { deleted, ...(deleted === 0 && { unchanged: true as const }) };
   },
@@ -135,19 +136,19 @@ const restoreMcpServer = operation({
   async run(context, { slug }) {
     const { db, actor } = context;
     const at = context.now();
-    if (!(await restoreServer(db, { workspaceId: actor.workspaceId, slug }, { since: at - restorableMs, at }))) {
-      const server = await findOwnServer(context, slug);
-      if (server) return storedAnswer(context, { server, isUnchanged: true });
-      throw notDeleted();
+    if (!(await restoreServer(db, { workspaceId: actor.workspaceId, slug }, { since: at - restorePeriodMs, at }))) {
+      const server = await findWorkspaceServer(context, slug);
+      if (server) return createStoredResult(context, { server, isUnchanged: true });
+      throw noSuchDeletedServer();
     }
     await checkServers(context);
     const server = await getServer(context, slug);
-    await noteChange(context, server);
-    return storedAnswer(context, { server, isUnchanged: false });
+    await publishChange(context, server);
+    return createStoredResult(context, { server, isUnchanged: false });
   },
   isUnchanged,
   audit: auditStored,
-  say: saidOf('Restored'),
+  toAgentText: formatStored('Restored'),
 });
 
 export const deletionOperations = {

@@ -6,13 +6,13 @@ import { serverConfigSchema } from '../../domain/config/server-config.ts';
 import { variableSchema } from '../../domain/config/server-wide.ts';
 import { toolSchema } from '../../domain/config/tool.ts';
 import { viewSchema } from '../../domain/config/view.ts';
-import { jsonSchemaOf } from '../describe.ts';
+import { describeAsJsonSchema } from '../describe.ts';
 import { operation } from '../operation.ts';
 
 type Fields = { [key: string]: unknown };
 
 /** A part of a configuration: one object of it, the part that has it as a field, and an example of its field. */
-type ConfigurationPart = { of: string; in?: string; object: z.ZodType; example: unknown };
+type ConfigurationPart = { subject: string; parent?: string; object: z.ZodType; example: unknown };
 
 const listTasks = {
   name: 'list_tasks',
@@ -28,7 +28,7 @@ const listTasks = {
 /** Parts of a configuration, by the name of their field. The reference pages show them too. */
 export const configurationParts = {
   server: {
-    of: 'the complete configuration',
+    subject: 'the complete configuration',
     object: serverConfigSchema,
     example: {
       name: 'Projects',
@@ -39,14 +39,14 @@ export const configurationParts = {
     },
   },
   authentication: {
-    of: 'one credential',
-    in: 'server',
+    subject: 'one credential',
+    parent: 'server',
     object: authenticationSchema,
     example: { type: 'ApiKey', header: 'X-Api-Key', token: '{{API_KEY}}' },
   },
   oauth: {
-    of: 'the provider of a login',
-    in: 'server',
+    subject: 'the provider of a login',
+    parent: 'server',
     object: oauthSchema,
     example: {
       authorization_url: 'https://id.example.com/authorize',
@@ -58,14 +58,14 @@ export const configurationParts = {
     },
   },
   variables: {
-    of: 'one variable',
-    in: 'server',
+    subject: 'one variable',
+    parent: 'server',
     object: variableSchema,
     example: { subdomain: { value: 'staging', description: 'Host of the customer', enum: ['staging', 'acme'] } },
   },
   tools: {
-    of: 'one tool',
-    in: 'server',
+    subject: 'one tool',
+    parent: 'server',
     object: toolSchema,
     example: [
       listTasks,
@@ -81,8 +81,8 @@ export const configurationParts = {
     ],
   },
   input_schema: {
-    of: 'one argument',
-    in: 'tools',
+    subject: 'one argument',
+    parent: 'tools',
     object: fieldSchema,
     example: {
       id: { type: 'string', description: 'Id of the task' },
@@ -91,8 +91,8 @@ export const configurationParts = {
     },
   },
   views: {
-    of: 'one view',
-    in: 'server',
+    subject: 'one view',
+    parent: 'server',
     object: viewSchema,
     example: { reading: { title: 'Projects, reading only', tools: ['list_tasks'], read_only: true } },
   },
@@ -102,7 +102,7 @@ type PartName = keyof typeof configurationParts;
 const partNames = Object.keys(configurationParts) as [PartName, ...PartName[]];
 
 /** Returns the optional fields of a server or a tool that are not parts. Tool lists only name these fields. */
-export function rareFields(): [name: string, description: string | undefined][] {
+export function getRareFields(): [name: string, description: string | undefined][] {
   return [serverConfigSchema, toolSchema].flatMap(({ shape }) =>
     Object.entries(shape).flatMap(([name, field]): [string, string | undefined][] => {
       if (!(field instanceof z.ZodOptional) || name in configurationParts) return [];
@@ -112,25 +112,27 @@ export function rareFields(): [name: string, description: string | undefined][] 
 }
 
 /** Returns the schema of a part. Nested parts are only referenced by name, so that every response is short. */
-function schemaOf(part: PartName): Fields {
-  const schema = withoutReferences(jsonSchemaOf(configurationParts[part].object, 'input')) as { properties: Fields };
+function getPartSchema(partName: PartName): Fields {
+  const schema = removeReferences(describeAsJsonSchema(configurationParts[partName].object, 'input')) as {
+    properties: Fields;
+  };
   const fields = Object.entries(schema.properties).map(([name, field]): [string, unknown] => {
     // Each named credential has the fields of `authentication`.
-    const inner = (name === 'credentials' ? 'authentication' : name) as PartName;
-    const { in: outer }: ConfigurationPart = configurationParts[inner] ?? {};
-    if (outer !== part) return [name, field];
+    const nestedPart = (name === 'credentials' ? 'authentication' : name) as PartName;
+    const { parent: parentPart }: ConfigurationPart = configurationParts[nestedPart] ?? {};
+    if (parentPart !== partName) return [name, field];
     const { description } = field as { description?: string };
-    return [name, { description: `${description} For its fields, request the part ${inner}.` }];
+    return [name, { description: `${description} For its fields, request the part ${nestedPart}.` }];
   });
   return { ...schema, properties: Object.fromEntries(fields) };
 }
 
 /** Removes recursive definitions. Fields of an argument may contain fields, but one level shows all their keywords. */
-function withoutReferences(schema: unknown): unknown {
+function removeReferences(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return schema;
-  if (Array.isArray(schema)) return schema.map(withoutReferences);
-  const { $ref: _ref, $defs: _defs, propertyNames: _names, ...kept } = schema as Fields;
-  return Object.fromEntries(Object.entries(kept).map(([key, value]) => [key, withoutReferences(value)]));
+  if (Array.isArray(schema)) return schema.map(removeReferences);
+  const { $ref: _ref, $defs: _defs, propertyNames: _names, ...remainingKeywords } = schema as Fields;
+  return Object.fromEntries(Object.entries(remainingKeywords).map(([key, value]) => [key, removeReferences(value)]));
 }
 
 const describeConfiguration = operation({
@@ -153,8 +155,8 @@ const describeConfiguration = operation({
     example: z.unknown().describe('Example value of the field in a configuration.'),
   }),
   async run(_context, { part }) {
-    const { of: describes, example } = configurationParts[part];
-    return { part, describes, schema: schemaOf(part), example };
+    const { subject: describes, example } = configurationParts[part];
+    return { part, describes, schema: getPartSchema(part), example };
   },
 });
 

@@ -1,33 +1,40 @@
 import { z } from 'zod';
-import { baseOf, copyOf, maskedFields, type OfCopy } from '../../domain/config/copy-config.ts';
-import { secretNeedsOf, unmetNeeds } from '../../domain/config/secret-needs.ts';
+import { type CopyOptions, createCopyConfig, getBaseUrl, listSealedFields } from '../../domain/config/copy-config.ts';
+import { findUnmetNeeds, getSecretNeeds } from '../../domain/config/secret-needs.ts';
 import { configSecrets, type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
-import { originsOfSecrets } from '../../domain/config/server-wide.ts';
-import { changesBetween } from '../../domain/config-changes.ts';
+import { createSecretOriginResolver } from '../../domain/config/server-wide.ts';
+import { diffConfigs } from '../../domain/config-changes.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
-import { invalid, type Problem } from '../../errors.ts';
+import { invalidInputError, type Problem } from '../../errors.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { setVersionMessage } from '../../store/servers/server-versions.ts';
-import { findCopies, isSlugTaken, type StoredServer, setCopied } from '../../store/servers/servers.ts';
-import { precheck, reportOn } from '../check-config.ts';
+import { findCopies, isSlugTaken, type StoredServer, setCopySource } from '../../store/servers/servers.ts';
+import { checkForReport, precheck } from '../check-config.ts';
 import { type Context, operation } from '../operation.ts';
 import {
   changesShape,
-  findOwnServer,
-  firstWarnings,
+  findWorkspaceServer,
+  formatChanges,
   getServer,
   isUnchanged,
+  limitWarnings,
   problemsShape,
-  serverOutsideOf,
-  shownChanges,
+  serverOutsideLimits,
   slugInput,
   versionInput,
   warningsShape,
 } from '../shapes.ts';
-import { mostSecrets, secretValueInput, storeSecret } from './secrets.ts';
-import { changeServer, createServer, noteChange, stored, storedAnswer, takenSentence } from './store-server.ts';
+import { maxSecrets, secretValueInput, storeSecret } from './secrets.ts';
+import {
+  changeServer,
+  createServer,
+  createStoredResult,
+  getSlugTakenMessage,
+  publishChange,
+  stored,
+} from './store-server.ts';
 
-const mostCopies = 50;
+const maxCopies = 50;
 
 export const copiesShape = z
   .array(
@@ -38,12 +45,15 @@ export const copiesShape = z
       copied_version: z.int().optional().describe('Version of this server that the copy was made from.'),
     }),
   )
-  .max(mostCopies)
+  .max(maxCopies)
   .describe('Copies that were duplicated from this server.');
 
 /** Finds the copies of a server that the actor may see. */
-export async function copiesOf({ db, actor }: Context, server: StoredServer): Promise<z.input<typeof copiesShape>> {
-  const copies = await findCopies(db, server, mostCopies);
+export async function findVisibleCopies(
+  { db, actor }: Context,
+  server: StoredServer,
+): Promise<z.input<typeof copiesShape>> {
+  const copies = await findCopies(db, server, maxCopies);
   return copies
     .filter(({ slug }) => actor.servers?.includes(slug) ?? true)
     .map(({ copied_version, ...copy }) => ({ ...copy, ...(copied_version !== null && { copied_version }) }));
@@ -70,7 +80,7 @@ const inputShape = {
     ),
   secrets: z
     .record(z.string().max(200), secretValueInput)
-    .refine((secrets) => Object.keys(secrets).length <= mostSecrets, `allowed: at most ${mostSecrets} secrets`)
+    .refine((secrets) => Object.keys(secrets).length <= maxSecrets, `allowed: at most ${maxSecrets} secrets`)
     .optional()
     .describe(
       'Values of secrets of the copy, by the NAME of {{NAME}} or by the path of a field that is a secret. Secrets are never copied.',
@@ -81,17 +91,17 @@ const inputShape = {
     .describe('If true, also replaces the configuration of a server that was not duplicated from this one.'),
 };
 
-type Wanted = Omit<OfCopy, 'slug'> & { slug: string; to: string; overwrite?: boolean | undefined };
+type DuplicateRequest = Omit<CopyOptions, 'slug'> & { slug: string; to: string; overwrite?: boolean | undefined };
 
 type Plan = { original: StoredServer; copy: StoredServer | undefined; config: ServerConfig; problems: Problem[] };
 
 /** Plans the copy. @throws AppError notFound */
-async function planOf(context: Context, { slug, to, overwrite, ...given }: Wanted): Promise<Plan> {
+async function planCopy(context: Context, { slug, to, overwrite, ...changes }: DuplicateRequest): Promise<Plan> {
   const { actor } = context;
-  if (actor.servers && !actor.servers.includes(to)) throw serverOutsideOf(actor.servers, to);
+  if (actor.servers && !actor.servers.includes(to)) throw serverOutsideLimits(actor.servers, to);
   const original = await getServer(context, slug);
-  const copy = await findOwnServer(context, to);
-  const config = copyOf(original.config, copy?.config, { ...given, slug: to });
+  const copy = await findWorkspaceServer(context, to);
+  const config = createCopyConfig(original.config, copy?.config, { ...changes, slug: to });
   const problems: Problem[] = [];
   if (to === slug) problems.push({ path: 'to', message: 'is the slug of the server itself; choose another slug' });
   else if (copy && copy.copiedFrom !== original.id && !overwrite)
@@ -100,12 +110,12 @@ async function planOf(context: Context, { slug, to, overwrite, ...given }: Wante
       message: `${to} was not duplicated from ${slug}; choose another slug, or replace it with overwrite`,
     });
   else if (!copy && (await isSlugTaken(context.db, to)))
-    problems.push({ path: 'to', message: await takenSentence(context, to) });
-  if (given.base_url !== undefined && baseOf(original.config) === undefined)
+    problems.push({ path: 'to', message: await getSlugTakenMessage(context, to) });
+  if (changes.base_url !== undefined && getBaseUrl(original.config) === undefined)
     problems.push({ path: 'base_url', message: 'the tools call several hosts; change their URLs in the copy' });
-  const known = new Set(maskedFields(config).map(({ path }) => path));
-  for (const name of Object.keys(given.secrets ?? {}))
-    if (!secretNamePattern.test(name) && !known.has(name))
+  const secretPaths = new Set(listSealedFields(config).map(({ path }) => path));
+  for (const name of Object.keys(changes.secrets ?? {}))
+    if (!secretNamePattern.test(name) && !secretPaths.has(name))
       problems.push({
         path: `secrets.${name}`,
         message: 'is neither the NAME of a placeholder nor the path of a field that is a secret',
@@ -123,40 +133,47 @@ const missingShape = z
       required: z.boolean().describe('True if the copy cannot be stored without this secret.'),
     }),
   )
-  .max(mostSecrets * 2)
+  .max(maxSecrets * 2)
   .describe('Secrets that the copy still needs. Secrets are never copied.');
 
 /** Finds the secrets that the copy still needs. */
-async function missingOf(
+async function findMissingSecrets(
   { db }: Context,
   { copy, config }: Pick<Plan, 'copy' | 'config'>,
-  given: OfCopy['secrets'] = {},
+  secrets: CopyOptions['secrets'] = {},
 ): Promise<z.input<typeof missingShape>> {
-  const fields = maskedFields(config);
-  const pathOf = new Map(fields.map(({ name, path }) => [name, path]));
-  const originsOf = originsOfSecrets(config);
-  const set = [...Object.keys(given), ...fields.filter(({ isMasked }) => !isMasked).map(({ name }) => name)];
+  const fields = listSealedFields(config);
+  const pathByName = new Map(fields.map(({ name, path }) => [name, path]));
+  const getOrigins = createSecretOriginResolver(config);
+  const providedNames = [
+    ...Object.keys(secrets),
+    ...fields.filter(({ isMasked }) => !isMasked).map(({ name }) => name),
+  ];
   const before = (copy ? await findSecrets(db, copy) : []).filter(
-    ({ name }) => !set.includes(name) && name !== configSecrets.description,
+    ({ name }) => !providedNames.includes(name) && name !== configSecrets.description,
   );
-  const now = [...before, ...set.map((name) => ({ name, origins: originsOf(name) }))];
-  const { missing, moved } = unmetNeeds(await secretNeedsOf(config), now);
-  const isStored = new Set(now.map(({ name }) => name));
+  const available = [...before, ...providedNames.map((name) => ({ name, origins: getOrigins(name) }))];
+  const { missing, moved } = findUnmetNeeds(await getSecretNeeds(config), available);
+  const isStored = new Set(available.map(({ name }) => name));
   const masked = fields.filter(({ name, isMasked }) => isMasked && !isStored.has(name));
   return [
     ...masked.map(({ path }) => ({ name: path, why: 'no_value' as const, required: true })),
     ...missing.map((name) => ({ name, why: 'no_value' as const, required: false })),
     ...moved
       .filter((name) => name !== configSecrets.clientSecret)
-      .map((name) => ({ name: pathOf.get(name) ?? name, why: 'other_host' as const, required: false })),
-  ].slice(0, mostSecrets * 2);
+      .map((name) => ({ name: pathByName.get(name) ?? name, why: 'other_host' as const, required: false })),
+  ].slice(0, maxSecrets * 2);
 }
 
 /**
  * Returns the server and the secret names to check a copy with, so that masked fields without a value are reported as
  * problems.
  */
-const checkOf = async (context: Context, { copy }: Pick<Plan, 'copy'>, secrets: OfCopy['secrets'] = {}) => ({
+const getCheckTarget = async (
+  context: Context,
+  { copy }: Pick<Plan, 'copy'>,
+  secrets: CopyOptions['secrets'] = {},
+) => ({
   current: copy,
   stored: [...(copy ? await findSecrets(context.db, copy) : []).map(({ name }) => name), ...Object.keys(secrets)],
 });
@@ -179,22 +196,22 @@ const planDuplicate = operation({
     warnings: warningsShape,
   }),
   async run(context, input) {
-    const plan = await planOf(context, input);
+    const plan = await planCopy(context, input);
     const { original, copy, config } = plan;
     const { masked } = splitSecrets(config);
-    const changes = await changesBetween((copy ?? original).config, masked);
-    const { stored } = await checkOf(context, plan, input.secrets);
-    const checked = await reportOn(context, config, stored);
-    const base = baseOf(config);
+    const changes = await diffConfigs((copy ?? original).config, masked);
+    const { stored } = await getCheckTarget(context, plan, input.secrets);
+    const checked = await checkForReport(context, config, stored);
+    const base = getBaseUrl(config);
     return {
       change: !copy ? ('created' as const) : changes.length > 0 ? ('changed' as const) : ('same' as const),
       version: copy?.version ?? 0,
       name: config.name,
       ...(base !== undefined && { base_url: base }),
-      changes: shownChanges(changes),
-      missing: await missingOf(context, plan, input.secrets),
+      changes: formatChanges(changes),
+      missing: await findMissingSecrets(context, plan, input.secrets),
       problems: [...plan.problems, ...checked.problems.map(atInput)],
-      warnings: firstWarnings(checked.warnings),
+      warnings: limitWarnings(checked.warnings),
     };
   },
 });
@@ -215,24 +232,25 @@ const duplicateMcpServer = operation({
   input: z.strictObject({ ...inputShape, expected_version: versionInput }),
   output: stored,
   async precheck(context, input) {
-    const plan = await planOf(context, input);
-    return precheck(context, plan.config, await checkOf(context, plan, input.secrets));
+    const plan = await planCopy(context, input);
+    return precheck(context, plan.config, await getCheckTarget(context, plan, input.secrets));
   },
   async run(context, input) {
-    const { original, copy, config, problems } = await planOf(context, input);
-    if (problems.length > 0) throw invalid(problems, 'Nothing was duplicated');
+    const { original, copy, config, problems } = await planCopy(context, input);
+    if (problems.length > 0) throw invalidInputError(problems, 'Nothing was duplicated');
     const { secrets = {}, expected_version } = input;
-    const { server, isUnchanged: isSame } = copy
+    const { server, isUnchanged: isConfigUnchanged } = copy
       ? await changeServer(context, copy, config, expected_version)
       : { server: await createServer(context, config), isUnchanged: false };
     const named = Object.entries(secrets).filter(([name]) => secretNamePattern.test(name));
-    const kept: boolean[] = [];
-    for (const [name, value] of named) kept.push((await storeSecret(context, server, name, value)).isUnchanged);
-    if (!isSame)
+    const unchangedSecrets: boolean[] = [];
+    for (const [name, value] of named)
+      unchangedSecrets.push((await storeSecret(context, server, name, value)).isUnchanged);
+    if (!isConfigUnchanged)
       await setVersionMessage(context.db, server, `Duplicated from ${original.slug}, version ${original.version}`);
-    await setCopied(context.db, server, original);
-    await noteChange(context, server);
-    return storedAnswer(context, { server, isUnchanged: isSame && kept.every(Boolean) });
+    await setCopySource(context.db, server, original);
+    await publishChange(context, server);
+    return createStoredResult(context, { server, isUnchanged: isConfigUnchanged && unchangedSecrets.every(Boolean) });
   },
   audit: ({ slug, to, secrets }, { server }) => ({
     target: to,

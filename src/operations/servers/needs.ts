@@ -1,25 +1,25 @@
 import { z } from 'zod';
-import { unmetNeeds } from '../../domain/config/secret-needs.ts';
+import { findUnmetNeeds } from '../../domain/config/secret-needs.ts';
 import { configSecrets } from '../../domain/config/server-config.ts';
 import { yieldBetweenRows } from '../../domain/work/next-turn.ts';
 import { findImportChecks } from '../../store/servers/imports.ts';
 import { findSecretsByServer } from '../../store/servers/secrets.ts';
-import { findNeeds } from '../../store/servers/servers.ts';
+import { findSecretNeeds } from '../../store/servers/servers.ts';
 import { operation } from '../operation.ts';
-import { importStateOf, slugInput } from '../shapes.ts';
-import { mostSecrets } from './secrets.ts';
+import { slugInput, toImportState } from '../shapes.ts';
+import { maxSecrets } from './secrets.ts';
 
 /** Maximum number of servers that are checked, newest first: the default quota. */
-const mostLookedAt = 1000;
-const mostServers = 100;
+const maxChecked = 1000;
+const maxServers = 100;
 
 /** Names that a change of tool URLs does not affect. */
-const apart: readonly string[] = Object.values(configSecrets);
+const configSecretNames: readonly string[] = Object.values(configSecrets);
 
 const listNeeds = operation({
   name: 'listNeeds',
   summary: 'List the pending actions of hosted servers: secrets to set and descriptions that have changed',
-  description: `Servers without pending actions are omitted. The newest ${mostLookedAt} servers are checked, and at most ${mostServers} are returned.`,
+  description: `Servers without pending actions are omitted. The newest ${maxChecked} servers are checked, and at most ${maxServers} are returned.`,
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -30,10 +30,10 @@ const listNeeds = operation({
       .array(
         z.object({
           slug: z.string(),
-          missing_secrets: z.array(z.string()).max(mostSecrets).describe('Names of secrets without a value.'),
+          missing_secrets: z.array(z.string()).max(maxSecrets).describe('Names of secrets without a value.'),
           moved_secrets: z
             .array(z.string())
-            .max(mostSecrets)
+            .max(maxSecrets)
             .describe('Secrets to set again, because the tools now call other hosts than when they were set.'),
           description: z
             .enum(['changed', 'unreadable'])
@@ -41,34 +41,37 @@ const listNeeds = operation({
             .describe('Result of the last check of the imported description.'),
         }),
       )
-      .max(mostServers),
+      .max(maxServers),
   }),
   async run({ db, actor }, { slug }) {
     const slugs = slug === undefined ? actor.servers : [slug];
-    const servers = await findNeeds(db, actor.workspaceId, slugs, mostLookedAt);
+    const servers = await findSecretNeeds(db, actor.workspaceId, slugs, maxChecked);
     const ids = servers.map(({ id }) => id);
     const secrets = await findSecretsByServer(db, actor.workspaceId, ids);
     const checks = await findImportChecks(db, actor.workspaceId, ids);
-    const found = [];
-    const yieldAfterRow = yieldBetweenRows();
+    const actions = [];
+    const yieldIfDue = yieldBetweenRows();
     for (const { id, slug, needs } of servers) {
-      await yieldAfterRow();
-      const stored = (secrets.get(id) ?? []).filter(({ name }) => !apart.includes(name));
-      const { missing, moved } = needs ? unmetNeeds(needs, stored) : { missing: [], moved: [] };
+      await yieldIfDue();
+      const stored = (secrets.get(id) ?? []).filter(({ name }) => !configSecretNames.includes(name));
+      const { missing, moved } = needs ? findUnmetNeeds(needs, stored) : { missing: [], moved: [] };
       const check = checks.get(id);
-      const { changed, error } = check ? importStateOf(check) : {};
+      const { changed, error } = check ? toImportState(check) : {};
       const description = error !== undefined ? 'unreadable' : changed ? 'changed' : undefined;
-      found.push({
+      actions.push({
         slug,
-        missing_secrets: missing.slice(0, mostSecrets),
-        moved_secrets: moved.slice(0, mostSecrets),
+        missing_secrets: missing.slice(0, maxSecrets),
+        moved_secrets: moved.slice(0, maxSecrets),
         ...(description !== undefined && ({ description } as const)),
       });
     }
     return {
-      servers: found
-        .filter((one) => one.missing_secrets.length + one.moved_secrets.length > 0 || one.description !== undefined)
-        .slice(0, mostServers),
+      servers: actions
+        .filter(
+          (server) =>
+            server.missing_secrets.length + server.moved_secrets.length > 0 || server.description !== undefined,
+        )
+        .slice(0, maxServers),
     };
   },
 });

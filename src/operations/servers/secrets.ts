@@ -1,23 +1,23 @@
 import { z } from 'zod';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import {
-  originsOfSecrets,
+  createSecretOriginResolver,
+  getServerSecretUses,
+  getToolSecretUses,
   type SecretUse,
-  secretUsesOfServer,
-  secretUsesOfTool,
 } from '../../domain/config/server-wide.ts';
 import type { Tool } from '../../domain/config/tool.ts';
-import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
+import { containsOwnCredential } from '../../domain/credentials/own-credentials.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
-import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
-import { nextTurn } from '../../domain/work/next-turn.ts';
+import { createSuggestionBudget, suggestNearestOrList } from '../../domain/problems.ts';
+import { yieldToEventLoop } from '../../domain/work/next-turn.ts';
 import { AppError } from '../../errors.ts';
 import { findSecret, findSecrets, removeSecret, type SecretInfo } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
 import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from '../shapes.ts';
-import { findRestorable, isSameSecret, noteChange, sealSecrets } from './store-server.ts';
+import { findRestorable, matchesStoredSecret, publishChange, sealSecrets } from './store-server.ts';
 
 export const secretNameInput = z
   .string()
@@ -31,13 +31,13 @@ export const secretValueInput = z
   .max(8192)
   .regex(/^[\x20-\x7e\x80-\xff]+$/, 'allowed: one line of visible text')
   .refine(
-    (value) => !holdsOurCredential(value),
+    (value) => !containsOwnCredential(value),
     'contains a Toolhost API key or token, which is never sent to an upstream; store a credential of the upstream',
   )
   .describe('Value of the secret. It is stored sealed and never shown again.');
 
 /** Maximum number of secrets per server. */
-export const mostSecrets = 200;
+export const maxSecrets = 200;
 
 /**
  * Stores a secret for the origins of the server's configuration, unless it is already stored that way.
@@ -51,9 +51,10 @@ export async function storeSecret(
 ): Promise<{ updatedAt: number; isUnchanged: boolean }> {
   const problem = secretNameProblem(server.config, name);
   if (problem !== undefined) throw new AppError('conflict', problem);
-  const known = await findSecret(context.db, context.keyring, server, name);
-  if (known && isSameSecret(known, server, value)) return { updatedAt: known.updatedAt, isUnchanged: true };
-  if (!known) await refuseTooMany(context, server);
+  const current = await findSecret(context.db, context.keyring, server, name);
+  if (current && matchesStoredSecret(current, server, value))
+    return { updatedAt: current.updatedAt, isUnchanged: true };
+  if (!current) await refuseTooManySecrets(context, server);
   const updatedAt = context.now();
   await sealSecrets(context, server, new Map([[name, value]]), updatedAt);
   return { updatedAt, isUnchanged: false };
@@ -72,17 +73,17 @@ export function secretNameProblem({ variables = {} }: ServerConfig, name: string
 const isSecret = ({ name }: SecretInfo) => secretNamePattern.test(name);
 
 /** @throws AppError forbidden */
-async function refuseTooMany({ db }: Context, server: StoredServer): Promise<void> {
+async function refuseTooManySecrets({ db }: Context, server: StoredServer): Promise<void> {
   const secrets = (await findSecrets(db, server)).filter(isSecret);
-  if (secrets.length < mostSecrets) return;
+  if (secrets.length < maxSecrets) return;
   throw new AppError(
     'forbidden',
-    `the server has ${secrets.length} secrets; allowed: ${mostSecrets} per server; delete a secret that you do not need`,
+    `the server has ${secrets.length} secrets; allowed: ${maxSecrets} per server; delete a secret that you do not need`,
   );
 }
 
 /** Number of tools that are searched before yielding to the event loop. */
-const toolsAtOnce = 20;
+const toolsPerChunk = 20;
 
 /**
  * Calls `onUse` for each field of a configuration that refers to secrets: fields for all tools, and fields of the given
@@ -91,40 +92,40 @@ const toolsAtOnce = 20;
 export async function forEachSecretUse(
   config: ServerConfig,
   tools: readonly Tool[],
-  note: (use: SecretUse, tool?: Tool) => void,
+  onUse: (use: SecretUse, tool?: Tool) => void,
 ): Promise<void> {
-  for (const use of secretUsesOfServer(config)) note(use);
+  for (const use of getServerSecretUses(config)) onUse(use);
   for (const [index, tool] of tools.entries()) {
-    if (index % toolsAtOnce === toolsAtOnce - 1) await nextTurn();
-    for (const use of secretUsesOfTool(tool, config)) note(use, tool);
+    if (index % toolsPerChunk === toolsPerChunk - 1) await yieldToEventLoop();
+    for (const use of getToolSecretUses(tool, config)) onUse(use, tool);
   }
 }
 
 /** Maximum number of uses and origins of a secret in a response. */
-const mostUses = 100;
-const mostOrigins = 50;
+const maxUses = 100;
+const maxOrigins = 50;
 
 const secretRecord = z.object({
   name: z.string(),
   origins: z
     .array(z.string())
-    .max(mostOrigins)
+    .max(maxOrigins)
     .describe('Only origins that the value is sent to: those that the server called when it was set; at most 50.'),
-  used_by: z.array(z.string()).max(mostUses).describe('First places in the configuration that refer to the secret.'),
+  used_by: z.array(z.string()).max(maxUses).describe('First places in the configuration that refer to the secret.'),
   updated_at: time,
 });
 nameSchema('Secret', secretRecord);
 
 /** Finds the places where a configuration refers to each of its secrets. */
-async function usesIn(config: ServerConfig): Promise<ReadonlyMap<string, string[]>> {
+async function findSecretUses(config: ServerConfig): Promise<ReadonlyMap<string, string[]>> {
   const uses = new Map<string, string[]>();
   await forEachSecretUse(config, config.tools, ({ path, names }, tool) => {
     // A header is clear without the prefix.
-    const where = tool ? `${tool.name}: ${path.replace(/^headers\./, '')}` : path;
+    const place = tool ? `${tool.name}: ${path.replace(/^headers\./, '')}` : path;
     for (const name of names) {
-      const known = uses.get(name);
-      if (!known) uses.set(name, [where]);
-      else if (known.length < mostUses) known.push(where);
+      const places = uses.get(name);
+      if (!places) uses.set(name, [place]);
+      else if (places.length < maxUses) places.push(place);
     }
   });
   return uses;
@@ -142,12 +143,12 @@ const setSecret = operation({
   output: secretRecord.extend({ unchanged: unchangedShape }),
   async run(context, { slug, name, value }) {
     const server = await getServer(context, slug);
-    const origins = originsOfSecrets(server.config)(name);
-    const used_by = (await usesIn(server.config)).get(name) ?? [];
-    const record = { name, origins: origins.slice(0, mostOrigins), used_by };
-    const { updatedAt, isUnchanged: isSame } = await storeSecret(context, server, name, value);
-    if (isSame) return { ...record, updated_at: isoTime(updatedAt), unchanged: true as const };
-    await noteChange(context, server);
+    const origins = createSecretOriginResolver(server.config)(name);
+    const used_by = (await findSecretUses(server.config)).get(name) ?? [];
+    const record = { name, origins: origins.slice(0, maxOrigins), used_by };
+    const { updatedAt, isUnchanged: wasUnchanged } = await storeSecret(context, server, name, value);
+    if (wasUnchanged) return { ...record, updated_at: isoTime(updatedAt), unchanged: true as const };
+    await publishChange(context, server);
     return { ...record, updated_at: isoTime(updatedAt) };
   },
   isUnchanged,
@@ -166,7 +167,7 @@ const deleteSecret = operation({
   async run(context, { slug, name }) {
     const server = (await findRestorable(context, slug)) ?? (await getServer(context, slug));
     if (!(await removeSecret(context.db, server, name))) throw await unknownSecret(context, server, name);
-    await noteChange(context, server);
+    await publishChange(context, server);
     return { deleted: name };
   },
   audit: ({ slug, name }) => ({ target: slug, detail: { name } }),
@@ -178,7 +179,10 @@ async function unknownSecret(
   name: string,
 ): Promise<AppError> {
   const names = (await findSecrets(db, server)).filter(isSecret).map((secret) => secret.name);
-  return new AppError('notFound', `the server has no secret ${name}${nearestOrAll(name, names, newGuesses())}`);
+  return new AppError(
+    'notFound',
+    `the server has no secret ${name}${suggestNearestOrList(name, names, createSuggestionBudget())}`,
+  );
 }
 
 const listSecrets = operation({
@@ -189,15 +193,15 @@ const listSecrets = operation({
   isReport: true,
   isTool: true,
   input: z.strictObject({ slug: slugInput }),
-  output: z.object({ secrets: z.array(secretRecord).max(mostSecrets) }),
+  output: z.object({ secrets: z.array(secretRecord).max(maxSecrets) }),
   async run(context, { slug }) {
     const server = await getServer(context, slug);
     const secrets = (await findSecrets(context.db, server)).filter(isSecret);
-    const uses = await usesIn(server.config);
+    const uses = await findSecretUses(server.config);
     return {
-      secrets: secrets.slice(0, mostSecrets).map(({ name, origins, updatedAt }) => ({
+      secrets: secrets.slice(0, maxSecrets).map(({ name, origins, updatedAt }) => ({
         name,
-        origins: origins.slice(0, mostOrigins),
+        origins: origins.slice(0, maxOrigins),
         used_by: uses.get(name) ?? [],
         updated_at: isoTime(updatedAt),
       })),

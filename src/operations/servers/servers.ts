@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { serverConfigSchema } from '../../domain/config/server-config.ts';
 import { accessKinds } from '../../domain/config/server-wide.ts';
-import { covers } from '../../domain/credentials/credential.ts';
-import { plainNumbers } from '../../domain/json/json.ts';
+import { hasScope } from '../../domain/credentials/credential.ts';
+import { toPlainNumbers } from '../../domain/json/json.ts';
 import type { Quotas } from '../../domain/quotas.ts';
 import { slugPattern } from '../../domain/slug.ts';
-import { nextTurn } from '../../domain/work/next-turn.ts';
-import { AppError, invalid } from '../../errors.ts';
+import { yieldToEventLoop } from '../../domain/work/next-turn.ts';
+import { AppError, invalidInputError } from '../../errors.ts';
 import { findImportCheck, findImportChecks } from '../../store/servers/imports.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { setVersionMessage } from '../../store/servers/server-versions.ts';
@@ -15,20 +15,20 @@ import {
   isSlugTaken,
   listServers,
   type StoredServer,
-  summaryOf,
+  summarizeConfig,
   updateServerTags,
 } from '../../store/servers/servers.ts';
 import { findSetQuotas } from '../../store/workspaces.ts';
-import { precheck, reportOn } from '../check-config.ts';
+import { checkForReport, precheck } from '../check-config.ts';
 import { type Context, operation } from '../operation.ts';
-import { tooManyTools } from '../quotas/quotas.ts';
+import { describeToolExcess } from '../quotas/quotas.ts';
 import {
-  firstWarnings,
   getServer,
   importedField,
   isCaptured,
   isoTime,
   isUnchanged,
+  limitWarnings,
   messageInput,
   nextCursor,
   pageFrom,
@@ -46,29 +46,29 @@ import {
   warningsShape,
 } from '../shapes.ts';
 import { deletionOperations } from './deletion.ts';
-import { copiesOf, copiesShape, duplicateOperations } from './duplicate.ts';
-import { mostSecrets } from './secrets.ts';
+import { copiesShape, duplicateOperations, findVisibleCopies } from './duplicate.ts';
+import { maxSecrets } from './secrets.ts';
 import {
   auditStored,
   changeServer,
   configOutput,
   createServer,
-  movedWarnings,
-  noteChange,
+  createStoredResult,
+  formatStored,
+  getMovedSecretWarnings,
+  getServerWarnings,
+  getSlugTakenMessage,
   precheckChange,
+  publishChange,
   type Stored,
-  saidOf,
   stored,
-  storedAnswer,
-  takenSentence,
-  warningsFor,
 } from './store-server.ts';
 import { versionOperations } from './versions.ts';
 
 /** Default quota of servers, so that a list without input returns all of them. */
-const mostListed = 1000;
+const maxListed = 1000;
 /** Number of servers that are formatted before yielding to the event loop. */
-const shownAtOnce = 250;
+const serversPerChunk = 250;
 
 const listMcpServers = operation({
   name: 'listMcpServers',
@@ -81,7 +81,7 @@ const listMcpServers = operation({
     slug: slugInput.optional(),
     ...serverFilterInputs,
     ...pageInputs,
-    limit: z.int().min(1).max(mostListed).default(mostListed).describe('Maximum number of entries.'),
+    limit: z.int().min(1).max(maxListed).default(maxListed).describe('Maximum number of entries.'),
   }),
   output: z.object({ servers: z.array(serverRecord), next_cursor: nextCursor }),
   async run(context, input) {
@@ -92,7 +92,7 @@ const listMcpServers = operation({
     const checks = await findImportChecks(context.db, context.actor.workspaceId, ids);
     const servers = [];
     for (const [index, server] of rows.entries()) {
-      if (index % shownAtOnce === shownAtOnce - 1) await nextTurn();
+      if (index % serversPerChunk === serversPerChunk - 1) await yieldToEventLoop();
       servers.push({ ...toRecord(server, server, context), ...importedField(checks.get(server.id)) });
     }
     return { servers, next_cursor: next };
@@ -113,10 +113,10 @@ const createMcpServer = operation({
   precheck: (context, input) => precheck(context, input, {}),
   async run(context, input) {
     const server = await createServer(context, input);
-    return storedAnswer(context, { server, isUnchanged: false });
+    return createStoredResult(context, { server, isUnchanged: false });
   },
   audit: auditStored,
-  say: saidOf('Created'),
+  toAgentText: formatStored('Created'),
 });
 
 const getMcpServer = operation({
@@ -130,7 +130,7 @@ const getMcpServer = operation({
     server: serverRecord,
     config: configOutput,
     warnings: warningsShape,
-    secrets: z.array(z.string()).max(mostSecrets).describe('Names of the secrets that have a value.'),
+    secrets: z.array(z.string()).max(maxSecrets).describe('Names of the secrets that have a value.'),
     callback_url: z.string().optional().describe('Redirect URI to register with the OAuth provider.'),
     copies: copiesShape,
     capture_until: time.optional().describe('Time when capturing of calls ends; absent if calls are not captured.'),
@@ -138,16 +138,16 @@ const getMcpServer = operation({
   async run(context, { slug }) {
     const server = await getServer(context, slug);
     const secrets = await findSecrets(context.db, server);
-    const record = toRecord(server, summaryOf(server.config), context);
+    const record = toRecord(server, summarizeConfig(server.config), context);
     return {
       server: { ...record, ...importedField(await findImportCheck(context.db, server)) },
       config: server.config,
-      warnings: await warningsFor(context, server),
+      warnings: await getServerWarnings(context, server),
       secrets: secrets
         .map((secret) => secret.name)
         .filter((name) => !name.includes('.'))
-        .slice(0, mostSecrets),
-      copies: await copiesOf(context, server),
+        .slice(0, maxSecrets),
+      copies: await findVisibleCopies(context, server),
       ...(server.config.oauth && { callback_url: context.callbackUrl(slug) }),
       ...(isCaptured(server, context.now()) && { capture_until: isoTime(server.captureUntil) }),
     };
@@ -182,7 +182,7 @@ const removable = Object.entries(changeInput.shape).flatMap(([name, field]) =>
 );
 
 /** Merges the fields of an update into a stored configuration. */
-function changed(
+function mergeChange(
   config: object,
   { slug: _, expected_version: _version, message: _message, ...fields }: RawFields,
 ): RawFields {
@@ -191,22 +191,27 @@ function changed(
   return merged;
 }
 
-/** Fields as received, in which `LongValue`s stay as they are. */
+/** Fields as received, in which `LargeValue`s stay as they are. */
 export type RawFields = { [field: string]: unknown };
 
 /** @throws AppError invalid */
-export function versionOf(raw: RawFields): number | undefined {
-  const parsed = versionInput.safeParse(plainNumbers(raw.expected_version));
+export function parseExpectedVersion(raw: RawFields): number | undefined {
+  const parsed = versionInput.safeParse(toPlainNumbers(raw.expected_version));
   if (!parsed.success) throw new AppError('invalid', 'expected_version: allowed: a positive integer');
   return parsed.data;
 }
 
 /** Stores a change with its message. @throws AppError invalid, conflict */
-async function changeWith(context: Context, current: StoredServer, config: RawFields, raw: RawFields): Promise<Stored> {
+async function changeWithMessage(
+  context: Context,
+  current: StoredServer,
+  config: RawFields,
+  raw: RawFields,
+): Promise<Stored> {
   const message = messageInput.safeParse(raw.message);
   if (!message.success)
-    throw invalid([{ path: 'message', message: 'allowed: one line of text, up to 200 characters' }]);
-  const result = await changeServer(context, current, config, versionOf(raw));
+    throw invalidInputError([{ path: 'message', message: 'allowed: one line of text, up to 200 characters' }]);
+  const result = await changeServer(context, current, config, parseExpectedVersion(raw));
   if (message.data !== undefined && !result.isUnchanged)
     await setVersionMessage(context.db, result.server, message.data);
   return result;
@@ -225,18 +230,21 @@ const updateMcpServer = operation({
   output: stored,
   async precheck(context, input) {
     const current = await getServer(context, String(input.slug));
-    return precheckChange(context, current, changed(current.config, input));
+    return precheckChange(context, current, mergeChange(current.config, input));
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
-    return storedAnswer(context, await changeWith(context, current, changed(current.config, input), input));
+    return createStoredResult(
+      context,
+      await changeWithMessage(context, current, mergeChange(current.config, input), input),
+    );
   },
   isUnchanged,
   audit: auditStored,
-  say: saidOf('Updated'),
+  toAgentText: formatStored('Updated'),
 });
 
-function replacement({ expected_version: _, message: _message, ...config }: RawFields): RawFields {
+function toReplacement({ expected_version: _, message: _message, ...config }: RawFields): RawFields {
   return config;
 }
 
@@ -250,11 +258,11 @@ const replaceMcpServer = operation({
   validatesInput: true,
   output: stored,
   async precheck(context, input) {
-    return precheckChange(context, await getServer(context, String(input.slug)), replacement(input));
+    return precheckChange(context, await getServer(context, String(input.slug)), toReplacement(input));
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
-    return storedAnswer(context, await changeWith(context, current, replacement(input), input));
+    return createStoredResult(context, await changeWithMessage(context, current, toReplacement(input), input));
   },
   isUnchanged,
   audit: auditStored,
@@ -270,12 +278,12 @@ const setServerTags = operation({
   isTool: false,
   input: z.strictObject({ slug: slugInput, tags: tagsInput.describe('Tags to set; an empty list removes all tags.') }),
   output: z.object({ slug: z.string(), tags: tagsInput, unchanged: unchangedShape }),
-  async run(context, { slug, tags: given }) {
+  async run(context, { slug, tags: tagsInRequest }) {
     const server = await getServer(context, slug);
-    const tags = [...new Set(given)].toSorted();
+    const tags = [...new Set(tagsInRequest)].toSorted();
     if (tags.join() === (server.tags ?? []).join()) return { slug, tags, unchanged: true as const };
     await updateServerTags(context.db, server, tags);
-    await noteChange(context, server);
+    await publishChange(context, server);
     return { slug, tags };
   },
   isUnchanged,
@@ -309,27 +317,27 @@ const checkMcpServer = operation({
   async run(context, input) {
     const slug = (input as { slug?: unknown }).slug;
     const current = typeof slug === 'string' ? await findServingServer(context.db, slug) : undefined;
-    const isOwn = current?.workspaceId === context.actor.workspaceId;
-    const secrets = isOwn ? await findSecrets(context.db, current) : [];
+    const isInWorkspace = current?.workspaceId === context.actor.workspaceId;
+    const secrets = isInWorkspace ? await findSecrets(context.db, current) : [];
     const names = secrets.map(({ name }) => name);
-    const { facts, problems, warnings } = await reportOn(context, input, names);
-    const excess = facts && tooManyTools(facts.tools, await quotasOf(context));
+    const { facts, problems, warnings } = await checkForReport(context, input, names);
+    const excess = facts && describeToolExcess(facts.tools, await getEffectiveQuotas(context));
     if (excess !== undefined) return { valid: false, problems: [{ path: 'tools', message: excess }], warnings: [] };
-    const slug_taken = await whyTaken(context, slug);
-    const known = slug_taken === undefined ? {} : { slug_taken };
-    if (!facts) return { valid: false, problems: [...problems], warnings: [], ...known };
-    const moved = movedWarnings(secrets, facts.ofSecrets);
+    const slug_taken = await getSlugTakenReason(context, slug);
+    const slugResult = slug_taken === undefined ? {} : { slug_taken };
+    if (!facts) return { valid: false, problems: [...problems], warnings: [], ...slugResult };
+    const moved = getMovedSecretWarnings(secrets, facts.secretScope);
     return {
       valid: true,
       problems: [],
-      warnings: firstWarnings([...moved, ...warnings]),
+      warnings: limitWarnings([...moved, ...warnings]),
       access: facts.access,
-      ...known,
+      ...slugResult,
     };
   },
 });
 
-async function quotasOf({ db, actor, defaultQuotas }: Context): Promise<Quotas> {
+async function getEffectiveQuotas({ db, actor, defaultQuotas }: Context): Promise<Quotas> {
   return { ...defaultQuotas, ...(await findSetQuotas(db, actor.workspaceId)) };
 }
 
@@ -337,11 +345,11 @@ async function quotasOf({ db, actor, defaultQuotas }: Context): Promise<Quotas> 
  * Returns why a slug is taken. Only for actors that may create servers, because it would reveal servers to others that
  * they may not see.
  */
-async function whyTaken(context: Context, slug: unknown): Promise<string | undefined> {
+async function getSlugTakenReason(context: Context, slug: unknown): Promise<string | undefined> {
   const { scopes, servers } = context.actor;
-  const mayCreate = covers(scopes, createScope) && servers === undefined;
-  if (!mayCreate || typeof slug !== 'string' || !slugPattern.test(slug)) return undefined;
-  return (await isSlugTaken(context.db, slug)) ? takenSentence(context, slug) : undefined;
+  const canCreate = hasScope(scopes, createScope) && servers === undefined;
+  if (!canCreate || typeof slug !== 'string' || !slugPattern.test(slug)) return undefined;
+  return (await isSlugTaken(context.db, slug)) ? getSlugTakenMessage(context, slug) : undefined;
 }
 
 export const serverOperations = {

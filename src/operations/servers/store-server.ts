@@ -1,27 +1,45 @@
 import { z } from 'zod';
-import { claudeCodeCommand } from '../../domain/clients/client.ts';
+import { getClaudeCodeCommand } from '../../domain/clients/client.ts';
 import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, mask, type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
-import { accessOf, isOpen, type OfSecrets, originsOfSecrets } from '../../domain/config/server-wide.ts';
+import {
+  createSecretOriginResolver,
+  getAccess,
+  isOpen,
+  type SecretDestinations,
+} from '../../domain/config/server-wide.ts';
 import { newId } from '../../domain/ids.ts';
-import { firstNames } from '../../domain/problems.ts';
+import { formatFirstNames } from '../../domain/problems.ts';
 import { credentialVariables } from '../../domain/snippets/call-snippets.ts';
-import { movedSecretMessage } from '../../domain/warnings/moved-secret.ts';
+import { formatMovedSecret } from '../../domain/warnings/moved-secret.ts';
 import type { Warning } from '../../domain/warnings/warnings.ts';
-import { turnAfter } from '../../domain/work/next-turn.ts';
-import { AppError, invalid } from '../../errors.ts';
+import { yieldAfterLongText } from '../../domain/work/next-turn.ts';
+import { AppError, invalidInputError } from '../../errors.ts';
 import { recordChange } from '../../store/changes/follow-changes.ts';
-import { findDeleted, restorableMs } from '../../store/servers/deleted-servers.ts';
-import { restartCheck } from '../../store/servers/imports.ts';
-import { type FoundSecret, findSecret, findSecrets, type SecretInfo, saveSecret } from '../../store/servers/secrets.ts';
-import { insertServer, type StoredServer, summaryOf, updateServer } from '../../store/servers/servers.ts';
-import { bytesOfServer } from '../../store/workspaces.ts';
+import { findDeleted, restorePeriodMs } from '../../store/servers/deleted-servers.ts';
+import { resetCheck } from '../../store/servers/imports.ts';
+import {
+  findSecret,
+  findSecrets,
+  type SecretInfo,
+  type SecretWithValue,
+  saveSecret,
+} from '../../store/servers/secrets.ts';
+import { insertServer, type StoredServer, summarizeConfig, updateServer } from '../../store/servers/servers.ts';
+import { getServerBytes } from '../../store/workspaces.ts';
 import { programName } from '../../version.ts';
-import { type Precheck, precheck, validConfig, warningsOfStored } from '../check-config.ts';
+import { getStoredWarnings, type Precheck, precheck, requireValidConfig } from '../check-config.ts';
 import type { Context } from '../operation.ts';
-import { checkGrowth, checkNewServer, checkToolQuota, withinSecretQuota } from '../quotas/quotas.ts';
+import { checkGrowth, checkNewServer, checkToolQuota, storeWithinSecretQuota } from '../quotas/quotas.ts';
 import { nameSchema } from '../schema-names.ts';
-import { findOwnServer, firstWarnings, serverRecord, toRecord, unchangedShape, warningsShape } from '../shapes.ts';
+import {
+  findWorkspaceServer,
+  limitWarnings,
+  serverRecord,
+  toRecord,
+  unchangedShape,
+  warningsShape,
+} from '../shapes.ts';
 
 /**
  * Creates a server. `beforeStoring` stores rows that belong to it.
@@ -32,10 +50,10 @@ export async function createServer(
   raw: unknown,
   beforeStoring?: (server: StoredServer) => Promise<void>,
 ): Promise<StoredServer> {
-  const config = await validConfig(context, raw);
+  const config = await requireValidConfig(context, raw);
   const { masked, secrets } = splitSecrets(config);
   checkMasks(config, []);
-  const at = context.now();
+  const createdAt = context.now();
   const server: StoredServer = {
     id: newId(context.random, 'srv'),
     workspaceId: context.actor.workspaceId,
@@ -44,15 +62,15 @@ export async function createServer(
     config: masked,
     version: 1,
     createdBy: context.actor.id,
-    createdAt: at,
-    updatedAt: at,
+    createdAt: createdAt,
+    updatedAt: createdAt,
   };
   checkToolQuota(context, config.tools.length, 0);
   await beforeStoring?.(server);
-  if (!(await insertServer(context.db, server))) throw await taken(context, config.slug);
+  if (!(await insertServer(context.db, server))) throw await createSlugTakenError(context, config.slug);
   await checkNewServer(context);
   await sealSecrets(context, server, secrets);
-  await noteChange(context, server);
+  await publishChange(context, server);
   return server;
 }
 
@@ -69,18 +87,18 @@ export async function changeServer(
   raw: unknown,
   expectedVersion: number | undefined,
 ): Promise<Stored> {
-  refuseOtherVersion(current, expectedVersion);
-  const config = await validConfig(context, raw, current);
+  requireVersion(current, expectedVersion);
+  const config = await requireValidConfig(context, raw, current);
   if (config.slug !== current.slug) {
-    throw invalid([
+    throw invalidInputError([
       { path: 'slug', message: `a slug cannot be changed; allowed: "${current.slug}", or create another server` },
     ]);
   }
   return storeConfig(context, current, config, expectedVersion);
 }
 
-function refuseOtherVersion(current: StoredServer, expected: number | undefined): void {
-  if (expected !== undefined && expected !== current.version) throw changedMeanwhile(current.version);
+function requireVersion(current: StoredServer, expected: number | undefined): void {
+  if (expected !== undefined && expected !== current.version) throw createVersionConflict(current.version);
 }
 
 /**
@@ -95,46 +113,46 @@ export async function storeConfig(
   expectedVersion: number | undefined,
   beforeStoring?: () => Promise<void>,
 ): Promise<Stored> {
-  refuseOtherVersion(current, expectedVersion);
+  requireVersion(current, expectedVersion);
   checkToolQuota(context, config.tools.length, current.config.tools.length);
   const stored = await findSecrets(context.db, current);
   checkMasks(config, stored);
   const { masked, secrets } = splitSecrets(config);
   const before = JSON.stringify(current.config);
-  await turnAfter(before);
-  const isSame = JSON.stringify(masked) === before;
-  await turnAfter(before);
-  if (isSame && (await areStored(context, { ...current, config: masked }, secrets)))
+  await yieldAfterLongText(before);
+  const isConfigUnchanged = JSON.stringify(masked) === before;
+  await yieldAfterLongText(before);
+  if (isConfigUnchanged && (await areSecretsStored(context, { ...current, config: masked }, secrets)))
     return { server: current, isUnchanged: true };
-  const next: StoredServer = {
+  const nextServer: StoredServer = {
     ...current,
     name: config.name,
     config: masked,
     version: current.version + 1,
     updatedAt: context.now(),
   };
-  const bytesBefore = await bytesOfServer(context.db, current);
+  const bytesBefore = await getServerBytes(context.db, current);
   await beforeStoring?.();
-  if (!(await updateServer(context.db, next, context.actor.id, context.quotas.versions)))
-    throw changedMeanwhile(undefined);
-  await checkGrowth(context, next, bytesBefore);
-  await noteImport(context, current, next);
-  await sealSecrets(context, next, secrets);
-  await noteChange(context, next);
-  return { server: next, isUnchanged: false };
+  if (!(await updateServer(context.db, nextServer, context.actor.id, context.quotas.versions)))
+    throw createVersionConflict(undefined);
+  await checkGrowth(context, nextServer, bytesBefore);
+  await resetImportCheck(context, current, nextServer);
+  await sealSecrets(context, nextServer, secrets);
+  await publishChange(context, nextServer);
+  return { server: nextServer, isUnchanged: false };
 }
 
 /**
  * Resets the check of a description if the configuration is now based on another import, as after restoring an older
  * version.
  */
-async function noteImport({ db }: Context, before: StoredServer, after: StoredServer): Promise<void> {
+async function resetImportCheck({ db }: Context, before: StoredServer, after: StoredServer): Promise<void> {
   const { imported } = after.config;
   if (imported && imported.id !== before.config.imported?.id)
-    await restartCheck(db, after, { importId: imported.id, failures: 0 });
+    await resetCheck(db, after, { importId: imported.id, failures: 0 });
 }
 
-async function areStored(context: Context, server: StoredServer, secrets: ReadonlyMap<string, string>) {
+async function areSecretsStored(context: Context, server: StoredServer, secrets: ReadonlyMap<string, string>) {
   for (const [name, value] of secrets) if (!(await isSecretStored(context, server, name, value))) return false;
   return true;
 }
@@ -146,19 +164,19 @@ export async function isSecretStored(
   name: string,
   value: string,
 ): Promise<boolean> {
-  return isSameSecret(await findSecret(context.db, context.keyring, server, name), server, value);
+  return matchesStoredSecret(await findSecret(context.db, context.keyring, server, name), server, value);
 }
 
 /** Returns true if a stored secret has this value, for the origins that the configuration sends it to. */
-export function isSameSecret(known: FoundSecret | undefined, server: StoredServer, value: string): boolean {
-  if (known?.value !== value) return false;
-  const origins = originsOfSecret(server, known.name);
-  return origins.length === known.origins.length && origins.every((origin, index) => origin === known.origins[index]);
+export function matchesStoredSecret(secret: SecretWithValue | undefined, server: StoredServer, value: string): boolean {
+  if (secret?.value !== value) return false;
+  const origins = getSecretOrigins(server, secret.name);
+  return origins.length === secret.origins.length && origins.every((origin, index) => origin === secret.origins[index]);
 }
 
 /** Returns the origins that a secret of a configuration may be sent to. */
-function originsOfSecret({ config }: StoredServer, name: string): string[] {
-  if (name !== configSecrets.clientSecret || !config.oauth) return originsOfSecrets(config)(name);
+function getSecretOrigins({ config }: StoredServer, name: string): string[] {
+  if (name !== configSecrets.clientSecret || !config.oauth) return createSecretOriginResolver(config)(name);
   return [new URL(config.oauth.token_url).origin];
 }
 
@@ -173,14 +191,14 @@ export async function precheckChange(
 }
 
 /** Creates the error for a slug that is not available. For a slug of another workspace it reveals nothing more. */
-async function taken(context: Context, slug: string): Promise<AppError> {
-  const message = await takenSentence(context, slug);
+async function createSlugTakenError(context: Context, slug: string): Promise<AppError> {
+  const message = await getSlugTakenMessage(context, slug);
   return new AppError('conflict', `slug: ${message}`, { problems: [{ path: 'slug', message }] });
 }
 
 /** Returns why no server can be created with a slug that was used before. */
-export async function takenSentence(context: Context, slug: string): Promise<string> {
-  return (await findOwnServer(context, slug))
+export async function getSlugTakenMessage(context: Context, slug: string): Promise<string> {
+  return (await findWorkspaceServer(context, slug))
     ? `"${slug}" is used by a server of this workspace; change that server with updateMcpServer (PUT /api/v1/servers/${slug}, ${programName} servers update FILE), or choose another slug`
     : (await findRestorable(context, slug))
       ? `"${slug}" is the slug of a deleted server; restore that server with restoreMcpServer (${programName} servers restore ${slug}), or choose another slug`
@@ -189,10 +207,10 @@ export async function takenSentence(context: Context, slug: string): Promise<str
 
 /** Finds a deleted server of the workspace that can be restored. */
 export function findRestorable({ db, actor, now }: Context, slug: string): ReturnType<typeof findDeleted> {
-  return findDeleted(db, { workspaceId: actor.workspaceId, slug }, now() - restorableMs);
+  return findDeleted(db, { workspaceId: actor.workspaceId, slug }, now() - restorePeriodMs);
 }
 
-export function changedMeanwhile(version: number | undefined): AppError {
+export function createVersionConflict(version: number | undefined): AppError {
   const now = version === undefined ? '' : ` and is at version ${version}`;
   return new AppError('conflict', `the server was changed in the meantime${now}; read it again and repeat your change`);
 }
@@ -206,7 +224,7 @@ export function checkMasks(config: ServerConfig, stored: readonly SecretInfo[]):
 /** Refuses a mask if no value is stored, because the mask itself would be stored as the secret. */
 function refuseMasks(config: ServerConfig, stored: ReadonlySet<string>): void {
   const refuse = (path: string) => {
-    throw invalid([
+    throw invalidInputError([
       { path, message: `"${mask}" stands for a stored value, but none is stored; send the value itself` },
     ]);
   };
@@ -223,7 +241,7 @@ function refuseMovedSecret(config: ServerConfig, stored: readonly SecretInfo[]):
   if (config.oauth?.client_secret !== mask) return;
   const { origin } = new URL(config.oauth.token_url);
   if (stored.some((secret) => secret.name === configSecrets.clientSecret && secret.origins.includes(origin))) return;
-  throw invalid([
+  throw invalidInputError([
     { path: 'oauth.client_secret', message: 'token_url moves to another host; send the client secret again' },
   ]);
 }
@@ -237,70 +255,70 @@ export async function sealSecrets(
 ): Promise<void> {
   if (secrets.size === 0) return;
   const createdBy = context.actor.id;
-  await withinSecretQuota(context, async () => {
+  await storeWithinSecretQuota(context, async () => {
     for (const [name, value] of secrets) {
-      const secret = { name, value, origins: originsOfSecret(server, name), createdBy, updatedAt };
+      const secret = { name, value, origins: getSecretOrigins(server, name), createdBy, updatedAt };
       await saveSecret(context.db, context.keyring, server, secret);
     }
   });
 }
 
 /** Invalidates a server in the caches of every replica. */
-export async function noteChange(context: Context, server: Pick<StoredServer, 'id' | 'slug'>): Promise<void> {
+export async function publishChange(context: Context, server: Pick<StoredServer, 'id' | 'slug'>): Promise<void> {
   await recordChange(context.db, context, 'server', server.id);
   await recordChange(context.db, context, 'server', server.slug);
 }
 
 /** Returns the warnings of a stored server, including warnings about secrets without a value or for other hosts. */
-export async function warningsFor(context: Context, server: StoredServer): Promise<Warning[]> {
+export async function getServerWarnings(context: Context, server: StoredServer): Promise<Warning[]> {
   const secrets = await findSecrets(context.db, server);
   const names = secrets.map((secret) => secret.name);
-  const found = await warningsOfStored(context, server.config, names);
-  return firstWarnings([...movedWarnings(secrets, server.config), ...found]);
+  const warnings = await getStoredWarnings(context, server.config, names);
+  return limitWarnings([...getMovedSecretWarnings(secrets, server.config), ...warnings]);
 }
 
 /**
  * Returns warnings about secrets that may not be sent to every host of the tools. They come first, because they may
  * make every call fail.
  */
-export function movedWarnings(secrets: readonly SecretInfo[], config: OfSecrets): Warning[] {
+export function getMovedSecretWarnings(secrets: readonly SecretInfo[], config: SecretDestinations): Warning[] {
   const paths = new Map(sealedFields(config).map(({ name, path }) => [name, path]));
-  return movedSecrets(secrets, config).map(({ name, origins }) => ({
+  return findMovedSecrets(secrets, config).map(({ name, origins }) => ({
     path: paths.get(name) ?? 'tools',
-    message: movedSecretMessage(name, firstNames(origins)),
+    message: formatMovedSecret(name, formatFirstNames(origins)),
   }));
 }
 
 /** Maximum number of steps: 50 secrets without a value, and two more. */
-export const mostSteps = 52;
+export const maxSteps = 52;
 
 /** Returns the steps that a person must still do before the server works. */
-function nextSteps(context: Context, server: StoredServer, warnings: readonly Warning[]): string[] {
+function getNextSteps(context: Context, server: StoredServer, warnings: readonly Warning[]): string[] {
   const url = context.serverUrl(server.slug);
-  const steps = secretSteps(server, warnings);
+  const steps = getSecretSteps(server, warnings);
   if (server.config.oauth)
     steps.push(
       `Register the callback URL ${context.callbackUrl(server.slug)} with the OAuth provider, exactly in this form`,
     );
-  steps.push(`Connect a client: ${connection(server, url)}`);
+  steps.push(`Connect a client: ${formatConnectCommand(server, url)}`);
   return steps;
 }
 
 /** Returns a command that connects a client, with an explanation of the variable in it. */
-function connection({ slug: name, config }: StoredServer, url: string): string {
-  if (config.oauth) return claudeCodeCommand({ name, url, token: undefined });
-  const access = accessOf(config);
-  const takesAny = isOpen(config, access);
-  const variable = credentialVariables[access === 'api_key' || takesAny ? 'api_key' : 'caller_token'];
-  const orAny = takesAny ? ', or any other text, because the API gets no credential' : '';
-  return `${claudeCodeCommand({ name, url, token: `$${variable.name}` })} (${variable.about}${orAny})`;
+function formatConnectCommand({ slug: name, config }: StoredServer, url: string): string {
+  if (config.oauth) return getClaudeCodeCommand({ name, url, token: undefined });
+  const access = getAccess(config);
+  const acceptsAnyToken = isOpen(config, access);
+  const variable = credentialVariables[access === 'api_key' || acceptsAnyToken ? 'api_key' : 'caller_token'];
+  const anyTokenHint = acceptsAnyToken ? ', or any other text, because the API gets no credential' : '';
+  return `${getClaudeCodeCommand({ name, url, token: `$${variable.name}` })} (${variable.about}${anyTokenHint})`;
 }
 
 /** Returns a step for each secret that has to be set. */
-export function secretSteps({ slug }: StoredServer, warnings: readonly Warning[]): string[] {
+export function getSecretSteps({ slug }: StoredServer, warnings: readonly Warning[]): string[] {
   const missing = warnings.flatMap((warning) => /^\{\{(\w+)\}\} has no value/.exec(warning.message)?.[1] ?? []);
   return [...new Set(missing)]
-    .slice(0, mostSteps - 2)
+    .slice(0, maxSteps - 2)
     .map((name) => `Set the secret ${name} (tool setSecret, or: ${programName} secrets set ${slug} ${name})`);
 }
 
@@ -309,24 +327,27 @@ export const stored = z.object({
   server: serverRecord,
   url: z.string().describe('URL of the MCP server.'),
   warnings: warningsShape,
-  next_steps: z.array(z.string()).max(mostSteps).describe('Steps that a person must still do.'),
+  next_steps: z.array(z.string()).max(maxSteps).describe('Steps that a person must still do.'),
   unchanged: unchangedShape,
 });
 nameSchema('StoredServer', stored);
 
 /** Creates the response of every operation that stores a server. */
-export async function storedAnswer(context: Context, { server, isUnchanged }: Stored): Promise<z.input<typeof stored>> {
-  const warnings = await warningsFor(context, server);
+export async function createStoredResult(
+  context: Context,
+  { server, isUnchanged }: Stored,
+): Promise<z.input<typeof stored>> {
+  const warnings = await getServerWarnings(context, server);
   return {
-    server: toRecord(server, summaryOf(server.config), context),
+    server: toRecord(server, summarizeConfig(server.config), context),
     url: context.serverUrl(server.slug),
     warnings,
-    next_steps: nextSteps(context, server, warnings),
+    next_steps: getNextSteps(context, server, warnings),
     ...(isUnchanged && { unchanged: true as const }),
   };
 }
 
-export function saidOf(verb: string) {
+export function formatStored(verb: string) {
   return (output: z.input<typeof stored>): string =>
     [
       `${output.unchanged ? 'Nothing changed in' : verb} the server "${output.server.name}" (version ${output.server.version}) at ${output.url}`,
@@ -350,21 +371,21 @@ export const auditStored = (_input: unknown, output: z.input<typeof stored>) => 
  * Returns secrets that may not be sent to every origin where the configuration needs them, because they were set before
  * it did. Secrets whose new value is in the configuration are not included.
  */
-export function movedSecrets(secrets: readonly SecretInfo[], config: OfSecrets): SecretInfo[] {
-  const neededBy = originsOfSecrets(config);
+export function findMovedSecrets(secrets: readonly SecretInfo[], config: SecretDestinations): SecretInfo[] {
+  const getNeededOrigins = createSecretOriginResolver(config);
   // Most secrets share one list of origins, which is compared only once.
-  const isMissing = new Map<readonly string[], boolean>();
-  const misses = ({ name, origins: allowed }: SecretInfo) => {
-    const needed = neededBy(name);
-    const isShared = needed === neededBy('');
-    const known = isShared ? isMissing.get(allowed) : undefined;
-    if (known !== undefined) return known;
+  const missingByOrigins = new Map<readonly string[], boolean>();
+  const isMissingOrigin = ({ name, origins: allowed }: SecretInfo) => {
+    const needed = getNeededOrigins(name);
+    const isShared = needed === getNeededOrigins('');
+    const cached = isShared ? missingByOrigins.get(allowed) : undefined;
+    if (cached !== undefined) return cached;
     const set = new Set(allowed);
     const missing = needed.some((origin) => !set.has(origin));
-    if (isShared) isMissing.set(allowed, missing);
+    if (isShared) missingByOrigins.set(allowed, missing);
     return missing;
   };
   const sealed = sealedFields(config).filter(({ value }) => value !== mask);
-  const apart = new Set<string>([...Object.values(configSecrets), ...sealed.map(({ name }) => name)]);
-  return secrets.filter((secret) => !apart.has(secret.name) && misses(secret));
+  const excluded = new Set<string>([...Object.values(configSecrets), ...sealed.map(({ name }) => name)]);
+  return secrets.filter((secret) => !excluded.has(secret.name) && isMissingOrigin(secret));
 }

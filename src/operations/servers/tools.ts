@@ -1,20 +1,25 @@
 import { z } from 'zod';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { tooLargeProblem } from '../../domain/config/sizes.ts';
+import { checkConfigSize } from '../../domain/config/sizes.ts';
 import { type Tool, toolSchema } from '../../domain/config/tool.ts';
-import { type ViewTool, viewToolOf } from '../../domain/config/view.ts';
+import { toViewTool, type ViewTool } from '../../domain/config/view.ts';
 import { checkViews } from '../../domain/config/view-rules.ts';
-import { foreignDocument } from '../../domain/mistakes.ts';
-import { nearestOrAll, newGuesses, ProblemList } from '../../domain/problems.ts';
-import { estimatedTokensInTurns, viewWarnings, type Warning, warningsOfList } from '../../domain/warnings/warnings.ts';
-import { AppError, invalid } from '../../errors.ts';
+import { describeForeignDocument } from '../../domain/mistakes.ts';
+import { createSuggestionBudget, ProblemList, suggestNearestOrList } from '../../domain/problems.ts';
+import {
+  estimateTokensInChunks,
+  findListWarnings,
+  findViewWarnings,
+  type Warning,
+} from '../../domain/warnings/warnings.ts';
+import { AppError, invalidInputError } from '../../errors.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
-import { type StoredServer, summaryOf } from '../../store/servers/servers.ts';
-import { checkConfig, type Precheck, precheck, warningsOfStored } from '../check-config.ts';
+import { type StoredServer, summarizeConfig } from '../../store/servers/servers.ts';
+import { checkConfig, getStoredWarnings, type Precheck, precheck } from '../check-config.ts';
 import { type Context, operation } from '../operation.ts';
-import { firstWarnings, getServer, isUnchanged, slugInput, toolInput, toRecord, versionInput } from '../shapes.ts';
-import { type RawFields, versionOf } from './servers.ts';
-import { movedWarnings, secretSteps, storeConfig, stored } from './store-server.ts';
+import { getServer, isUnchanged, limitWarnings, slugInput, toolInput, toRecord, versionInput } from '../shapes.ts';
+import { parseExpectedVersion, type RawFields } from './servers.ts';
+import { getMovedSecretWarnings, getSecretSteps, storeConfig, stored } from './store-server.ts';
 
 /** Input that adds a tool, or changes the tool `before`. */
 type ToolInput = { input: RawFields; before?: Tool | undefined };
@@ -23,7 +28,7 @@ type ToolInput = { input: RawFields; before?: Tool | undefined };
  * Returns the tool that an input adds or changes. Fields that are sent replace those of `before`, and null removes one.
  * In an input that adds a tool, `tool` is not a known field, and is rejected like any other unknown field.
  */
-function toolOfFields(input: RawFields, before: object | undefined): RawFields {
+function mergeToolFields(input: RawFields, before: object | undefined): RawFields {
   const { slug: _, expected_version: _version, ...added } = input;
   if (!before) return added;
   const { tool: _tool, ...fields } = added;
@@ -37,46 +42,57 @@ function toolOfFields(input: RawFields, before: object | undefined): RawFields {
  * tools there are, and is not refused because of a tool that it does not touch.
  */
 function configToCheck({ config }: StoredServer, { input, before }: ToolInput) {
-  const { tools: _, views: _views, ...ofServer } = config;
-  return { ...ofServer, tools: [toolOfFields(input, before)] };
+  const { tools: _, views: _views, ...serverFields } = config;
+  return { ...serverFields, tools: [mergeToolFields(input, before)] };
 }
 
 /** Returns the index of a tool. @throws AppError notFound */
-export function indexOfTool({ config }: StoredServer, name: string): number {
+export function findToolIndex({ config }: StoredServer, name: string): number {
   const index = config.tools.findIndex((tool) => tool.name === name);
   if (index >= 0) return index;
   const names = config.tools.map((tool) => tool.name);
-  throw new AppError('notFound', `the server has no such tool${nearestOrAll(name, names, newGuesses())}`);
+  throw new AppError(
+    'notFound',
+    `the server has no such tool${suggestNearestOrList(name, names, createSuggestionBudget())}`,
+  );
 }
 
 /** Checks a large tool before the transaction that stores it. */
-async function precheckTool(context: Context, current: StoredServer, given: ToolInput): Promise<Precheck | undefined> {
-  const stored = await namesOfSecrets(context, current);
-  return precheck(context, configToCheck(current, given), { current, stored, isTool: true });
+async function precheckTool(
+  context: Context,
+  current: StoredServer,
+  toolEdit: ToolInput,
+): Promise<Precheck | undefined> {
+  const stored = await findSecretNames(context, current);
+  return precheck(context, configToCheck(current, toolEdit), { current, stored, isTool: true });
 }
 
 /**
  * Returns the tool with its defaults. Paths of problems are relative to the tool.
  * @throws AppError invalid with all problems
  */
-export async function validTool(context: Context, current: StoredServer, given: ToolInput): Promise<Tool> {
-  refuseForeign(foreignDocument(toolOfFields(given.input, given.before)));
-  const { config, problems, foreign } = await checkConfig(context, configToCheck(current, given), { current });
-  refuseForeign(foreign);
+export async function requireValidTool(context: Context, current: StoredServer, toolEdit: ToolInput): Promise<Tool> {
+  refuseForeignDocument(describeForeignDocument(mergeToolFields(toolEdit.input, toolEdit.before)));
+  const {
+    config,
+    problems,
+    foreignDocument: foreignKind,
+  } = await checkConfig(context, configToCheck(current, toolEdit), { current });
+  refuseForeignDocument(foreignKind);
   const tool = config?.tools[0];
   if (tool) return tool;
-  throw invalid(problems.map(ofTool), 'Nothing was stored; the tool is not valid');
+  throw invalidInputError(problems.map(toToolPath), 'Nothing was stored; the tool is not valid');
 }
 
-function refuseForeign(message: string | undefined): void {
-  if (message !== undefined) throw invalid([{ path: '', message }], 'Nothing was stored');
+function refuseForeignDocument(message: string | undefined): void {
+  if (message !== undefined) throw invalidInputError([{ path: '', message }], 'Nothing was stored');
 }
 
 /** Refuses the name of another tool; `index` is the index of the tool itself. @throws AppError invalid */
 function refuseTakenName({ config }: StoredServer, name: string, index?: number): void {
-  const other = config.tools.findIndex((tool) => tool.name === name);
-  if (other < 0 || other === index) return;
-  throw invalid([
+  const otherIndex = config.tools.findIndex((tool) => tool.name === name);
+  if (otherIndex < 0 || otherIndex === index) return;
+  throw invalidInputError([
     {
       path: 'name',
       message: `"${name}" is already the name of another tool; change that tool with updateTool, or choose another name`,
@@ -89,7 +105,7 @@ function viewsAfterRename({ config }: StoredServer, before: string, after: strin
   const { views } = config;
   if (!views || before === after) return views;
   const renamed = (entry: string | ViewTool) => {
-    if (viewToolOf(entry).name !== before) return entry;
+    if (toViewTool(entry).name !== before) return entry;
     return typeof entry === 'string' ? after : { ...entry, name: after };
   };
   return Object.fromEntries(
@@ -110,7 +126,7 @@ function refuseBrokenViews(config: ServerConfig, changed: string): void {
   const problems = new ProblemList();
   checkViews(config, problems, ({ name }) => name === changed);
   if (problems.count > 0)
-    throw invalid(
+    throw invalidInputError(
       problems.all(),
       'Nothing was stored; a view needs the tool as it is, so change the views first with updateMcpServer',
     );
@@ -120,36 +136,36 @@ function refuseBrokenViews(config: ServerConfig, changed: string): void {
  * Refuses a change of a tool that would make the server too large when it is rendered or compiled.
  * @throws AppError invalid
  */
-function refuseTooLarge(config: ServerConfig): void {
-  const message = tooLargeProblem(config);
+function refuseTooLargeServer(config: ServerConfig): void {
+  const message = checkConfigSize(config);
   if (message !== undefined)
-    throw invalid([{ path: '', message }], 'Nothing was stored; the server would be too large');
+    throw invalidInputError([{ path: '', message }], 'Nothing was stored; the server would be too large');
 }
 
 /** Returns the warnings about one tool and about the tool list. Paths are relative to the tool, or `tools`. */
-async function warningsOfChange(context: Context, server: StoredServer, tool?: Tool): Promise<Warning[]> {
-  const tokens = await estimatedTokensInTurns(server.config);
-  const ofList = [...warningsOfList(server.config, tokens), ...viewWarnings(server.config)];
-  if (!tool) return ofList;
+async function getChangeWarnings(context: Context, server: StoredServer, tool?: Tool): Promise<Warning[]> {
+  const tokens = await estimateTokensInChunks(server.config);
+  const listWarnings = [...findListWarnings(server.config, tokens), ...findViewWarnings(server.config)];
+  if (!tool) return listWarnings;
   const checked = context.precheck?.config?.tools;
   const { views: _, ...config } = server.config;
-  const only = { ...config, tools: checked?.[0]?.name === tool.name ? checked : [tool] };
-  const found = await warningsOfStored(context, only, await namesOfSecrets(context, server));
-  return [...found.filter(({ path }) => path.startsWith(prefix)).map(ofTool), ...ofList];
+  const toolOnlyConfig = { ...config, tools: checked?.[0]?.name === tool.name ? checked : [tool] };
+  const toolWarnings = await getStoredWarnings(context, toolOnlyConfig, await findSecretNames(context, server));
+  return [...toolWarnings.filter(({ path }) => path.startsWith(prefix)).map(toToolPath), ...listWarnings];
 }
 
 const prefix = 'tools[0].';
 
-function ofTool({ path, message }: Warning): Warning {
+function toToolPath({ path, message }: Warning): Warning {
   return { path: path.startsWith(prefix) ? path.slice(prefix.length) : path, message };
 }
 
-async function namesOfSecrets(context: Context, server: StoredServer): Promise<string[]> {
+async function findSecretNames(context: Context, server: StoredServer): Promise<string[]> {
   return (await findSecrets(context.db, server)).map((secret) => secret.name);
 }
 
 const output = stored.extend({ tool: z.string().describe('Name of the tool.') });
-type Answer = z.input<typeof output>;
+type ToolOutput = z.input<typeof output>;
 type Input = { slug: unknown; expected_version?: unknown };
 
 /** Fields of a tool. Each may be absent or, if a tool does not require it, null. */
@@ -163,38 +179,41 @@ const changedFields = Object.fromEntries(
 );
 
 /** Stores a changed list of tools. `tool` is the added or changed tool, and `was` its previous name. */
-async function store(
+async function storeTools(
   context: Context,
   current: StoredServer,
-  change: { input: Input; tools: Tool[]; tool?: Tool; name: string; was?: string },
-): Promise<Answer> {
-  const { input, tools, tool, name, was = name } = change;
-  const views = viewsAfterRename(current, was, name);
+  change: { input: Input; tools: Tool[]; tool?: Tool; name: string; previousName?: string },
+): Promise<ToolOutput> {
+  const { input, tools, tool, name, previousName = name } = change;
+  const views = viewsAfterRename(current, previousName, name);
   const config = { ...current.config, ...(views && { views }), tools };
   refuseBrokenViews(config, name);
-  if (tool) refuseTooLarge(config);
-  const { server, isUnchanged } = await storeConfig(context, current, config, versionOf(input));
-  const warnings = await warningsOfChange(context, server, tool);
+  if (tool) refuseTooLargeServer(config);
+  const { server, isUnchanged } = await storeConfig(context, current, config, parseExpectedVersion(input));
+  const warnings = await getChangeWarnings(context, server, tool);
   return {
     tool: name,
-    server: toRecord(server, summaryOf(server.config), context),
+    server: toRecord(server, summarizeConfig(server.config), context),
     url: context.serverUrl(server.slug),
-    warnings: firstWarnings([...movedWarnings(await findSecrets(context.db, server), server.config), ...warnings]),
-    next_steps: secretSteps(server, warnings),
+    warnings: limitWarnings([
+      ...getMovedSecretWarnings(await findSecrets(context.db, server), server.config),
+      ...warnings,
+    ]),
+    next_steps: getSecretSteps(server, warnings),
     ...(isUnchanged && { unchanged: true as const }),
   };
 }
 
-const audit = (_input: unknown, { tool, server }: Answer) => ({
+const audit = (_input: unknown, { tool, server }: ToolOutput) => ({
   target: server.slug,
   detail: { tool, version: server.version, tools: server.tool_count },
 });
 
-const saidOf = (verb: string) => (answer: Answer) =>
+const formatToolChange = (verb: string) => (output: ToolOutput) =>
   [
-    `${answer.unchanged ? 'Nothing changed in' : verb} the tool "${answer.tool}" of the server "${answer.server.name}" (version ${answer.server.version}).`,
-    ...answer.warnings.map((warning) => `Warning: ${warning.path}: ${warning.message}`),
-    ...answer.next_steps.map((step) => `Next: ${step}`),
+    `${output.unchanged ? 'Nothing changed in' : verb} the tool "${output.tool}" of the server "${output.server.name}" (version ${output.server.version}).`,
+    ...output.warnings.map((warning) => `Warning: ${warning.path}: ${warning.message}`),
+    ...output.next_steps.map((step) => `Next: ${step}`),
   ].join('\n');
 
 const addTool = operation({
@@ -211,12 +230,12 @@ const addTool = operation({
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
-    const tool = await validTool(context, current, { input });
+    const tool = await requireValidTool(context, current, { input });
     refuseTakenName(current, tool.name);
-    return store(context, current, { input, tools: [...current.config.tools, tool], tool, name: tool.name });
+    return storeTools(context, current, { input, tools: [...current.config.tools, tool], tool, name: tool.name });
   },
   audit,
-  say: saidOf('Added'),
+  toAgentText: formatToolChange('Added'),
 });
 
 const updateTool = operation({
@@ -232,23 +251,23 @@ const updateTool = operation({
   output,
   async precheck(context, input) {
     const current = await getServer(context, String(input.slug));
-    const before = current.config.tools[indexOfTool(current, String(input.tool))];
+    const before = current.config.tools[findToolIndex(current, String(input.tool))];
     return precheckTool(context, current, { input, before });
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
-    const index = indexOfTool(current, String(input.tool));
-    const tool = await validTool(context, current, { input, before: current.config.tools[index] });
+    const index = findToolIndex(current, String(input.tool));
+    const tool = await requireValidTool(context, current, { input, before: current.config.tools[index] });
     refuseTakenName(current, tool.name, index);
     const tools = current.config.tools.with(index, tool);
-    return store(context, current, { input, tools, tool, name: tool.name, was: String(input.tool) });
+    return storeTools(context, current, { input, tools, tool, name: tool.name, previousName: String(input.tool) });
   },
   isUnchanged,
-  audit: (input, answer) => {
-    const entry = audit(input, answer);
-    return answer.tool === input.tool ? entry : { ...entry, detail: { was: input.tool, ...entry.detail } };
+  audit: (input, output) => {
+    const entry = audit(input, output);
+    return output.tool === input.tool ? entry : { ...entry, detail: { was: input.tool, ...entry.detail } };
   },
-  say: saidOf('Changed'),
+  toAgentText: formatToolChange('Changed'),
 });
 
 const removeTool = operation({
@@ -263,11 +282,11 @@ const removeTool = operation({
   output,
   async run(context, input) {
     const current = await getServer(context, input.slug);
-    const index = indexOfTool(current, input.tool);
-    return store(context, current, { input, tools: current.config.tools.toSpliced(index, 1), name: input.tool });
+    const index = findToolIndex(current, input.tool);
+    return storeTools(context, current, { input, tools: current.config.tools.toSpliced(index, 1), name: input.tool });
   },
   audit,
-  say: saidOf('Removed'),
+  toAgentText: formatToolChange('Removed'),
 });
 
 export const toolOperations = { addTool, updateTool, removeTool };

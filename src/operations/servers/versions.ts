@@ -1,16 +1,17 @@
 import { z } from 'zod';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { changesBetween } from '../../domain/config-changes.ts';
-import { covers } from '../../domain/credentials/credential.ts';
+import { diffConfigs } from '../../domain/config-changes.ts';
+import { hasScope } from '../../domain/credentials/credential.ts';
 import { AppError } from '../../errors.ts';
 import { findVersion, findVersions, setVersionMessage } from '../../store/servers/server-versions.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
-import { namesFor } from '../names.ts';
+import { findActorNames } from '../names.ts';
 import { type Context, operation } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
 import {
   actorName,
   changesShape,
+  formatChanges,
   getServer,
   isoTime,
   isUnchanged,
@@ -18,13 +19,19 @@ import {
   nextCursor,
   pageFrom,
   pageInputs,
-  shownChanges,
   slugInput,
   time,
   unchangedShape,
   versionInput,
 } from '../shapes.ts';
-import { changeServer, configOutput, precheckChange, saidOf, stored, storedAnswer } from './store-server.ts';
+import {
+  changeServer,
+  configOutput,
+  createStoredResult,
+  formatStored,
+  precheckChange,
+  stored,
+} from './store-server.ts';
 
 const versionRecord = z.object({
   version: z.int(),
@@ -49,7 +56,7 @@ const listVersions = operation({
     const server = await getServer(context, slug);
     const { rows, next } = await findVersions(context.db, server, pageFrom(page));
     const ids = rows.map(({ createdBy }) => createdBy);
-    const names = await namesFor(context, ids);
+    const names = await findActorNames(context, ids);
     return {
       next_cursor: next,
       versions: rows.map(({ version, config, createdAt, createdBy, message }) => ({
@@ -64,7 +71,7 @@ const listVersions = operation({
   },
 });
 
-const numberOf = (what: string) => z.int().min(1).describe(what);
+const versionNumber = (description: string) => z.int().min(1).describe(description);
 
 const compareVersions = operation({
   name: 'compareVersions',
@@ -76,21 +83,21 @@ const compareVersions = operation({
   isTool: false,
   input: z.strictObject({
     slug: slugInput,
-    before: numberOf('The older version.'),
-    version: numberOf('The newer version.'),
+    before: versionNumber('The older version.'),
+    version: versionNumber('The newer version.'),
   }),
   output: z.object({ changes: changesShape }),
   async run(context, { slug, before, version }) {
     const server = await getServer(context, slug);
-    const [old, next] = [await versionOf(context, server, before), await versionOf(context, server, version)];
-    return { changes: shownChanges(await changesBetween(old.config, next.config)) };
+    const [older, newer] = [await getVersion(context, server, before), await getVersion(context, server, version)];
+    return { changes: formatChanges(await diffConfigs(older.config, newer.config)) };
   },
 });
 
 /** @throws AppError notFound */
-async function versionOf({ db }: Pick<Context, 'db'>, server: StoredServer, version: number) {
-  const found = await findVersion(db, server, version);
-  if (found) return found;
+async function getVersion({ db }: Pick<Context, 'db'>, server: StoredServer, version: number) {
+  const stored = await findVersion(db, server, version);
+  if (stored) return stored;
   throw new AppError(
     'notFound',
     `the server has no version ${version}; the current version is ${server.version}, and old versions are deleted when there are too many`,
@@ -105,14 +112,14 @@ const noteVersion = operation({
   isTool: false,
   input: z.strictObject({
     slug: slugInput,
-    version: numberOf('Version number.'),
+    version: versionNumber('Version number.'),
     message: messageInput.describe('Message to show with the version; absent to remove it.'),
   }),
   output: z.object({ version: z.int(), unchanged: unchangedShape }),
   async run(context, { slug, version, message }) {
     const server = await getServer(context, slug);
-    const known = await versionOf(context, server, version);
-    if (known.message === message) return { version, unchanged: true as const };
+    const current = await getVersion(context, server, version);
+    if (current.message === message) return { version, unchanged: true as const };
     await setVersionMessage(context.db, { ...server, version }, message);
     return { version };
   },
@@ -139,17 +146,17 @@ const restoreVersion = operation({
   },
   async run(context, { slug, version, expected_version }) {
     const current = await getServer(context, slug);
-    const old = await versionOf(context, current, version);
-    const changed = await changeServer(context, current, old.config, expected_version);
+    const older = await getVersion(context, current, version);
+    const changed = await changeServer(context, current, older.config, expected_version);
     if (!changed.isUnchanged) await setVersionMessage(context.db, changed.server, `Restores version ${version}`);
-    return storedAnswer(context, changed);
+    return createStoredResult(context, changed);
   },
   isUnchanged,
   audit: (input, output) => ({
     target: input.slug,
     detail: { restored: input.version, version: output.server.version },
   }),
-  say: saidOf('Restored'),
+  toAgentText: formatStored('Restored'),
 });
 
 /**
@@ -157,18 +164,18 @@ const restoreVersion = operation({
  * @throws AppError forbidden, because tools may have been removed from callers since then
  * @throws AppError notFound
  */
-export async function olderVersion(
+export async function getOlderVersion(
   { db, actor }: Context,
   server: StoredServer,
   version: number | undefined,
 ): Promise<{ version: number; config: ServerConfig } | undefined> {
   if (version === undefined || version === server.version) return undefined;
-  if (!covers(actor.scopes, 'manage:write'))
+  if (!hasScope(actor.scopes, 'manage:write'))
     throw new AppError(
       'forbidden',
       'tools of an older version need the scope manage:write; use a credential with this scope',
     );
-  return { version, config: (await versionOf({ db }, server, version)).config };
+  return { version, config: (await getVersion({ db }, server, version)).config };
 }
 
 export const versionOperations = { listVersions, compareVersions, noteVersion, restoreVersion };

@@ -1,27 +1,27 @@
 import { sql } from 'kysely';
-import { displacedRests, type KeptRest } from '../../domain/pieces/displaced-answers.ts';
-import { restKeptMs } from '../../domain/pieces/read-more.ts';
+import { type StoredRemainder, selectEvictedRemainders } from '../../domain/pieces/displaced-answers.ts';
+import { remainderRetentionMs } from '../../domain/pieces/read-more.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import { contexts, type Keyring } from '../sealing/sealing.ts';
 
 /** Consecutive chunks of a result. `json` is the JSON text of a list of them. */
-export type AnswerPieces = {
+export type ResultChunks = {
   id: string;
   workspaceId: string;
   serverId: string;
   caller: string;
   at: number;
-  pieces: number;
+  chunkCount: number;
   json: string;
   /** Identifies the address of an unverified caller. */
-  stranger?: string | undefined;
+  unverifiedCaller?: string | undefined;
 };
 
 /** Maximum number of rows, and of sealed characters, per workspace. */
-export const mostOfAnswers = { rows: 2000, characters: 64_000_000 };
+export const maxStored = { rows: 2000, characters: 64_000_000 };
 
-export async function insertAnswerPieces(db: Db, keyring: Keyring, row: AnswerPieces): Promise<void> {
+export async function insertResultChunks(db: Db, keyring: Keyring, row: ResultChunks): Promise<void> {
   const sealed = keyring.seal(row.json, contexts.answerPieces(row.workspaceId, row.id));
   await db
     .insertInto('answer_pieces')
@@ -30,9 +30,9 @@ export async function insertAnswerPieces(db: Db, keyring: Keyring, row: AnswerPi
       workspace_id: row.workspaceId,
       server_id: row.serverId,
       caller: row.caller,
-      stranger: row.stranger ?? null,
+      stranger: row.unverifiedCaller ?? null,
       at: row.at,
-      pieces: row.pieces,
+      pieces: row.chunkCount,
       characters: sealed.length,
       sealed_pieces: sealed,
     })
@@ -43,46 +43,53 @@ export async function insertAnswerPieces(db: Db, keyring: Keyring, row: AnswerPi
  * Deletes results of a workspace that exceeds its limits: first those that expired before `now`, then the oldest of the
  * caller, or the address of unverified callers, that stores most.
  */
-export async function trimAnswerPieces(db: Db, workspaceId: string, now: number): Promise<void> {
+export async function trimResultChunks(db: Db, workspaceId: string, now: number): Promise<void> {
   const rows = await db
     .selectFrom('answer_pieces')
     .select(['id', 'caller', 'stranger', 'at', 'characters'])
     .where('workspace_id', '=', workspaceId)
     .orderBy('at', 'desc')
-    .limit(2 * mostOfAnswers.rows)
+    .limit(2 * maxStored.rows)
     .execute();
-  const rests = new Map<string, KeptRest>();
-  const rowsOf = new Map<string, string[]>();
+  const continuations = new Map<string, StoredRemainder>();
+  const rowIds = new Map<string, string[]>();
   const deleted: string[] = [];
   for (const { id: row, caller, stranger, at, characters } of rows) {
-    if (Number(at) <= now - restKeptMs) {
+    if (Number(at) <= now - remainderRetentionMs) {
       deleted.push(row);
       continue;
     }
     const [id = row] = row.split('.', 1);
     // A caller has one share across all views of a server.
     const [identity = caller] = caller.split(' ', 1);
-    const party = stranger ?? identity;
-    const rest = rests.get(id) ?? { id, party, isStranger: stranger !== null, rows: 0, characters: 0 };
-    rest.rows++;
-    rest.characters += Number(characters);
-    rests.set(id, rest);
-    rowsOf.set(id, [...(rowsOf.get(id) ?? []), row]);
+    const tenantKey = stranger ?? identity;
+    const continuation = continuations.get(id) ?? {
+      id,
+      caller: tenantKey,
+      isUnverified: stranger !== null,
+      rows: 0,
+      characters: 0,
+    };
+    continuation.rows++;
+    continuation.characters += Number(characters);
+    continuations.set(id, continuation);
+    rowIds.set(id, [...(rowIds.get(id) ?? []), row]);
   }
-  for (const { id } of displacedRests([...rests.values()], mostOfAnswers)) deleted.push(...(rowsOf.get(id) ?? []));
+  for (const { id } of selectEvictedRemainders([...continuations.values()], maxStored))
+    deleted.push(...(rowIds.get(id) ?? []));
   if (deleted.length === 0) return;
   await db.deleteFrom('answer_pieces').where('workspace_id', '=', workspaceId).where('id', 'in', deleted).execute();
 }
 
-export type AnswerOf = { workspaceId: string; serverId: string; caller: string };
+export type ResultOwner = { workspaceId: string; serverId: string; caller: string };
 
 /** Returns the chunks of a row that this caller of a server may read at `now`. */
-export async function findAnswerPieces(
+export async function findResultChunks(
   db: Db,
   keyring: Keyring,
-  { id, workspaceId, serverId, caller }: AnswerOf & { id: string },
+  { id, workspaceId, serverId, caller }: ResultOwner & { id: string },
   now: number,
-): Promise<{ json: string; pieces: number } | undefined> {
+): Promise<{ json: string; chunkCount: number } | undefined> {
   const row = await db
     .selectFrom('answer_pieces')
     .select(['sealed_pieces', 'pieces'])
@@ -90,13 +97,16 @@ export async function findAnswerPieces(
     .where('workspace_id', '=', workspaceId)
     .where('server_id', '=', serverId)
     .where('caller', '=', caller)
-    .where('at', '>', now - restKeptMs)
+    .where('at', '>', now - remainderRetentionMs)
     .executeTakeFirst();
   if (!row) return undefined;
-  return { json: keyring.open(row.sealed_pieces, contexts.answerPieces(workspaceId, id)), pieces: Number(row.pieces) };
+  return {
+    json: keyring.open(row.sealed_pieces, contexts.answerPieces(workspaceId, id)),
+    chunkCount: Number(row.pieces),
+  };
 }
 
 /** Deletes chunks older than `before`. Takes no workspace, because their retention is the same for all. */
-export async function pruneAnswerPieces(db: Db, before: number, pause?: Pause): Promise<void> {
+export async function pruneResultChunks(db: Db, before: number, pause?: Pause): Promise<void> {
   await deleteInSteps(db, { table: 'answer_pieces', key: ['id'], where: sql`at < ${before}` }, pause);
 }

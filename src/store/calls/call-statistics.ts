@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
-import { durationClasses } from '../../domain/duration-classes.ts';
-import { nextTurn } from '../../domain/work/next-turn.ts';
+import { durationBuckets } from '../../domain/duration-classes.ts';
+import { yieldToEventLoop } from '../../domain/work/next-turn.ts';
 import type { Db } from '../db.ts';
-import { dayMs, minuteMs, startOf } from './call-writer.ts';
+import { dayMs, minuteMs, startOfPeriod } from './call-writer.ts';
 
 /** Calls of one workspace from `from` up to, but excluding, `until` (epoch ms, whole minutes). */
 export type CallScope = {
@@ -22,26 +22,26 @@ export type CountedCalls = Counts & { durations: number[] };
  * Retention of per-minute counts. Per-day counts are retained as long as call records. A period that begins earlier
  * must begin and end with a whole day.
  */
-export const minutesKeptMs = 3 * dayMs;
+export const minuteCountsRetentionMs = 3 * dayMs;
 
-type Part = { width: number; from: number; until: number };
+type TimeRange = { width: number; from: number; until: number };
 
 /** Splits a period into the smallest number of minute and day ranges. */
-export function partsOf(from: number, until: number): Part[] {
-  const [firstDay, lastDay] = [startOf(from + dayMs - 1, dayMs), startOf(until, dayMs)];
+export function splitIntoRanges(from: number, until: number): TimeRange[] {
+  const [firstDay, lastDay] = [startOfPeriod(from + dayMs - 1, dayMs), startOfPeriod(until, dayMs)];
   if (firstDay >= lastDay) return [{ width: minuteMs, from, until }];
-  const parts: Part[] = [
+  const ranges: TimeRange[] = [
     { width: minuteMs, from, until: firstDay },
     { width: dayMs, from: firstDay, until: lastDay },
     { width: minuteMs, from: lastDay, until },
   ];
-  return parts.filter((part) => part.from < part.until);
+  return ranges.filter((range) => range.from < range.until);
 }
 
 /** Slug that no server has, for callers that may see no servers. */
 const noSlug = '-';
 
-function countsIn(db: Db, { workspaceId }: CallScope, { width, from, until }: Part) {
+function selectCounts(db: Db, { workspaceId }: CallScope, { width, from, until }: TimeRange) {
   return db
     .selectFrom('call_counts')
     .where('workspace_id', '=', workspaceId)
@@ -51,63 +51,63 @@ function countsIn(db: Db, { workspaceId }: CallScope, { width, from, until }: Pa
 }
 
 /** Selects the counts of tools. */
-function countsOfTools(db: Db, scope: CallScope, part: Part) {
-  let query = countsIn(db, scope, part);
-  const [slug = noSlug, ...more] = scope.slugs ?? [];
+function selectToolCounts(db: Db, scope: CallScope, range: TimeRange) {
+  let query = selectCounts(db, scope, range);
+  const [slug = noSlug, ...otherSlugs] = scope.slugs ?? [];
   if (!scope.slugs) query = query.where('slug', '<>', '');
   // SQLite reads the newest counts of one slug in index order, but not those of a list.
-  else query = more.length === 0 ? query.where('slug', '=', slug) : query.where('slug', 'in', scope.slugs);
+  else query = otherSlugs.length === 0 ? query.where('slug', '=', slug) : query.where('slug', 'in', scope.slugs);
   return scope.tool === undefined ? query : query.where('tool', '=', scope.tool);
 }
 
 /** Selects the counts to sum. Uses those of the whole workspace if the sum is the same. */
-function countsOfScope(db: Db, scope: CallScope, part: Part) {
-  if (scope.slugs || scope.tool !== undefined) return countsOfTools(db, scope, part);
-  return countsIn(db, scope, part).where('slug', '=', '').where('tool', '=', '');
+function selectScopeCounts(db: Db, scope: CallScope, range: TimeRange) {
+  if (scope.slugs || scope.tool !== undefined) return selectToolCounts(db, scope, range);
+  return selectCounts(db, scope, range).where('slug', '=', '').where('tool', '=', '');
 }
 
-const sumOf = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`;
+const sumColumn = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`;
 
 /** Sums by the columns of `Group`, such as a server. */
 type Summed<Group> = Group & CountedCalls;
 
 /** Sums counts by the columns of `groups`. `counts` must have these columns, calls, errors, and durations. */
-async function sumsBy<Group extends object>(
+async function sumBy<Group extends object>(
   db: Db,
   counts: RawBuilder<unknown>,
   groups: readonly (keyof Group & string)[],
 ): Promise<Summed<Group>[]> {
   const columns = sql.join(groups.map((group) => sql.ref(group)));
   const { rows } = await sql<Group & Counts & { classes: string }>`
-    select ${columns}, ${sumOf('calls')} as calls, ${sumOf('errors')} as errors, string_agg(durations, '') as classes
+    select ${columns}, ${sumColumn('calls')} as calls, ${sumColumn('errors')} as errors, string_agg(durations, '') as classes
     from ${counts} as counted group by ${columns}`.execute(db);
   const summed: Summed<Group>[] = [];
-  let read = 0;
+  let charsParsed = 0;
   for (const { classes, ...row } of rows) {
-    read += classes.length;
-    if (read >= readAtOnce) {
-      read = 0;
-      await nextTurn();
+    charsParsed += classes.length;
+    if (charsParsed >= charsPerYield) {
+      charsParsed = 0;
+      await yieldToEventLoop();
     }
-    summed.push({ ...(row as Group & Counts), durations: await sumOfClasses(classes) });
+    summed.push({ ...(row as Group & Counts), durations: await sumDurationClasses(classes) });
   }
   return summed;
 }
 
-const [comma, colon, brace] = [...',:}'].map((sign) => sign.charCodeAt(0));
+const [comma, colon, brace] = [...',:}'].map((character) => character.charCodeAt(0));
 
 /** Number of characters that are parsed between yields to the event loop; takes a few milliseconds. */
-const readAtOnce = 500_000;
+const charsPerYield = 500_000;
 
 /**
  * Sums texts of classes, such as `{"3":1,"7":2}{"3":1}`. Parsed here, because databases take ten times as long. Yields
  * to the event loop, because three days of a server with a thousand tools may be tens of MB.
  */
-async function sumOfClasses(texts: string): Promise<number[]> {
-  const durations = durationClasses.map(() => 0);
+async function sumDurationClasses(texts: string): Promise<number[]> {
+  const durations = durationBuckets.map(() => 0);
   let [durationClass, number] = [0, 0];
   for (let index = 0; index < texts.length; index++) {
-    if (index % readAtOnce === readAtOnce - 1) await nextTurn();
+    if (index % charsPerYield === charsPerYield - 1) await yieldToEventLoop();
     const code = texts.charCodeAt(index);
     if (code >= 48 && code <= 57) number = number * 10 + code - 48;
     else if (code === colon) [durationClass, number] = [number, 0];
@@ -129,7 +129,7 @@ function intervalStart(origin: number, widthMs: number): RawBuilder<number> {
 
 /** Returns the widest counted period that evenly divides the intervals. */
 function widthFor({ from, until }: CallScope, widthMs: number): number {
-  return [from, widthMs, until].every((each) => each % dayMs === 0) ? dayMs : minuteMs;
+  return [from, widthMs, until].every((value) => value % dayMs === 0) ? dayMs : minuteMs;
 }
 
 /** Counts calls by interval of `widthMs`, a multiple of a minute. Omits intervals without calls. */
@@ -139,10 +139,10 @@ export async function countByInterval(
   widthMs: number,
 ): Promise<(CountedCalls & { at: number })[]> {
   const { from, until } = scope;
-  const counts = countsOfScope(db, scope, { width: widthFor(scope, widthMs), from, until })
+  const counts = selectScopeCounts(db, scope, { width: widthFor(scope, widthMs), from, until })
     .select(['calls', 'errors', 'durations'])
     .select(intervalStart(from, widthMs).as('interval'));
-  const rows = await sumsBy<{ interval: number }>(db, sql`${counts}`, ['interval']);
+  const rows = await sumBy<{ interval: number }>(db, sql`${counts}`, ['interval']);
   return rows.map(({ interval, ...row }) => ({ at: interval, ...row }));
 }
 
@@ -153,9 +153,9 @@ export async function countByServer(
   widthMs: number,
 ): Promise<(Counts & { slug: string; at: number })[]> {
   const { from, until } = scope;
-  const rows = await countsOfTools(db, scope, { width: minuteMs, from, until })
+  const rows = await selectToolCounts(db, scope, { width: minuteMs, from, until })
     .select(['slug', intervalStart(from, widthMs).as('interval')])
-    .select([sumOf('calls').as('calls'), sumOf('errors').as('errors')])
+    .select([sumColumn('calls').as('calls'), sumColumn('errors').as('errors')])
     .groupBy(['slug', 'interval'])
     .execute();
   return rows.map(({ interval, ...row }) => ({ ...row, at: interval }));
@@ -167,27 +167,32 @@ export async function countByTool(
   scope: CallScope & { slugs: readonly [string] },
 ): Promise<(Counts & { tool: string })[]> {
   const { from, until } = scope;
-  return countsOfTools(db, scope, { width: minuteMs, from, until })
-    .select(['tool', sumOf('calls').as('calls'), sumOf('errors').as('errors')])
+  return selectToolCounts(db, scope, { width: minuteMs, from, until })
+    .select(['tool', sumColumn('calls').as('calls'), sumColumn('errors').as('errors')])
     .groupBy('tool')
     .execute();
 }
 
 /** Maximum number of counts of a tool, each with all duration classes, that are summed by interval. */
-const summedAtOnce = 15_000;
+const maxSummedCounts = 15_000;
 
 /**
  * Returns the time from which the calls of a scope can be counted by interval. This is the scope's start, except for a
  * tool across all servers with more than `atOnce` counts. Then it is the first whole interval within the newest
  * `atOnce`.
  */
-export async function countedFrom(db: Db, scope: CallScope, widthMs: number, atOnce = summedAtOnce): Promise<number> {
+export async function findCountableStart(
+  db: Db,
+  scope: CallScope,
+  widthMs: number,
+  maxCounts = maxSummedCounts,
+): Promise<number> {
   const { from, until, slugs, tool } = scope;
   if (slugs || tool === undefined) return from;
   const width = widthFor(scope, widthMs);
-  const query = countsOfTools(db, scope, { width, from, until }).select('at').orderBy('at', 'desc');
-  const last = await query.offset(atOnce).limit(1).executeTakeFirst();
-  return last === undefined ? from : from + Math.ceil((last.at + width - from) / widthMs) * widthMs;
+  const query = selectToolCounts(db, scope, { width, from, until }).select('at').orderBy('at', 'desc');
+  const oldestIncluded = await query.offset(maxCounts).limit(1).executeTakeFirst();
+  return oldestIncluded === undefined ? from : from + Math.ceil((oldestIncluded.at + width - from) / widthMs) * widthMs;
 }
 
 export type Ranked = CountedCalls & { slug: string; tool: string };
@@ -204,61 +209,66 @@ export type MostCalled = {
  * Maximum number of counts that are compared to find the most-called servers and tools. If a workspace has more, only
  * the newest are compared. The calls of the resulting servers and tools are then counted over the whole period.
  */
-export const comparedAtOnce = 40_000;
+export const maxComparedCounts = 40_000;
 
 /** Returns the most-called servers and tools, `most` of each. */
-export async function mostCalled(db: Db, scope: CallScope, most: number, atOnce = comparedAtOnce): Promise<MostCalled> {
-  const parts = partsOf(scope.from, scope.until);
-  const { ranks, from } = await ranking(db, scope, { parts, most, atOnce });
+export async function findMostCalled(
+  db: Db,
+  scope: CallScope,
+  limit: number,
+  maxCounts = maxComparedCounts,
+): Promise<MostCalled> {
+  const ranges = splitIntoRanges(scope.from, scope.until);
+  const { ranks, from } = await rankByCalls(db, scope, { ranges, limit, maxCounts });
   const servers = ranks.filter(({ tool }) => tool === '');
   const tools = ranks.filter(({ tool }) => tool !== '');
   return {
-    servers: await counted(db, scope, parts, servers),
-    tools: await counted(db, scope, parts, tools),
+    servers: await countRanked(db, scope, ranges, servers),
+    tools: await countRanked(db, scope, ranges, tools),
     rankedFrom: from,
   };
 }
 
 type Named = { slug: string; tool: string };
 type Rank = Named & { calls: number };
-type Ranking = { parts: readonly Part[]; most: number; atOnce: number };
+type Ranking = { ranges: readonly TimeRange[]; limit: number; maxCounts: number };
 
 /** Ranks servers and tools by calls. Also returns the start of the compared period, if it was not the whole period. */
-async function ranking(
+async function rankByCalls(
   db: Db,
   scope: CallScope,
-  { parts, most, atOnce }: Ranking,
+  { ranges, limit, maxCounts }: Ranking,
 ): Promise<{ ranks: Named[]; from: number | undefined }> {
-  const compared: RawBuilder<unknown>[] = [];
-  let left = atOnce;
+  const queries: RawBuilder<unknown>[] = [];
+  let remaining = maxCounts;
   let from: number | undefined;
-  for (const part of parts.toReversed()) {
-    const newest = countsOfTools(db, scope, part).select(['slug', 'tool', 'calls', 'at']).orderBy('at', 'desc');
-    const counts = newest.limit(left);
-    compared.push(sql`select slug, tool, calls from ${counts} as newest`);
+  for (const range of ranges.toReversed()) {
+    const newest = selectToolCounts(db, scope, range).select(['slug', 'tool', 'calls', 'at']).orderBy('at', 'desc');
+    const counts = newest.limit(remaining);
+    queries.push(sql`select slug, tool, calls from ${counts} as newest`);
     const { rows } = await sql<{ counts: number; first: number | null }>`
       select count(*) as counts, min(at) as first from ${counts} as newest`.execute(db);
-    left -= rows[0]?.counts ?? 0;
-    if (left > 0) continue;
-    from = rows[0]?.first ?? part.until;
+    remaining -= rows[0]?.counts ?? 0;
+    if (remaining > 0) continue;
+    from = rows[0]?.first ?? range.until;
     break;
   }
-  return { ranks: await mostOf(db, compared, most), from };
+  return { ranks: await selectTop(db, queries, limit), from };
 }
 
 /** Ranks in the database, because a workspace may have tens of thousands of tools. */
-async function mostOf(db: Db, compared: readonly RawBuilder<unknown>[], most: number): Promise<Named[]> {
-  if (compared.length === 0) return [];
+async function selectTop(db: Db, queries: readonly RawBuilder<unknown>[], limit: number): Promise<Named[]> {
+  if (queries.length === 0) return [];
   const { rows } = await sql<Named>`
     with each_tool as (
       select slug, tool, cast(sum(calls) as bigint) as calls
-      from (${sql.join(compared, sql` union all `)}) as compared group by slug, tool
+      from (${sql.join(queries, sql` union all `)}) as compared group by slug, tool
     ), each_server as (
       select slug, '' as tool, cast(sum(calls) as bigint) as calls from each_tool group by slug
     )
-    select slug, tool from (select * from each_server order by calls desc, slug limit ${most}) as most_servers
+    select slug, tool from (select * from each_server order by calls desc, slug limit ${limit}) as most_servers
     union all
-    select slug, tool from (select * from each_tool order by calls desc, slug, tool limit ${most}) as most_tools`.execute(
+    select slug, tool from (select * from each_tool order by calls desc, slug, tool limit ${limit}) as most_tools`.execute(
     db,
   );
   return rows;
@@ -269,32 +279,37 @@ function byCalls(a: Rank, b: Rank): number {
 }
 
 /** Sums the calls and durations of servers, or of tools. */
-async function counted(db: Db, scope: CallScope, parts: readonly Part[], ranks: readonly Named[]): Promise<Ranked[]> {
+async function countRanked(
+  db: Db,
+  scope: CallScope,
+  ranges: readonly TimeRange[],
+  ranks: readonly Named[],
+): Promise<Ranked[]> {
   if (ranks.length === 0) return [];
-  const isOfTools = ranks[0]?.tool !== '';
-  const found = new Map(
+  const isByTool = ranks[0]?.tool !== '';
+  const sums = new Map(
     ranks.map(({ slug, tool }) => {
-      const none: Ranked = { slug, tool, calls: 0, errors: 0, durations: durationClasses.map(() => 0) };
-      return [`${slug}\n${tool}`, none];
+      const zero: Ranked = { slug, tool, calls: 0, errors: 0, durations: durationBuckets.map(() => 0) };
+      return [`${slug}\n${tool}`, zero];
     }),
   );
   const pairs = sql.join(ranks.map(({ slug, tool }) => sql`${`${slug} ${tool}`}`));
-  for (const part of parts) {
-    const query = countsOfTools(db, { ...scope, slugs: [...new Set(ranks.map(({ slug }) => slug))] }, part);
+  for (const range of ranges) {
+    const query = selectToolCounts(db, { ...scope, slugs: [...new Set(ranks.map(({ slug }) => slug))] }, range);
     const counts = query.select(['slug', 'tool', 'calls', 'errors', 'durations']);
     // Uses one text for both columns. By tool name, SQLite would read the tools of all servers.
-    const ofTools = counts.where(sql<boolean>`slug || ' ' || tool in (${pairs})`);
-    const rows: Summed<{ slug: string; tool?: string }>[] = isOfTools
-      ? await sumsBy<Named>(db, sql`${ofTools}`, ['slug', 'tool'])
-      : await sumsBy<{ slug: string }>(db, sql`${counts}`, ['slug']);
+    const toolCounts = counts.where(sql<boolean>`slug || ' ' || tool in (${pairs})`);
+    const rows: Summed<{ slug: string; tool?: string }>[] = isByTool
+      ? await sumBy<Named>(db, sql`${toolCounts}`, ['slug', 'tool'])
+      : await sumBy<{ slug: string }>(db, sql`${counts}`, ['slug']);
     for (const row of rows) {
-      const sum = found.get(`${row.slug}\n${row.tool ?? ''}`);
+      const sum = sums.get(`${row.slug}\n${row.tool ?? ''}`);
       if (!sum) continue;
       const { calls, errors, durations } = row;
       sum.calls += calls;
       sum.errors += errors;
-      sum.durations = sum.durations.map((before, index) => before + (durations[index] ?? 0));
+      sum.durations = sum.durations.map((previous, index) => previous + (durations[index] ?? 0));
     }
   }
-  return [...found.values()].sort(byCalls);
+  return [...sums.values()].sort(byCalls);
 }

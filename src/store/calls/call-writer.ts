@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely';
-import { durationClasses, durationClassOf } from '../../domain/duration-classes.ts';
+import { durationBuckets, getDurationBucket } from '../../domain/duration-classes.ts';
 import type { Engine } from '../db.ts';
 import type { CallRow, Tables } from '../schema.ts';
 
@@ -38,11 +38,11 @@ export type RecordValue = string | number | null;
  * Returns the values of consecutive records, each in the order of `recordColumns`. Their text is half as long as with
  * column names.
  */
-export function recordValues(rows: readonly CallRow[]): RecordValue[] {
+export function toRecordValues(rows: readonly CallRow[]): RecordValue[] {
   // Allocated at its full length, because an array that grows is copied many times.
   const values = new Array<RecordValue>(rows.length * recordColumns.length);
-  let at = 0;
-  for (const row of rows) for (const column of recordColumns) values[at++] = row[column] ?? null;
+  let index = 0;
+  for (const row of rows) for (const column of recordColumns) values[index++] = row[column] ?? null;
   return values;
 }
 
@@ -90,27 +90,27 @@ export type CountedCall = Pick<CallRow, (typeof countedColumns)[number]>;
  * Returns increments for the counts of tools, and of workspaces (with empty slug and tool), by minute and day (UTC).
  * They are sorted by key, so that two writers cannot deadlock.
  */
-export function countsOf(calls: Iterable<CountedCall>): CallCount[] {
+export function toCallCounts(calls: Iterable<CountedCall>): CallCount[] {
   const minutes = new Map<string, Sum>();
-  let last: Sum | undefined;
+  let lastSum: Sum | undefined;
   for (const call of calls) {
-    const sum = last && isOf(last, call) ? last : sumFor(minutes, minuteOf(call));
-    last = sum;
-    const durationClass = durationClassOf(call.duration_ms);
+    const sum = lastSum && isInMinute(lastSum, call) ? lastSum : getOrAddSum(minutes, toMinuteKey(call));
+    lastSum = sum;
+    const durationClass = getDurationBucket(call.duration_ms);
     sum.calls += 1;
     if (call.outcome !== 'ok') sum.errors += 1;
     sum.durations[durationClass] = (sum.durations[durationClass] ?? 0) + 1;
   }
-  const all = new Map<string, Sum>();
+  const sumsByKey = new Map<string, Sum>();
   for (const minute of minutes.values()) {
     for (const width of countedWidths) {
-      const at = startOf(minute.at, width);
-      add(sumFor(all, { ...minute, width, at }), minute);
-      add(sumFor(all, { ...minute, slug: '', tool: '', width, at }), minute);
+      const at = startOfPeriod(minute.at, width);
+      add(getOrAddSum(sumsByKey, { ...minute, width, at }), minute);
+      add(getOrAddSum(sumsByKey, { ...minute, slug: '', tool: '', width, at }), minute);
     }
   }
-  const sums = [...all].sort(([a], [b]) => (a < b ? -1 : 1));
-  return sums.map(([, sum]) => ({ ...sum, durations: classesText(sum.durations) }));
+  const sums = [...sumsByKey].sort(([a], [b]) => (a < b ? -1 : 1));
+  return sums.map(([, sum]) => ({ ...sum, durations: formatDurationClasses(sum.durations) }));
 }
 
 const usageKey = ['workspace_id', 'at', 'slug', 'caller'] as const;
@@ -118,33 +118,33 @@ export const usageColumns = [...usageKey, 'calls', 'errors'] as const;
 export type UsageCount = Tables['usage_counts'];
 
 /** Returns increments for the usage of callers, sorted like the counts. */
-export function usageOf(calls: Iterable<CountedCall>): UsageCount[] {
-  const all = new Map<string, UsageCount>();
+export function toUsageCounts(calls: Iterable<CountedCall>): UsageCount[] {
+  const sumsByKey = new Map<string, UsageCount>();
   for (const { workspace_id, slug, started_at, outcome, caller_kind, key_id } of calls) {
-    const at = startOf(started_at, dayMs);
+    const at = startOfPeriod(started_at, dayMs);
     const caller = caller_kind === 'api_key' && key_id ? key_id : caller_kind;
     const key = `${workspace_id}\n${at}\n${slug}\n${caller}`;
-    const sum = all.get(key) ?? { workspace_id, at, slug, caller, calls: 0, errors: 0 };
+    const sum = sumsByKey.get(key) ?? { workspace_id, at, slug, caller, calls: 0, errors: 0 };
     sum.calls += 1;
     if (outcome !== 'ok') sum.errors += 1;
-    all.set(key, sum);
+    sumsByKey.set(key, sum);
   }
-  return [...all].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum);
+  return [...sumsByKey].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum);
 }
 
 /** Returns the statement that adds to the usage counts. `source` supplies rows of `usageColumns`. */
-export function addUsageText(source: string): string {
+export function formatAddUsage(source: string): string {
   return `insert into usage_counts (${usageColumns.join(', ')}) ${source}
     on conflict (${usageKey.join(', ')}) do update set calls = usage_counts.calls + excluded.calls,
     errors = usage_counts.errors + excluded.errors`;
 }
 
-function minuteOf({ workspace_id, slug, tool, started_at }: CountedCall): CountKey {
-  return { workspace_id, slug, tool, width: minuteMs, at: startOf(started_at, minuteMs) };
+function toMinuteKey({ workspace_id, slug, tool, started_at }: CountedCall): CountKey {
+  return { workspace_id, slug, tool, width: minuteMs, at: startOfPeriod(started_at, minuteMs) };
 }
 
 /** Returns true if a call belongs to a minute's sum. Under load, one call often follows another of the same tool. */
-function isOf({ workspace_id, slug, tool, at }: CountKey, call: CountedCall): boolean {
+function isInMinute({ workspace_id, slug, tool, at }: CountKey, call: CountedCall): boolean {
   const { started_at } = call;
   return (
     at <= started_at &&
@@ -155,29 +155,29 @@ function isOf({ workspace_id, slug, tool, at }: CountKey, call: CountedCall): bo
   );
 }
 
-export function startOf(at: number, width: number): number {
+export function startOfPeriod(at: number, width: number): number {
   return Math.floor(at / width) * width;
 }
 
-function sumFor(sums: Map<string, Sum>, { workspace_id, slug, tool, width, at }: CountKey): Sum {
+function getOrAddSum(sums: Map<string, Sum>, { workspace_id, slug, tool, width, at }: CountKey): Sum {
   const key = `${workspace_id}\n${width}\n${at}\n${slug}\n${tool}`;
-  const known = sums.get(key);
-  if (known) return known;
-  const durations = new Array<number>(durationClasses.length).fill(0);
+  const existing = sums.get(key);
+  if (existing) return existing;
+  const durations = new Array<number>(durationBuckets.length).fill(0);
   const sum = { workspace_id, slug, tool, width, at, calls: 0, errors: 0, durations };
   sums.set(key, sum);
   return sum;
 }
 
-function add(sum: Sum, more: Sum): void {
-  sum.calls += more.calls;
-  sum.errors += more.errors;
-  for (const [index, calls] of more.durations.entries())
+function add(sum: Sum, increment: Sum): void {
+  sum.calls += increment.calls;
+  sum.errors += increment.errors;
+  for (const [index, calls] of increment.durations.entries())
     if (calls > 0) sum.durations[index] = (sum.durations[index] ?? 0) + calls;
 }
 
 /** Formats the classes that have calls. */
-function classesText(durations: readonly number[]): string {
+function formatDurationClasses(durations: readonly number[]): string {
   return JSON.stringify(Object.fromEntries(Object.entries(durations).filter(([, calls]) => calls > 0)));
 }
 
@@ -185,16 +185,18 @@ function classesText(durations: readonly number[]): string {
  * Differences between the engines: reading the `key` and `value` rows of a JSON object, and building one from the rows
  * of a query.
  */
-const json = {
+const jsonFunctions = {
   sqlite: { each: (text: string) => `json_each(${text})`, object: 'json_group_object(key, calls)' },
   postgres: { each: (text: string) => `json_each_text(${text}::json)`, object: 'json_object_agg(key, calls)::text' },
 };
 
 /** Returns the statement that adds to the counts. `source` supplies rows of `countColumns`. */
-export function addCountsText(engine: Engine, source: string): string {
-  const { each, object } = json[engine];
-  const both = ['call_counts', 'excluded'].map((row) => `select key, value from ${each(`${row}.durations`)}`);
-  const sums = `select key, sum(cast(value as bigint)) as calls from (${both.join(' union all ')}) as added group by key`;
+export function formatAddCounts(engine: Engine, source: string): string {
+  const { each, object } = jsonFunctions[engine];
+  const durationQueries = ['call_counts', 'excluded'].map(
+    (row) => `select key, value from ${each(`${row}.durations`)}`,
+  );
+  const sums = `select key, sum(cast(value as bigint)) as calls from (${durationQueries.join(' union all ')}) as added group by key`;
   return `insert into call_counts (${countColumns.join(', ')}) ${source}
     on conflict (${keyColumns.join(', ')}) do update set calls = call_counts.calls + excluded.calls,
     errors = call_counts.errors + excluded.errors, durations = (select ${object} from (${sums}) as sums)`;

@@ -1,7 +1,7 @@
 import type { SelectQueryBuilder } from 'kysely';
 import type { Outcome } from '../../errors.ts';
 import type { Db } from '../db.ts';
-import { type Cursor, encodeCursor, olderThan, type Page, pageOf } from '../page.ts';
+import { type Cursor, encodeCursor, isOlderThan, type Page, toPage } from '../page.ts';
 import type { Tables } from '../schema.ts';
 import { type CallRecord, recordColumns } from './call-writer.ts';
 
@@ -26,47 +26,47 @@ export type CallPage = { rows: CallRecord[]; next: string | undefined; searchedT
  * Maximum number of calls that one page searches for matches of a filter. The next page continues after them. An index
  * for a filter would cost every call more than all searches do.
  */
-export const searchedAtOnce = 25_000;
+export const maxCallsSearchedPerPage = 25_000;
 
 export async function findCalls(
   db: Db,
   workspaceId: string,
   filter: CallFilter,
-  page: Page & { searched?: number },
+  page: Page & { searchLimit?: number },
 ): Promise<CallPage> {
-  const { searched: atOnce = searchedAtOnce } = page;
-  const { since, until, ...rest } = filter;
-  const candidates = candidatesOf(db, workspaceId, { since, until }, page.after);
-  if (Object.keys(rest).length === 0) {
+  const { searchLimit = maxCallsSearchedPerPage } = page;
+  const { since, until, ...filters } = filter;
+  const candidates = selectCandidates(db, workspaceId, { since, until }, page.after);
+  if (Object.keys(filters).length === 0) {
     const rows = await candidates
       .select(recordColumns)
       .limit(page.limit + 1)
       .execute();
-    return { ...pageOf(rows, page.limit, cursorOf), searchedTo: undefined };
+    return { ...toPage(rows, page.limit, toCursor), searchedTo: undefined };
   }
-  const searched = candidates.select(recordColumns).limit(atOnce).as('searched');
-  const rows = await narrowed(db.selectFrom(searched), rest)
+  const searched = candidates.select(recordColumns).limit(searchLimit).as('searched');
+  const rows = await applyFilter(db.selectFrom(searched), filters)
     .selectAll()
     .orderBy('started_at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit + 1)
     .execute();
-  const result = pageOf(rows, page.limit, cursorOf);
+  const result = toPage(rows, page.limit, toCursor);
   if (result.next !== undefined) return { ...result, searchedTo: undefined };
-  const last = await candidates
+  const lastSearched = await candidates
     .select(['started_at', 'id'])
-    .offset(atOnce - 1)
+    .offset(searchLimit - 1)
     .limit(1)
     .executeTakeFirst();
-  return { rows, next: last && encodeCursor(cursorOf(last)), searchedTo: last?.started_at };
+  return { rows, next: lastSearched && encodeCursor(toCursor(lastSearched)), searchedTo: lastSearched?.started_at };
 }
 
-const cursorOf = (row: { started_at: number; id: string }): Cursor => ({ at: row.started_at, id: row.id });
+const toCursor = (row: { started_at: number; id: string }): Cursor => ({ at: row.started_at, id: row.id });
 
 type Calls<Output> = SelectQueryBuilder<{ calls: Tables['calls'] }, 'calls', Output>;
 
 /** Selects calls, newest first. */
-function candidatesOf(
+function selectCandidates(
   db: Db,
   workspaceId: string,
   { since, until }: { since: number | undefined; until: number | undefined },
@@ -75,10 +75,10 @@ function candidatesOf(
   let query: Calls<object> = db.selectFrom('calls').where('workspace_id', '=', workspaceId);
   if (since !== undefined) query = query.where('started_at', '>=', since);
   if (until !== undefined) query = query.where('started_at', '<', until);
-  return query.where(olderThan('started_at', after)).orderBy('started_at', 'desc').orderBy('id', 'desc');
+  return query.where(isOlderThan('started_at', after)).orderBy('started_at', 'desc').orderBy('id', 'desc');
 }
 
-function narrowed(
+function applyFilter(
   searched: SelectQueryBuilder<{ searched: CallRecord }, 'searched', object>,
   { slug, slugs, view, tool, outcome, callerKind, keyId }: CallFilter,
 ) {

@@ -1,9 +1,9 @@
 import { type SqlBool, sql } from 'kysely';
-import type { FieldUse } from '../../domain/answer-fields/field-use.ts';
+import type { FieldStats } from '../../domain/answer-fields/field-use.ts';
 import type { ReadableRequest } from '../../domain/request/upstream-request.ts';
 import type { Db } from '../db.ts';
-import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
-import { isOf } from '../page.ts';
+import { deleteInSteps, type Pause, runInSteps } from '../delete-in-steps.ts';
+import { isInWorkspace } from '../page.ts';
 import { contexts, type Keyring } from '../sealing/sealing.ts';
 
 /** Exchange with the upstream during a call. Credentials are masked in the request and redacted everywhere else. */
@@ -18,13 +18,13 @@ export type Capture = {
   /** Absent if the caller received no result. */
   result?: CapturedResult;
   /** Absent if the response was not JSON that could be measured. */
-  fields?: MeasuredAnswer;
+  fields?: MeasuredResponse;
   /** Absent if no part was shortened beyond the usual limits. */
-  shortened?: ShortenedPart[];
+  shortened?: ShortenedField[];
 };
 
 /** Parts that are shortened further if a capture would be too long, as named by `getCall`. */
-export const shortenedParts = [
+export const shortenableFields = [
   'result.text',
   'request.headers',
   'request.body',
@@ -33,10 +33,10 @@ export const shortenedParts = [
   'response.body',
   'arguments',
 ] as const;
-export type ShortenedPart = (typeof shortenedParts)[number];
+export type ShortenedField = (typeof shortenableFields)[number];
 
 /** Fields of a response before its `response_transform`. */
-export type MeasuredAnswer = { transform: string; answer: FieldUse };
+export type MeasuredResponse = { transform: string; answer: FieldStats };
 
 export type CapturedResponse = {
   status: number;
@@ -62,12 +62,12 @@ export type CaptureRow = { callId: string; workspaceId: string; serverId: string
  * Maximum retention of captures. Their number per server and per workspace is also limited, so that no server or
  * workspace can fill the disk.
  */
-export const captureKeptMs = 24 * 60 * 60_000;
-export const capturesPerServer = 1000;
-export const capturesPerWorkspace = 4000;
+export const captureRetentionMs = 24 * 60 * 60_000;
+export const maxCapturesPerServer = 1000;
+export const maxCapturesPerWorkspace = 4000;
 
 /** Number of captures per delete statement. Low, because captures are long. */
-const deletedAtOnce = 50;
+const capturesPerDelete = 50;
 
 /** Writes captures of any workspaces; each row names its own. Stored rows remain unchanged. */
 export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly CaptureRow[]): Promise<void> {
@@ -85,32 +85,32 @@ export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly Ca
     .execute();
   // Deletes more than were added, so that captures stored without this limit shrink. The remaining ones expire within a
   // day.
-  const most = rows.length + deletedAtOnce;
+  const limit = rows.length + capturesPerDelete;
   for (const id of new Set(rows.map(({ serverId }) => serverId)))
-    await trim(db, { column: 'server_id', id, kept: capturesPerServer }, most);
+    await trimCaptures(db, { column: 'server_id', id, kept: maxCapturesPerServer }, limit);
   for (const id of new Set(rows.map(({ workspaceId }) => workspaceId)))
-    await trim(db, { column: 'workspace_id', id, kept: capturesPerWorkspace }, most);
+    await trimCaptures(db, { column: 'workspace_id', id, kept: maxCapturesPerWorkspace }, limit);
 }
 
 /**
  * Deletes captures beyond the newest of a server or a workspace, at most `most`, because other work must not wait for a
  * long deletion. Takes no workspace for a server, because the rows were just written for it.
  */
-async function trim(
+async function trimCaptures(
   db: Db,
   { column, id, kept }: { column: 'server_id' | 'workspace_id'; id: string; kept: number },
-  most: number,
+  limit: number,
 ): Promise<void> {
-  const older = await db
+  const surplus = await db
     .selectFrom('captures')
     .select('call_id')
     .where(column, '=', id)
     .orderBy('at', 'desc')
-    .limit(most)
+    .limit(limit)
     .offset(kept)
     .execute();
-  if (older.length === 0) return;
-  const ids = older.map(({ call_id }) => call_id);
+  if (surplus.length === 0) return;
+  const ids = surplus.map(({ call_id }) => call_id);
   await db.deleteFrom('captures').where('call_id', 'in', ids).execute();
 }
 
@@ -125,9 +125,9 @@ export async function findCapture(
     .selectFrom('captures')
     .select('sealed_document')
     .where('call_id', '=', callId)
-    .where(isOf(workspaceId))
-    .where('at', '>', now - captureKeptMs)
-    .where(sql<SqlBool>`not ${isOfDeletedServer}`)
+    .where(isInWorkspace(workspaceId))
+    .where('at', '>', now - captureRetentionMs)
+    .where(sql<SqlBool>`not ${isServerDeleted}`)
     .executeTakeFirst();
   return row && keyring.open(row.sealed_document, contexts.capture(workspaceId, callId));
 }
@@ -137,34 +137,34 @@ export async function findToolCaptures(
   db: Db,
   { workspaceId, serverId, tool }: { workspaceId: string; serverId: string; tool: string },
   now: number,
-  most: number,
+  limit: number,
 ): Promise<{ callId: string; sealed: string }[]> {
-  const kept = await db
+  const recent = await db
     .selectFrom('captures')
     .select('call_id')
     .where('server_id', '=', serverId)
-    .where(isOf(workspaceId))
-    .where('at', '>', now - captureKeptMs)
+    .where(isInWorkspace(workspaceId))
+    .where('at', '>', now - captureRetentionMs)
     .orderBy('at', 'desc')
-    .limit(capturesPerServer)
+    .limit(maxCapturesPerServer)
     .execute();
-  if (kept.length === 0) return [];
-  const ids = kept.map(({ call_id }) => call_id);
+  if (recent.length === 0) return [];
+  const ids = recent.map(({ call_id }) => call_id);
   const calls = await db
     .selectFrom('calls')
     .select('id')
     .where('id', 'in', ids)
-    .where(isOf(workspaceId))
+    .where(isInWorkspace(workspaceId))
     .where('tool', '=', tool)
     .execute();
-  const ofTool = new Set(calls.map(({ id }) => id));
-  const wanted = ids.filter((id) => ofTool.has(id)).slice(0, most);
-  if (wanted.length === 0) return [];
+  const toolCallIds = new Set(calls.map(({ id }) => id));
+  const selected = ids.filter((id) => toolCallIds.has(id)).slice(0, limit);
+  if (selected.length === 0) return [];
   const rows = await db
     .selectFrom('captures')
     .select(['call_id', 'sealed_document'])
-    .where('call_id', 'in', wanted)
-    .where(isOf(workspaceId))
+    .where('call_id', 'in', selected)
+    .where(isInWorkspace(workspaceId))
     .execute();
   return rows.map(({ call_id, sealed_document }) => ({ callId: call_id, sealed: sealed_document }));
 }
@@ -174,22 +174,22 @@ export function openCapture(keyring: Keyring, workspaceId: string, row: { callId
   return keyring.open(row.sealed, contexts.capture(workspaceId, row.callId));
 }
 
-const isOfDeletedServer = sql<SqlBool>`exists (select 1 from servers
+const isServerDeleted = sql<SqlBool>`exists (select 1 from servers
   where servers.id = captures.server_id and servers.deleted_at is not null)`;
 
 /** Deletes at most `most` captures of a server. Returns their number. */
 export async function deleteServerCaptures(
   db: Db,
   server: { workspaceId: string; id: string },
-  most: number,
+  limit: number,
 ): Promise<number> {
-  const some = db
+  const batch = db
     .selectFrom('captures')
     .select('call_id')
     .where('server_id', '=', server.id)
-    .where(isOf(server.workspaceId))
-    .limit(most);
-  const { numDeletedRows } = await db.deleteFrom('captures').where('call_id', 'in', some).executeTakeFirst();
+    .where(isInWorkspace(server.workspaceId))
+    .limit(limit);
+  const { numDeletedRows } = await db.deleteFrom('captures').where('call_id', 'in', batch).executeTakeFirst();
   return Number(numDeletedRows);
 }
 
@@ -198,11 +198,12 @@ export async function deleteServerCaptures(
  * retention is the same for all.
  */
 export async function pruneCaptures(db: Db, before: number, pause?: Pause): Promise<void> {
-  const table = { table: 'captures', key: ['call_id'], most: deletedAtOnce } as const;
+  const table = { table: 'captures', key: ['call_id'], maxRows: capturesPerDelete } as const;
   await deleteInSteps(db, { ...table, where: sql`at < ${before}` }, pause);
   const { rows } = await sql<{ id: string; workspaceId: string }>`
     select servers.id, servers.workspace_id as "workspaceId"
     from (select distinct server_id from captures) as captures join servers on servers.id = captures.server_id
     where servers.deleted_at is not null`.execute(db);
-  for (const server of rows) await inSteps((most) => deleteServerCaptures(db, server, most), pause, deletedAtOnce);
+  for (const server of rows)
+    await runInSteps((limit) => deleteServerCaptures(db, server, limit), pause, capturesPerDelete);
 }

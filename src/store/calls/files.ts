@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { type FileHead, fileKeptMs } from '../../domain/files/file-names.ts';
+import { type FileHead, fileRetentionMs } from '../../domain/files/file-names.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import { contexts, type Keyring } from '../sealing/sealing.ts';
@@ -23,10 +23,10 @@ export type FileRow = {
 export const mostOfFiles = { files: 1000, bytes: 100 * 1024 * 1024 };
 
 /** Share of a workspace's space that all unverified callers may fill together. */
-const strangersPart = 3 / 4;
+const unverifiedShare = 3 / 4;
 
 /** Reason why a file has no space, and the time when the oldest file in its way expires, in epoch ms. */
-export type NoSpace = { of: 'workspace' | 'address'; freeAt: number };
+export type NoSpace = { scope: 'workspace' | 'address'; freeAt: number };
 
 /** Time that rows are retained after the URL expires, so that downloads in progress can finish. */
 const graceMs = 60_000;
@@ -39,7 +39,7 @@ const graceMs = 60_000;
 export async function reserveFile(
   db: Db,
   keyring: Keyring,
-  { stranger, ...file }: FileRow & { stranger?: string | undefined },
+  { unverifiedCaller, ...file }: FileRow & { unverifiedCaller?: string | undefined },
 ): Promise<NoSpace | undefined> {
   const { id, workspaceId, at } = file;
   await deleteExpired(db, workspaceId, at);
@@ -54,43 +54,46 @@ export async function reserveFile(
       at,
       bytes: file.bytes,
       sealed_head: keyring.seal(JSON.stringify(file.head), contexts.file(workspaceId, id)),
-      stranger: stranger ?? null,
+      stranger: unverifiedCaller ?? null,
     })
     .execute();
-  const none = noSpace(await usedBy(db, { workspaceId, at, stranger }), stranger !== undefined);
-  if (none) await db.deleteFrom('files').where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
-  return none;
+  const rejection = checkSpace(
+    await countUsedSpace(db, { workspaceId, at, unverifiedCaller }),
+    unverifiedCaller !== undefined,
+  );
+  if (rejection) await db.deleteFrom('files').where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
+  return rejection;
 }
 
 /**
  * Files with a valid URL: of all callers in a workspace, of all unverified callers, and of this unverified caller's
  * address.
  */
-type Used = { [Who in 'all' | 'strangers' | 'own']: { files: number; bytes: number; oldest: number } };
+type UsedSpace = { [Group in 'all' | 'strangers' | 'own']: { files: number; bytes: number; oldest: number } };
 
-async function usedBy(
+async function countUsedSpace(
   db: Db,
-  { workspaceId, at, stranger = '' }: { workspaceId: string; at: number; stranger: string | undefined },
-): Promise<Used> {
+  { workspaceId, at, unverifiedCaller = '' }: { workspaceId: string; at: number; unverifiedCaller: string | undefined },
+): Promise<UsedSpace> {
   const rows = await db
     .selectFrom('files')
     .select(({ fn }) => [
       sql<'known' | 'own' | 'other'>`case when stranger is null then 'known'
-        when stranger = ${stranger} then 'own' else 'other' end`.as('who'),
+        when stranger = ${unverifiedCaller} then 'own' else 'other' end`.as('who'),
       fn.countAll<number>().as('files'),
       fn.sum<number>('bytes').as('bytes'),
       fn.min('at').as('oldest'),
     ])
     .where('workspace_id', '=', workspaceId)
-    .where('at', '>', at - fileKeptMs)
+    .where('at', '>', at - fileRetentionMs)
     .groupBy(sql`1`)
     .execute();
-  const sumOf = (...whose: readonly (typeof rows)[number]['who'][]) => {
-    const some = rows.filter(({ who }) => whose.includes(who));
+  const sumOf = (...groups: readonly (typeof rows)[number]['who'][]) => {
+    const groupRows = rows.filter(({ who }) => groups.includes(who));
     return {
-      files: some.reduce((sum, { files }) => sum + Number(files), 0),
-      bytes: some.reduce((sum, { bytes }) => sum + Number(bytes), 0),
-      oldest: Math.min(...some.map(({ oldest }) => Number(oldest))),
+      files: groupRows.reduce((sum, { files }) => sum + Number(files), 0),
+      bytes: groupRows.reduce((sum, { bytes }) => sum + Number(bytes), 0),
+      oldest: Math.min(...groupRows.map(({ oldest }) => Number(oldest))),
     };
   };
   return { all: sumOf('known', 'own', 'other'), strangers: sumOf('own', 'other'), own: sumOf('own') };
@@ -100,38 +103,38 @@ async function usedBy(
  * Checks the limits. An unverified caller's address may use at most half of the space that all others leave, so some is
  * always left for the next address.
  */
-function noSpace({ all, strangers, own }: Used, isStranger: boolean): NoSpace | undefined {
-  const exceeds = (is: (item: 'files' | 'bytes', most: number) => boolean) =>
-    is('files', mostOfFiles.files) || is('bytes', mostOfFiles.bytes);
-  if (exceeds((item, most) => all[item] > most)) return { of: 'workspace', freeAt: all.oldest + fileKeptMs };
-  if (!isStranger) return undefined;
-  if (exceeds((item, most) => own[item] > (most - (all[item] - own[item])) / 2))
-    return { of: 'address', freeAt: own.oldest + fileKeptMs };
-  if (exceeds((item, most) => strangers[item] > strangersPart * most))
-    return { of: 'address', freeAt: strangers.oldest + fileKeptMs };
+function checkSpace({ all, strangers, own }: UsedSpace, isUnverified: boolean): NoSpace | undefined {
+  const exceeds = (isOver: (item: 'files' | 'bytes', limit: number) => boolean) =>
+    isOver('files', mostOfFiles.files) || isOver('bytes', mostOfFiles.bytes);
+  if (exceeds((item, limit) => all[item] > limit)) return { scope: 'workspace', freeAt: all.oldest + fileRetentionMs };
+  if (!isUnverified) return undefined;
+  if (exceeds((item, limit) => own[item] > (limit - (all[item] - own[item])) / 2))
+    return { scope: 'address', freeAt: own.oldest + fileRetentionMs };
+  if (exceeds((item, limit) => strangers[item] > unverifiedShare * limit))
+    return { scope: 'address', freeAt: strangers.oldest + fileRetentionMs };
   return undefined;
 }
 
 /** Deletes the expired files of a workspace, so that it never stores many more bytes than its limit. */
 async function deleteExpired(db: Db, workspaceId: string, now: number): Promise<void> {
-  const before = now - fileKeptMs - graceMs;
+  const before = now - fileRetentionMs - graceMs;
   await deleteFiles(db, sql`workspace_id = ${workspaceId} and at < ${before}`);
 }
 
 /** Number of chunks per delete statement. SQLite needs 0.3 ms per chunk, during which no other connection can write. */
-const chunksAtOnce = 100;
+const chunksPerDelete = 100;
 
 async function deleteFiles(db: Db, where: RawBuilder<unknown>, pause?: Pause): Promise<void> {
-  await deleteInSteps(db, { table: 'file_chunks', key: ['file_id', 'number'], where, most: chunksAtOnce }, pause);
+  await deleteInSteps(db, { table: 'file_chunks', key: ['file_id', 'number'], where, maxRows: chunksPerDelete }, pause);
   await deleteInSteps(db, { table: 'files', key: ['id'], where }, pause);
 }
 
-export type ChunkOf = Pick<FileRow, 'id' | 'workspaceId'> & { number: number };
+export type ChunkKey = Pick<FileRow, 'id' | 'workspaceId'> & { number: number };
 
 export async function insertFileChunk(
   db: Db,
   keyring: Keyring,
-  { id, workspaceId, number, at }: ChunkOf & { at: number },
+  { id, workspaceId, number, at }: ChunkKey & { at: number },
   bytes: Uint8Array,
 ): Promise<void> {
   const sealed_chunk = keyring.seal(bytes, contexts.fileChunk(workspaceId, id, number));
@@ -150,7 +153,7 @@ export async function findFile(db: Db, keyring: Keyring, id: string, now: number
     .selectFrom('files')
     .selectAll()
     .where('id', '=', id)
-    .where('at', '>', now - fileKeptMs)
+    .where('at', '>', now - fileRetentionMs)
     .executeTakeFirst();
   if (!row) return undefined;
   const { workspace_id: workspaceId, server_id: serverId, address, caller } = row;
@@ -162,7 +165,7 @@ export async function findFile(db: Db, keyring: Keyring, id: string, now: number
 export async function findFileChunk(
   db: Db,
   keyring: Keyring,
-  { id, workspaceId, number }: ChunkOf,
+  { id, workspaceId, number }: ChunkKey,
 ): Promise<Buffer | undefined> {
   const row = await db
     .selectFrom('file_chunks')
@@ -176,5 +179,5 @@ export async function findFileChunk(
 
 /** Deletes files that have expired at `now`. Takes no workspace, because retention is the same for all. */
 export async function pruneFiles(db: Db, now: number, pause?: Pause): Promise<void> {
-  await deleteFiles(db, sql`at < ${now - fileKeptMs - graceMs}`, pause);
+  await deleteFiles(db, sql`at < ${now - fileRetentionMs - graceMs}`, pause);
 }

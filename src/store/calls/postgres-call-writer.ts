@@ -3,16 +3,16 @@ import type { Db } from '../db.ts';
 import { transact } from '../engine/watched-dialect.ts';
 import type { CallRow, Tables } from '../schema.ts';
 import {
-  addCountsText,
-  addUsageText,
   type CallCount,
   type CallWriter,
   countColumns,
-  countsOf,
+  formatAddCounts,
+  formatAddUsage,
   recordColumns,
+  toCallCounts,
+  toUsageCounts,
   type UsageCount,
   usageColumns,
-  usageOf,
 } from './call-writer.ts';
 
 /** Creates a writer that sends rows as one JSON text, which takes half the time of sending as many parameters. */
@@ -21,14 +21,14 @@ export function createPostgresCallWriter(db: Kysely<Tables>): CallWriter {
     write: (rows) =>
       transact(db, async (transaction) => {
         const inserted = await insert(transaction, rows);
-        await addCounts(transaction, countsOf(inserted));
-        await addUsage(transaction, usageOf(inserted));
+        await addCounts(transaction, toCallCounts(inserted));
+        await addUsage(transaction, toUsageCounts(inserted));
       }),
   };
 }
 
 const columns = sql.raw(recordColumns.join(', '));
-const numbers: readonly string[] = [
+const numericColumns: readonly string[] = [
   'started_at',
   'upstream_status',
   'duration_ms',
@@ -39,7 +39,7 @@ const numbers: readonly string[] = [
   'upstream_requests',
 ];
 const typedColumns = sql.raw(
-  recordColumns.map((column) => `${column} ${numbers.includes(column) ? 'bigint' : 'text'}`).join(', '),
+  recordColumns.map((column) => `${column} ${numericColumns.includes(column) ? 'bigint' : 'text'}`).join(', '),
 );
 
 /** Inserts calls. Returns the rows that were not stored before. */
@@ -57,7 +57,7 @@ async function insert(db: Db, rows: readonly CallRow[]): Promise<readonly CallRo
 const typedCounts = countColumns.map(
   (column) => `${column} ${['workspace_id', 'slug', 'tool', 'durations'].includes(column) ? 'text' : 'bigint'}`,
 );
-const [beforeCounts, afterCounts] = addCountsText(
+const [beforeCounts, afterCounts] = formatAddCounts(
   'postgres',
   `select ${countColumns.join(', ')} from json_to_recordset(?) as given (${typedCounts.join(', ')}) order by workspace_id, width, at, slug, tool`,
 ).split('?') as [string, string];
@@ -69,7 +69,7 @@ async function addCounts(db: Db, counts: readonly CallCount[]): Promise<void> {
 const typedUsage = usageColumns.map(
   (column) => `${column} ${['workspace_id', 'slug', 'caller'].includes(column) ? 'text' : 'bigint'}`,
 );
-const [beforeUsage, afterUsage] = addUsageText(
+const [beforeUsage, afterUsage] = formatAddUsage(
   `select ${usageColumns.join(', ')} from json_to_recordset(?) as given (${typedUsage.join(', ')}) order by workspace_id, at, slug, caller`,
 ).split('?') as [string, string];
 

@@ -11,36 +11,40 @@ type Sum = { calls: number; errors: number };
 const calls = sql<number>`cast(sum(calls) as bigint)`;
 const errors = sql<number>`cast(sum(errors) as bigint)`;
 
-function usageIn(db: Db, { workspaceId, from, until, slugs }: UsageScope) {
+function selectUsage(db: Db, { workspaceId, from, until, slugs }: UsageScope) {
   const query = db.selectFrom('usage_counts').where('workspace_id', '=', workspaceId);
-  const inTime = query.where('at', '>=', from).where('at', '<', until);
-  return slugs ? inTime.where('slug', 'in', [...slugs, '-']) : inTime;
+  const inPeriod = query.where('at', '>=', from).where('at', '<', until);
+  return slugs ? inPeriod.where('slug', 'in', [...slugs, '-']) : inPeriod;
 }
 
-const numbers = <Row extends Sum>(row: Row): Row => ({ ...row, calls: Number(row.calls), errors: Number(row.errors) });
+const toNumbers = <Row extends Sum>(row: Row): Row => ({
+  ...row,
+  calls: Number(row.calls),
+  errors: Number(row.errors),
+});
 
-export async function usageByDay(db: Db, scope: UsageScope): Promise<(Sum & { at: number })[]> {
-  const query = usageIn(db, scope)
+export async function findUsageByDay(db: Db, scope: UsageScope): Promise<(Sum & { at: number })[]> {
+  const query = selectUsage(db, scope)
     .select(['at', calls.as('calls'), errors.as('errors')])
     .groupBy('at');
-  return (await query.orderBy('at').execute()).map(numbers);
+  return (await query.orderBy('at').execute()).map(toNumbers);
 }
 
 /** Returns the usage by caller, most calls first. */
-export async function usageByCaller(
+export async function findUsageByCaller(
   db: Db,
   scope: UsageScope,
-  most: number,
+  limit: number,
 ): Promise<(Sum & { slug: string; caller: string })[]> {
-  const query = usageIn(db, scope).select(['slug', 'caller', calls.as('calls'), errors.as('errors')]);
+  const query = selectUsage(db, scope).select(['slug', 'caller', calls.as('calls'), errors.as('errors')]);
   const ordered = query.groupBy(['slug', 'caller']).orderBy(calls, 'desc').orderBy('slug').orderBy('caller');
-  return (await ordered.limit(most).execute()).map(numbers);
+  return (await ordered.limit(limit).execute()).map(toNumbers);
 }
 
 /** Lists the usage by day, newest first. */
-export async function listUsage(db: Db, scope: UsageScope, most: number): Promise<UsageCount[]> {
-  const query = usageIn(db, scope).selectAll().orderBy('at', 'desc').orderBy('slug').orderBy('caller');
-  return (await query.limit(most).execute()).map(numbers);
+export async function listUsage(db: Db, scope: UsageScope, limit: number): Promise<UsageCount[]> {
+  const query = selectUsage(db, scope).selectAll().orderBy('at', 'desc').orderBy('slug').orderBy('caller');
+  return (await query.limit(limit).execute()).map(toNumbers);
 }
 
 /** Takes no workspace, because retention is the same for all. */

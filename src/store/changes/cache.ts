@@ -1,5 +1,5 @@
-import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
-import { StoreFault, toStoreFault } from '../engine/faults.ts';
+import { createFairCache } from '../../domain/work/owned-memory.ts';
+import { DatabaseError, toDatabaseError } from '../engine/faults.ts';
 
 /** Limits of a process's trust in its cached values. Maintained by the change follower. */
 export type Freshness = {
@@ -11,23 +11,23 @@ export type Freshness = {
   isUp: () => boolean;
 };
 
-export type RememberOptions<Value> = {
+export type ReadThroughCacheOptions<Value> = {
   /** Maximum number of values. Above it, the least recently used value is evicted. */
   max: number;
   freshness: Freshness;
   /** Maximum total size of the values, in the unit of `sizeOf`. */
   maxSize?: number;
-  sizeOf?: (value: Value) => number;
+  getSize?: (value: Value) => number;
   /** Returns the ids whose changes invalidate a value, in addition to its key. */
-  idsOf: (value: Value) => readonly string[];
+  getIds: (value: Value) => readonly string[];
   /**
-   * Returns the owner of a value; see `OwnedMemoryOptions`. A change with the owner's id also invalidates the value.
+   * Returns the owner of a value; see `FairCacheOptions`. A change with the owner's id also invalidates the value.
    */
-  ownerOf: (value: Value) => string;
+  getOwner: (value: Value) => string;
 };
 
 /** Database values that a process caches by key. */
-export type Remembered<Value> = {
+export type ReadThroughCache<Value> = {
   /** Returns the cached value, while it may be used. */
   get(key: string): Value | undefined;
   /**
@@ -35,7 +35,7 @@ export type Remembered<Value> = {
    * undefined result is not cached.
    * @throws any error from `read`
    */
-  load(key: string, read: Read<Value>): Promise<Value | undefined>;
+  load(key: string, read: ReadValue<Value>): Promise<Value | undefined>;
   /** Drops the value of a key, and values with this id, because they changed. */
   invalidate(id: string): void;
   /** Drops all values, because any of them may have changed. */
@@ -44,14 +44,16 @@ export type Remembered<Value> = {
   counts(): { entries: number; hits: number; misses: number };
 };
 
-export type Read<Value> = (before: Value | undefined) => Promise<{ value: Value; lifeMs?: number } | undefined>;
+export type ReadValue<Value> = (
+  previous: Value | undefined,
+) => Promise<{ value: Value; maxAgeMs?: number } | undefined>;
 
 /** Maximum time that a value is used without being read again, even if no change was seen. */
-export const lifeMs = 60_000;
+export const maxAgeMs = 60_000;
 
-type Entry<Value> = { value: Value; until: number };
+type Entry<Value> = { value: Value; expiresAt: number };
 /** Read in progress, and the keys and ids that were invalidated in the meantime. */
-type Reading = { invalidated: Set<string>; isCleared: boolean };
+type PendingRead = { invalidated: Set<string>; isCleared: boolean };
 
 /**
  * Creates a read-through cache. All caches follow these rules:
@@ -61,44 +63,46 @@ type Reading = { invalidated: Set<string>; isCleared: boolean };
  * - A value that changes while it is being read is not cached, because the read may have returned its old form. A
  *   request after the report of the change receives a read that began after it.
  */
-export function createRemembered<Value extends object>(options: RememberOptions<Value>): Remembered<Value> {
-  const { idsOf, ownerOf, sizeOf, max, maxSize } = options;
+export function createReadThroughCache<Value extends object>(
+  options: ReadThroughCacheOptions<Value>,
+): ReadThroughCache<Value> {
+  const { getIds, getOwner, getSize, max, maxSize } = options;
   const { clock, fresh, isUp } = options.freshness;
-  const entries = createOwnedMemory<Entry<Value>>({
+  const entries = createFairCache<Entry<Value>>({
     max,
     ...(maxSize !== undefined && { maxSize }),
-    ...(sizeOf && { sizeOf: ({ value }) => sizeOf(value) }),
-    idsOf: ({ value }) => [...idsOf(value), ownerOf(value)],
-    ownerOf: ({ value }) => ownerOf(value),
+    ...(getSize && { getSize: ({ value }) => getSize(value) }),
+    getIds: ({ value }) => [...getIds(value), getOwner(value)],
+    getOwner: ({ value }) => getOwner(value),
   });
-  const underWay = new Map<string, Promise<Value | undefined>>();
-  const readings = new Set<Reading>();
+  const pendingLoads = new Map<string, Promise<Value | undefined>>();
+  const pendingReads = new Set<PendingRead>();
   const counts = { hits: 0, misses: 0 };
 
-  async function read(key: string, how: Read<Value>): Promise<Value | undefined> {
+  async function readAndCache(key: string, readValue: ReadValue<Value>): Promise<Value | undefined> {
     const startedAt = clock();
-    const before = entries.peek(key)?.value;
-    const reading: Reading = { invalidated: new Set(), isCleared: false };
-    readings.add(reading);
+    const previous = entries.peek(key)?.value;
+    const pendingRead: PendingRead = { invalidated: new Set(), isCleared: false };
+    pendingReads.add(pendingRead);
     try {
-      const found = await how(before);
-      if (!found) {
+      const result = await readValue(previous);
+      if (!result) {
         entries.delete(key);
         return undefined;
       }
-      const { value, lifeMs: life = lifeMs } = found;
-      const ids = [key, ...idsOf(value), ownerOf(value)];
-      if (!reading.isCleared && !ids.some((id) => reading.invalidated.has(id))) {
-        entries.set(key, { value, until: startedAt + life });
+      const { value, maxAgeMs: valueMaxAgeMs = maxAgeMs } = result;
+      const ids = [key, ...getIds(value), getOwner(value)];
+      if (!pendingRead.isCleared && !ids.some((id) => pendingRead.invalidated.has(id))) {
+        entries.set(key, { value, expiresAt: startedAt + valueMaxAgeMs });
       }
       return value;
     } catch (error) {
-      const known = entries.peek(key)?.value;
+      const stale = entries.peek(key)?.value;
       // The change poll may not have noticed yet that the database is unavailable.
-      if (known && clock() < fresh.until && toStoreFault(error) instanceof StoreFault) return known;
+      if (stale && clock() < fresh.until && toDatabaseError(error) instanceof DatabaseError) return stale;
       throw error;
     } finally {
-      readings.delete(reading);
+      pendingReads.delete(pendingRead);
     }
   }
 
@@ -106,33 +110,33 @@ export function createRemembered<Value extends object>(options: RememberOptions<
     get(key) {
       const entry = entries.get(key);
       if (entry !== undefined) {
-        const at = clock();
-        if (at < fresh.until && (at < entry.until || !isUp())) {
+        const now = clock();
+        if (now < fresh.until && (now < entry.expiresAt || !isUp())) {
           counts.hits++;
           return entry.value;
         }
       }
       return undefined;
     },
-    load(key, how) {
-      const others = underWay.get(key);
-      if (others) return others;
+    load(key, readValue) {
+      const pendingLoad = pendingLoads.get(key);
+      if (pendingLoad) return pendingLoad;
       counts.misses++;
-      const started = read(key, how).finally(() => {
-        if (underWay.get(key) === started) underWay.delete(key);
+      const newLoad = readAndCache(key, readValue).finally(() => {
+        if (pendingLoads.get(key) === newLoad) pendingLoads.delete(key);
       });
-      underWay.set(key, started);
-      return started;
+      pendingLoads.set(key, newLoad);
+      return newLoad;
     },
     invalidate(id) {
-      for (const reading of readings) reading.invalidated.add(id);
-      underWay.clear();
+      for (const pendingRead of pendingReads) pendingRead.invalidated.add(id);
+      pendingLoads.clear();
       entries.delete(id);
-      for (const key of entries.keysOf(id)) entries.delete(key);
+      for (const key of entries.getKeys(id)) entries.delete(key);
     },
     clear() {
-      for (const reading of readings) reading.isCleared = true;
-      underWay.clear();
+      for (const pendingRead of pendingReads) pendingRead.isCleared = true;
+      pendingLoads.clear();
       entries.clear();
     },
     counts: () => ({ entries: entries.size(), ...counts }),

@@ -12,19 +12,19 @@ export type ChangeFollower = {
   /** Returns true if the last poll is recent enough to trust cached values. */
   isFresh(): boolean;
   /** Polls immediately. @throws any database error */
-  look(): Promise<void>;
+  poll(): Promise<void>;
   /**
    * Polls immediately after a change by this process, so that the change takes effect. Never throws, because the change
    * is committed.
    */
-  lookAfterCommit(): Promise<void>;
+  pollAfterCommit(): Promise<void>;
   /**
    * Returns the result of the last poll and the time since the last success in ms. A poll that takes longer than a
    * second counts as failed.
    */
   state(): { isUp: boolean; ageMs: number };
   /** Runs work after each successful scheduled poll. An error in the work is reported like a failed poll. */
-  afterLooks(work: () => Promise<void>): void;
+  afterEachPoll(work: () => Promise<void>): void;
   stop(): Promise<void>;
 };
 
@@ -33,7 +33,7 @@ export type FollowOptions = {
   /** Monotonic ms. */
   clock: () => number;
   /** Compared with the database clock at each poll. */
-  time: Pick<DatabaseClock, 'now' | 'take'>;
+  time: Pick<DatabaseClock, 'now' | 'applyReading'>;
   onChanges: (changes: readonly Change[]) => void;
   /** Called when changes may have been missed, so that every cached value may be out of date. */
   onGap: () => void;
@@ -50,24 +50,24 @@ export function followChanges(options: FollowOptions): ChangeFollower {
   const { db, clock, time, staleMs } = options;
   const read = createReadChanges(db);
   /** Start of the last successful poll, in monotonic ms. */
-  let lookedAt = Number.NEGATIVE_INFINITY;
+  let lastPolledAt = Number.NEGATIVE_INFINITY;
   const fresh = { until: Number.NEGATIVE_INFINITY };
-  let lookedDatabaseAt = time.now();
+  let lastPolledDatabaseTime = time.now();
   let startedAt: number | undefined;
   let stopped = false;
   let isUp = true;
-  let afterwards = async () => {};
+  let workAfterPoll = async () => {};
 
-  async function lookOnce(): Promise<void> {
+  async function pollOnce(): Promise<void> {
     if (stopped) return;
     const before = clock();
     startedAt = before;
     try {
-      const found = await read();
+      const result = await read();
       isUp = true;
-      if (found.at !== undefined) time.take({ at: found.at, before, after: clock() });
-      report(found);
-      lookedAt = before;
+      if (result.at !== undefined) time.applyReading({ at: result.at, before, after: clock() });
+      reportChanges(result);
+      lastPolledAt = before;
       fresh.until = before + staleMs;
     } catch (error) {
       isUp = false;
@@ -77,42 +77,42 @@ export function followChanges(options: FollowOptions): ChangeFollower {
     }
   }
 
-  function report({ changes, isContinuous }: Look): void {
+  function reportChanges({ changes, isContinuous }: PollResult): void {
     // Only a suspended machine can be this late, and its monotonic clock does not show the gap.
-    const isLate = time.now() - lookedDatabaseAt > changesKeptMs / 2;
-    lookedDatabaseAt = time.now();
+    const isLate = time.now() - lastPolledDatabaseTime > changesRetentionMs / 2;
+    lastPolledDatabaseTime = time.now();
     if (isLate || !isContinuous) options.onGap();
     else if (changes.length > 0) options.onChanges(changes);
   }
 
   // A poll requested during another one runs after it, because the running poll may have read too early.
-  const look = oneAtATime(lookOnce);
+  const poll = coalesceRuns(pollOnce);
 
   const timer = setInterval(() => {
     if (startedAt !== undefined && clock() - startedAt > intervalMs) isUp = false;
-    look().then(afterwards).then(options.onSuccess).catch(options.onError);
+    poll().then(workAfterPoll).then(options.onSuccess).catch(options.onError);
   }, intervalMs);
   timer.unref();
 
   return {
     fresh,
     isFresh: () => clock() < fresh.until,
-    look,
-    state: () => ({ isUp, ageMs: clock() - lookedAt }),
-    lookAfterCommit: () => look().catch(options.onError),
-    afterLooks(work) {
-      afterwards = work;
+    poll,
+    state: () => ({ isUp, ageMs: clock() - lastPolledAt }),
+    pollAfterCommit: () => poll().catch(options.onError),
+    afterEachPoll(work) {
+      workAfterPoll = work;
     },
     async stop() {
       stopped = true;
       clearInterval(timer);
-      await look().catch(() => undefined);
+      await poll().catch(() => undefined);
     },
   };
 }
 
 /** Result of a poll for changes. */
-type Look = {
+type PollResult = {
   /** Changes committed since the previous poll. Some may be reported twice. */
   changes: readonly Change[];
   /**
@@ -125,16 +125,16 @@ type Look = {
 };
 
 /** Reads the changes since its previous read. @throws any database error; no change is skipped then */
-type ReadChanges = () => Promise<Look>;
+type ReadChanges = () => Promise<PollResult>;
 
 /** Maximum number of changes per poll. Above it, clearing all caches is less work than invalidating each value. */
 const maxChanges = 2000;
 
-type Found<Mark> = { rows: readonly Change[]; mark: Mark; at?: number };
+type EngineRead<Mark> = { rows: readonly Change[]; mark: Mark; at?: number };
 
 /** Finds new changes in one engine. `mark` is the end position of a poll in that engine's terms. */
 type Engine<Mark> = {
-  read(mark: Mark | undefined): Promise<Found<Mark>>;
+  read(mark: Mark | undefined): Promise<EngineRead<Mark>>;
   /** Returns true if `mark` comes after `last` on the same database. */
   follows(last: Mark, mark: Mark): boolean;
 };
@@ -154,10 +154,10 @@ type Engine<Mark> = {
  *   all below it. `pruneChanges` retains the greatest.
  */
 export function createReadChanges(db: Db): ReadChanges {
-  return isPostgres(db) ? reading(postgres(db)) : reading(sqlite(db));
+  return isPostgres(db) ? createReader(postgres(db)) : createReader(sqlite(db));
 }
 
-function reading<Mark>(engine: Engine<Mark>): ReadChanges {
+function createReader<Mark>(engine: Engine<Mark>): ReadChanges {
   let last: Mark | undefined;
   return async () => {
     const { rows, mark, ...time } = await engine.read(last);
@@ -170,7 +170,7 @@ function reading<Mark>(engine: Engine<Mark>): ReadChanges {
 /** Row of a left join, which returns one row without a change if there are no changes. */
 type Row = { id: string | null; kind: Change['kind']; ref: string };
 
-function changesIn(rows: readonly Row[]): Change[] {
+function toChanges(rows: readonly Row[]): Change[] {
   return rows.flatMap(({ id, kind, ref }) => (id === null ? [] : [{ id, kind, ref }]));
 }
 
@@ -188,15 +188,15 @@ function postgres(db: Db): Engine<Snapshot> {
         ) as look
         left join (
           select id, kind, ref from changes
-          where position >= ${last ? boundsOf(last).xmin : null}::bigint
+          where position >= ${last ? parseSnapshot(last).xmin : null}::bigint
             and position < txid_snapshot_xmax(txid_current_snapshot())
             and not txid_visible_in_snapshot(position, ${last?.text ?? null}::txid_snapshot)
           limit ${maxChanges + 1}
         ) as found on true`.execute(db);
       const { snapshot: text, server, at } = rows[0] as (typeof rows)[number];
-      return { rows: changesIn(rows), mark: { text, server }, at };
+      return { rows: toChanges(rows), mark: { text, server }, at };
     },
-    follows: (last, mark) => last.server === mark.server && boundsOf(mark).xmax >= boundsOf(last).xmax,
+    follows: (last, mark) => last.server === mark.server && parseSnapshot(mark).xmax >= parseSnapshot(last).xmax,
   };
 }
 
@@ -204,7 +204,7 @@ function postgres(db: Db): Engine<Snapshot> {
  * Parses a snapshot, which is `xmin:xmax:` and a list. Every transaction below `xmin` has ended; `xmax` and above had
  * not begun.
  */
-function boundsOf({ text }: Snapshot): { xmin: number; xmax: number } {
+function parseSnapshot({ text }: Snapshot): { xmin: number; xmax: number } {
   const [xmin, xmax] = text.split(':', 2).map(Number);
   return { xmin: xmin as number, xmax: xmax as number };
 }
@@ -218,7 +218,7 @@ function sqlite(db: Db): Engine<number> {
         left join (
           select id, kind, ref from changes where position > ${last ?? null} limit ${maxChanges + 1}
         ) as found on true`.execute(db);
-      return { rows: changesIn(rows), mark: rows[0]?.last ?? 0 };
+      return { rows: toChanges(rows), mark: rows[0]?.last ?? 0 };
     },
     follows: (last, mark) => mark >= last,
   };
@@ -269,7 +269,7 @@ export function isPostgres(db: Db): boolean {
 }
 
 /** Retention of changes. Longer than any process can continue without its database. */
-export const changesKeptMs = 24 * 60 * 60_000;
+export const changesRetentionMs = 24 * 60 * 60_000;
 
 /** Deletes old changes except the last one, because SQLite continues from its position. */
 export async function pruneChanges(db: Db, before: number, pause?: Pause): Promise<void> {
@@ -281,18 +281,18 @@ export async function pruneChanges(db: Db, before: number, pause?: Pause): Promi
  * Runs work one at a time. All callers during a run share the next run, so that no runs accumulate while the database
  * is unavailable.
  */
-export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
+export function coalesceRuns(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
-  let next: Promise<void> | undefined;
+  let nextRun: Promise<void> | undefined;
   return function run(): Promise<void> {
     if (running) {
-      next ??= running
+      nextRun ??= running
         .catch(() => undefined)
         .then(() => {
-          next = undefined;
+          nextRun = undefined;
           return run();
         });
-      return next;
+      return nextRun;
     }
     running = work().finally(() => {
       running = undefined;
@@ -319,7 +319,7 @@ export type DatabaseClock = {
   /** Returns whole epoch ms, computed without a query. */
   now(): number;
   /** Updates the clock with a reading from a poll for changes. */
-  take(reading: ClockReading): void;
+  applyReading(reading: ClockReading): void;
   /** Reads the database clock, for a process that does not poll for changes. @throws any database error */
   measure(): Promise<void>;
   /** Returns how far the clock of this process is ahead, in ms; negative if it is behind. */
@@ -335,7 +335,7 @@ export async function startDatabaseClock(db: Db, clocks: ProcessClocks): Promise
  * Maximum backward step that is smoothed. A clock that was set back by more was wrong for every process, and is
  * followed immediately.
  */
-const mostBackMs = 24 * 60 * 60_000;
+const maxSmoothedStepMs = 24 * 60 * 60_000;
 
 /**
  * Creates the clock for SQLite. Every process runs on the machine of the file, and that machine's clock is the database
@@ -346,14 +346,14 @@ function machineClock({ now, clock }: ProcessClocks): DatabaseClock {
   let last = { time: Number.NEGATIVE_INFINITY, at: 0 };
   const time = () => {
     const at = clock();
-    const slow = last.time + (at - last.at) / 2;
+    const slowed = last.time + (at - last.at) / 2;
     const machine = now();
-    last = { time: slow - machine > mostBackMs ? machine : Math.max(machine, slow), at };
+    last = { time: slowed - machine > maxSmoothedStepMs ? machine : Math.max(machine, slowed), at };
     return last.time;
   };
   return {
     now: () => Math.floor(time()),
-    take: () => undefined,
+    applyReading: () => undefined,
     measure: async () => undefined,
     skewMs: () => now() - time(),
   };
@@ -367,21 +367,21 @@ function machineClock({ now, clock }: ProcessClocks): DatabaseClock {
  */
 async function startServerClock(db: Db, { now, clock }: ProcessClocks): Promise<DatabaseClock> {
   async function read(): Promise<ClockReading> {
-    const before = clock();
+    const readStartedAt = clock();
     const { rows } = await sql<{ at: number }>`
       select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as at`.execute(db);
-    return { at: rows[0]?.at as number, before, after: clock() };
+    return { at: rows[0]?.at as number, before: readStartedAt, after: clock() };
   }
-  const first = await read();
-  let ahead = first.at - (first.before + first.after) / 2;
-  const databaseNow = () => Math.floor(clock() + ahead);
-  const take = ({ at, before, after }: ClockReading) => {
-    ahead = Math.min(Math.max(ahead, at - after), at - before);
+  const firstReading = await read();
+  let offsetMs = firstReading.at - (firstReading.before + firstReading.after) / 2;
+  const databaseNow = () => Math.floor(clock() + offsetMs);
+  const applyReading = ({ at, before, after }: ClockReading) => {
+    offsetMs = Math.min(Math.max(offsetMs, at - after), at - before);
   };
   return {
     now: databaseNow,
-    take,
-    measure: async () => take(await read()),
+    applyReading,
+    measure: async () => applyReading(await read()),
     skewMs: () => now() - databaseNow(),
   };
 }

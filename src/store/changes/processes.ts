@@ -11,37 +11,37 @@ export type ServingProcess = {
 };
 
 /** Time after the last heartbeat at which a process counts as absent. */
-export const absentMs = 10_000;
+export const heartbeatTimeoutMs = 10_000;
 
 // No query here takes a workspace, because processes serve all of them.
 
 /** Records a heartbeat: the process is running at `at`, when its own clock reads `clockAt`. */
-export async function announceProcess(
+export async function recordHeartbeat(
   db: Db,
   process: ServingProcess,
   { at, clockAt }: { at: number; clockAt: number },
 ): Promise<void> {
   const { id, version, host, pid, startedAt, masterKeys } = process;
-  const seen = { seen_at: at, clock_at: clockAt };
+  const heartbeat = { seen_at: at, clock_at: clockAt };
   await db
     .insertInto('processes')
-    .values({ id, version, host, pid, started_at: startedAt, ...seen, master_keys: masterKeys.join() })
-    .onConflict((c) => c.column('id').doUpdateSet(seen))
+    .values({ id, version, host, pid, started_at: startedAt, ...heartbeat, master_keys: masterKeys.join() })
+    .onConflict((c) => c.column('id').doUpdateSet(heartbeat))
     .execute();
 }
 
 /** Returns the clocks of all processes except `own`, as of their heartbeats at `since` or later. */
-export async function clocksOfOthers(db: Db, own: string, since: number): Promise<number[]> {
-  const seen = db.selectFrom('processes').select('clock_at').where('seen_at', '>=', since);
-  return (await seen.where('id', '!=', own).execute()).map(({ clock_at }) => Number(clock_at));
+export async function findOtherClocks(db: Db, ownId: string, since: number): Promise<number[]> {
+  const seenProcesses = db.selectFrom('processes').select('clock_at').where('seen_at', '>=', since);
+  return (await seenProcesses.where('id', '!=', ownId).execute()).map(({ clock_at }) => Number(clock_at));
 }
 
 /** Returns the master keys of the processes that serve at `now`. The first key of each process seals. */
-export async function keysOfProcesses(db: Db, now: number): Promise<{ host: string; masterKeys: string[] }[]> {
+export async function findProcessMasterKeys(db: Db, now: number): Promise<{ host: string; masterKeys: string[] }[]> {
   const rows = await db
     .selectFrom('processes')
     .select(['host', 'master_keys'])
-    .where('seen_at', '>=', now - absentMs)
+    .where('seen_at', '>=', now - heartbeatTimeoutMs)
     .execute();
   return rows.map(({ host, master_keys }) => ({ host, masterKeys: master_keys.split(',') }));
 }
@@ -51,7 +51,7 @@ export async function removeProcess(db: Db, id: string): Promise<void> {
 }
 
 /** Retention of a dead process's row. */
-export const processesKeptMs = 60_000;
+export const processRetentionMs = 60_000;
 
 /** Deletes processes whose last heartbeat was before `before`. */
 export async function pruneProcesses(db: Db, before: number): Promise<void> {

@@ -1,7 +1,7 @@
-import { AppError, messageOf } from '../../errors.ts';
+import { AppError, getErrorMessage } from '../../errors.ts';
 
 /** Kinds of database errors. */
-export const faultKinds = [
+export const databaseErrorKinds = [
   'unavailable',
   'connections',
   'full',
@@ -14,12 +14,12 @@ export const faultKinds = [
   'internal',
 ] as const;
 
-export type FaultKind = (typeof faultKinds)[number];
+export type DatabaseErrorKind = (typeof databaseErrorKinds)[number];
 
-type Thrown = Error & { code?: string; errcode?: number; severity?: string; errors?: readonly Thrown[] };
+type DriverError = Error & { code?: string; errcode?: number; severity?: string; errors?: readonly DriverError[] };
 
 /** SQLite primary result codes (sqlite.org/rescode.html): the lowest byte of the reported code. */
-const sqliteKinds: { readonly [code: number]: FaultKind } = {
+const sqliteKinds: { readonly [code: number]: DatabaseErrorKind } = {
   5: 'busy',
   6: 'busy',
   7: 'unavailable',
@@ -34,7 +34,7 @@ const sqliteKinds: { readonly [code: number]: FaultKind } = {
 };
 
 /** SQLSTATE codes (PostgreSQL, appendix A). The first match wins. */
-const postgresKinds: readonly (readonly [state: RegExp, kind: FaultKind])[] = [
+const postgresKinds: readonly (readonly [state: RegExp, kind: DatabaseErrorKind])[] = [
   [/^53100$/, 'full'],
   [/^53300$/, 'connections'],
   [/^25006$/, 'read_only'],
@@ -51,22 +51,22 @@ const postgresKinds: readonly (readonly [state: RegExp, kind: FaultKind])[] = [
 /** Errors of the connection itself: system errors, TLS errors, and those that pg and Kysely report only by message. */
 const connectionCodes =
   /^(E[A-Z]+|CERT_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+|ERR_TLS_\w+|ERR_SSL_\w+|ERR_STREAM_\w+)$/;
-const connectionWords =
+const connectionMessages =
   /Connection terminated|is not queryable|timeout exceeded when trying to connect|timeout expired|connection error|driver has already been destroyed|does not support SSL|establishing an SSL|after calling end on the pool|database is not open|a thread of the database has ended/;
 
 /** Returns the kind of a driver's error. */
-export function faultKindOf(error: unknown): FaultKind {
+export function getDatabaseErrorKind(error: unknown): DatabaseErrorKind {
   if (!(error instanceof Error)) return 'internal';
-  const { code = '', errcode, message, errors } = error as Thrown;
+  const { code = '', errcode, message, errors } = error as DriverError;
   if (errcode !== undefined) return sqliteKinds[errcode & 0xff] ?? 'internal';
-  const known = postgresKinds.find(([state]) => code.length === 5 && state.test(code));
-  if (known) return known[1];
-  if (connectionCodes.test(code) || connectionWords.test(message)) return 'unavailable';
-  return errors?.some((inner) => faultKindOf(inner) === 'unavailable') ? 'unavailable' : 'internal';
+  const postgresMatch = postgresKinds.find(([state]) => code.length === 5 && state.test(code));
+  if (postgresMatch) return postgresMatch[1];
+  if (connectionCodes.test(code) || connectionMessages.test(message)) return 'unavailable';
+  return errors?.some((inner) => getDatabaseErrorKind(inner) === 'unavailable') ? 'unavailable' : 'internal';
 }
 
 /** Messages for clients. Kinds without a message are bugs in this program. */
-const answers: { readonly [kind in FaultKind]?: { message: string; retryAfterS?: number } } = {
+const clientMessages: { readonly [kind in DatabaseErrorKind]?: { message: string; retryAfterS?: number } } = {
   unavailable: { message: 'the database does not respond; try again in a moment', retryAfterS: 2 },
   connections: { message: 'the database has no free connections; try again in a moment', retryAfterS: 5 },
   full: {
@@ -84,15 +84,15 @@ const answers: { readonly [kind in FaultKind]?: { message: string; retryAfterS?:
 };
 
 /** Database error as clients see it: 500 if only the operator can fix it, otherwise 503. */
-export class StoreFault extends AppError {
-  readonly fault: FaultKind;
+export class DatabaseError extends AppError {
+  readonly errorKind: DatabaseErrorKind;
   /** True if the statement may have been executed, because the connection was lost before the reply. */
-  isOpen = false;
+  isOutcomeUnknown = false;
 
-  constructor(fault: FaultKind, message: string, more: { retryAfterS?: number; cause: unknown }) {
-    super(fault === 'corrupt' ? 'internal' : 'unavailable', message, more);
+  constructor(kind: DatabaseErrorKind, message: string, options: { retryAfterS?: number; cause: unknown }) {
+    super(kind === 'corrupt' ? 'internal' : 'unavailable', message, options);
     this.name = 'StoreFault';
-    this.fault = fault;
+    this.errorKind = kind;
   }
 }
 
@@ -100,59 +100,62 @@ export class StoreFault extends AppError {
  * Converts a driver's error to the error to throw. Bugs in this program remain unchanged, so that they are logged with
  * their stack.
  */
-export function toStoreFault(error: unknown): unknown {
+export function toDatabaseError(error: unknown): unknown {
   if (error instanceof AppError) return error;
-  const kind = faultKindOf(error);
-  const answer = answers[kind];
-  return answer ? new StoreFault(kind, answer.message, { ...answer, cause: error }) : error;
+  const kind = getDatabaseErrorKind(error);
+  const clientMessage = clientMessages[kind];
+  return clientMessage ? new DatabaseError(kind, clientMessage.message, { ...clientMessage, cause: error }) : error;
 }
 
 /** Errors of a connection that was lost before the statement was sent. */
-const unsent = /is not queryable|driver has already been destroyed|database is not open/;
+const unsentMessages = /is not queryable|driver has already been destroyed|database is not open/;
 
 /**
  * Converts the error of a failed COMMIT. If the connection is lost after COMMIT was sent, it is unknown whether the
  * database stored the change. The message therefore does not suggest a retry, and there is no `Retry-After` that would
  * cause one.
  */
-export function toCommitFault(error: unknown): unknown {
-  const isOpen = faultKindOf(error) === 'unavailable' && !unsent.test(messageOf(error));
-  if (!isOpen) return toStoreFault(error);
+export function toCommitError(error: unknown): unknown {
+  const isOutcomeUnknown =
+    getDatabaseErrorKind(error) === 'unavailable' && !unsentMessages.test(getErrorMessage(error));
+  if (!isOutcomeUnknown) return toDatabaseError(error);
   const message =
     'the connection to the database was lost during the commit, so the change may or may not have been stored; check before you try again';
-  return new StoreFault('unavailable', message, { cause: error });
+  return new DatabaseError('unavailable', message, { cause: error });
 }
 
 /**
  * Returns true if a statement that failed with this error may have been executed. An error that the server itself
  * reports ended the statement.
  */
-export function leavesOpen(error: unknown): boolean {
-  const isTold = (error as Thrown).severity !== undefined;
-  return !isTold && faultKindOf(error) === 'unavailable' && !unsent.test(messageOf(error));
+export function mayHaveExecuted(error: unknown): boolean {
+  const isReportedByServer = (error as DriverError).severity !== undefined;
+  return (
+    !isReportedByServer && getDatabaseErrorKind(error) === 'unavailable' && !unsentMessages.test(getErrorMessage(error))
+  );
 }
 
 /**
  * Returns the messages of an error and of the errors that it contains. A host with several addresses fails once for
  * each of them.
  */
-export function reasonOf(error: unknown): string {
-  const { errors } = error as Thrown;
-  return errors && errors.length > 0 ? [...new Set(errors.map(messageOf))].join('; ') : messageOf(error);
+export function getErrorReason(error: unknown): string {
+  const { errors } = error as DriverError;
+  return errors && errors.length > 0 ? [...new Set(errors.map(getErrorMessage))].join('; ') : getErrorMessage(error);
 }
 
 /**
  * Returns an error for the operator that explains why a database could not be opened. `file` is undefined for
  * PostgreSQL.
  */
-export function openingFailure(thrown: unknown, file: string | undefined): unknown {
-  if (thrown instanceof AppError && !(thrown instanceof StoreFault)) return thrown;
-  const cause = thrown instanceof StoreFault ? thrown.cause : thrown;
-  const sentence = file === undefined ? postgresSentence(cause) : sqliteSentence(cause, file);
-  return sentence === undefined ? thrown : new AppError('unavailable', sentence, { cause });
+export function toOpenError(thrown: unknown, file: string | undefined): unknown {
+  if (thrown instanceof AppError && !(thrown instanceof DatabaseError)) return thrown;
+  const cause = thrown instanceof DatabaseError ? thrown.cause : thrown;
+  const openMessage = file === undefined ? formatPostgresError(cause) : formatSqliteError(cause, file);
+  return openMessage === undefined ? thrown : new AppError('unavailable', openMessage, { cause });
 }
 
-const sqliteSentences: { readonly [kind in FaultKind]?: string } = {
+const sqliteOpenMessages: { readonly [kind in DatabaseErrorKind]?: string } = {
   corrupt: 'is damaged or not a SQLite database; restore it from a backup, or move it away to start with an empty one',
   read_only:
     'cannot be written; allow the user that runs toolhost to write to its folder, or set DATA_DIR to another folder',
@@ -163,16 +166,16 @@ const sqliteSentences: { readonly [kind in FaultKind]?: string } = {
   busy: 'is locked by another program; stop that program, then restart',
 };
 
-function sqliteSentence(error: unknown, file: string): string | undefined {
+function formatSqliteError(error: unknown, file: string): string | undefined {
   const { code = '' } = error as NodeJS.ErrnoException;
-  const isSystem = /^(EACCES|EPERM|EROFS|ENOTDIR|EEXIST|EISDIR|ENOSPC|ENOENT|ELOOP|ENAMETOOLONG)$/.test(code);
-  const kind = code === 'ENOSPC' ? 'full' : isSystem ? 'unavailable' : faultKindOf(error);
-  const what = sqliteSentences[kind];
-  return what && `the database ${file} ${what} (${reasonOf(error)})`;
+  const isSystemError = /^(EACCES|EPERM|EROFS|ENOTDIR|EEXIST|EISDIR|ENOSPC|ENOENT|ELOOP|ENAMETOOLONG)$/.test(code);
+  const kind = code === 'ENOSPC' ? 'full' : isSystemError ? 'unavailable' : getDatabaseErrorKind(error);
+  const problem = sqliteOpenMessages[kind];
+  return problem && `the database ${file} ${problem} (${getErrorReason(error)})`;
 }
 
-function postgresSentence(error: unknown): string | undefined {
-  const reason = reasonOf(error);
+function formatPostgresError(error: unknown): string | undefined {
+  const reason = getErrorReason(error);
   const code = String((error as NodeJS.ErrnoException).code ?? '');
   if (/^28/.test(code)) return `PostgreSQL rejected the user or password in DATABASE_URL: ${reason}`;
   if (code === '3D000') return `the PostgreSQL database does not exist; create it, or correct DATABASE_URL: ${reason}`;
@@ -182,7 +185,7 @@ function postgresSentence(error: unknown): string | undefined {
     return `the TLS certificate of the database is not trusted: ${reason}; set DATABASE_CA_FILE to the certificate of the CA that signed it`;
   if (/does not support SSL/.test(reason))
     return 'the database does not support TLS, which DATABASE_URL or DATABASE_CA_FILE requires; enable TLS in the database, or remove the setting';
-  const kind = faultKindOf(error);
+  const kind = getDatabaseErrorKind(error);
   if (kind === 'connections')
     return `PostgreSQL accepts no more connections; each toolhost process uses up to DATABASE_POOL connections: ${reason}`;
   return kind === 'unavailable' ? `the database does not respond: ${reason}` : undefined;

@@ -10,13 +10,13 @@ import { privateFileMode, type SqliteFile, syncToDisk } from './sqlite-file.ts';
  * write-ahead log. Only a process that has the database open creates it, after a commit. Only a process with exclusive
  * access removes it, before SQLite deletes the log. A killed process therefore leaves no mark without a log.
  */
-export function logMark(file: string): string {
+export function getMarkPath(file: string): string {
   return `${file}-wal-expected`;
 }
 
 /** Creates the mark of a database that this process has open for writing. */
-export async function expectLog(db: Kysely<Tables>, file: string): Promise<void> {
-  const mark = logMark(file);
+export async function createMark(db: Kysely<Tables>, file: string): Promise<void> {
+  const mark = getMarkPath(file);
   if (existsSync(mark)) return;
   // Sets the version that the database already has: a commit of one page, so that the log is not empty.
   await sql`pragma user_version = 0`.execute(db);
@@ -28,15 +28,15 @@ export async function expectLog(db: Kysely<Tables>, file: string): Promise<void>
 
 /** Removes the mark, so that the database can be opened without its log. */
 export function removeMark(file: string): void {
-  rmSync(logMark(file), { force: true });
+  rmSync(getMarkPath(file), { force: true });
   syncToDisk(dirname(file));
 }
 
 /** Closes the last connection of this process. If no other process has the database open, this deletes its log. */
-export function closeLast(database: SqliteDatabase, { path, inode }: SqliteFile): void {
+export function closeLastConnection(database: SqliteDatabase, { path, inode }: SqliteFile): void {
   let reader: DatabaseSync | undefined;
-  if (existsSync(logMark(path)) && statSync(path, { throwIfNoEntry: false })?.ino === inode) {
-    if (isWhole(database)) removeMark(path);
+  if (existsSync(getMarkPath(path)) && statSync(path, { throwIfNoEntry: false })?.ino === inode) {
+    if (checkpointExclusively(database)) removeMark(path);
     // If two processes close at the same time, they leave the log and its mark.
     else reader = openReader(path);
   }
@@ -60,13 +60,13 @@ function openReader(path: string): DatabaseSync | undefined {
 }
 
 /** Locks out every other connection and moves the changes of the log into the database. Returns false if that fails. */
-function isWhole(database: SqliteDatabase): boolean {
+function checkpointExclusively(database: SqliteDatabase): boolean {
   const run = (statement: string) => database.prepare(statement).all([]);
   try {
     // In this mode, the connection retains a transaction's lock (https://sqlite.org/pragma.html#pragma_locking_mode).
     for (const statement of ['pragma locking_mode = exclusive', 'begin', 'commit']) run(statement);
-    const [done] = run('pragma wal_checkpoint') as { log: number; checkpointed: number }[];
-    return done !== undefined && done.log === done.checkpointed;
+    const [checkpoint] = run('pragma wal_checkpoint') as { log: number; checkpointed: number }[];
+    return checkpoint !== undefined && checkpoint.log === checkpoint.checkpointed;
   } catch {
     // Another process has the database open, or the disk is full. The log is still needed.
     return false;

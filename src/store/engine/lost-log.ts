@@ -2,9 +2,9 @@ import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from '
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AppError } from '../../errors.ts';
-import { openingFailure } from './faults.ts';
-import { closeLast, logMark, removeMark } from './log-mark.ts';
-import { findOrMakeFile, openSqlite } from './sqlite-file.ts';
+import { toOpenError } from './faults.ts';
+import { closeLastConnection, getMarkPath, removeMark } from './log-mark.ts';
+import { findOrCreateFile, openSqlite } from './sqlite-file.ts';
 import { lockSqlite } from './sqlite-guard.ts';
 
 /**
@@ -14,19 +14,19 @@ import { lockSqlite } from './sqlite-guard.ts';
 type LogLoss = { frame: number; transactions: number };
 
 /** Time between two reads of a log. A concurrent writer can invalidate one read, but not both. */
-const againMs = 100;
+const rereadDelayMs = 100;
 
 /**
  * Rejects a SQLite database whose write-ahead log lost acknowledged changes. SQLite would ignore them and then delete
  * the log.
  * @throws AppError conflict
  */
-export async function refuseLostLog(file: string): Promise<void> {
+export async function rejectLostLog(file: string): Promise<void> {
   const loss = await findLoss(file);
   if (loss === undefined) return;
   throw new AppError(
     'conflict',
-    `${sentenceOf(loss, file)} Put the log back, or restore a backup. To start without these changes, add --accept-loss.`,
+    `${formatLoss(loss, file)} Put the log back, or restore a backup. To start without these changes, add --accept-loss.`,
   );
 }
 
@@ -35,24 +35,29 @@ export async function refuseLostLog(file: string): Promise<void> {
  * @throws AppError conflict while a service runs, or if the database is damaged without the log, which then remains
  * lost
  */
-export async function acceptLoss(file: string, onLoss: (sentence: string) => void): Promise<void> {
+export async function acceptLogLoss(file: string, onLoss: (message: string) => void): Promise<void> {
   const loss = await findLoss(file);
   if (loss === undefined) return;
   const lock = lockSqlite(file);
   try {
-    const stored = statSync(file, { throwIfNoEntry: false });
-    const last = stored ? ` The database file was last written at ${stored.mtime.toISOString()}.` : '';
-    onLoss(`${sentenceOf(loss, file)} The database opens without them.${last}`);
-    if (!stored?.size) return removeMark(file);
-    refuseUnsound(file);
-    const found = findOrMakeFile(file);
-    closeLast(await openSqlite(found, { synchronous: 'FULL', busyMs: 0, checkpointPages: 0 }), found);
+    const databaseFile = statSync(file, { throwIfNoEntry: false });
+    const lastWritten = databaseFile
+      ? ` The database file was last written at ${databaseFile.mtime.toISOString()}.`
+      : '';
+    onLoss(`${formatLoss(loss, file)} The database opens without them.${lastWritten}`);
+    if (!databaseFile?.size) return removeMark(file);
+    rejectDamaged(file);
+    const sqliteFile = findOrCreateFile(file);
+    closeLastConnection(
+      await openSqlite(sqliteFile, { synchronous: 'FULL', busyTimeoutMs: 0, checkpointPages: 0 }),
+      sqliteFile,
+    );
   } finally {
     lock.release();
   }
 }
 
-function sentenceOf({ frame, transactions }: LogLoss, file: string): string {
+function formatLoss({ frame, transactions }: LogLoss, file: string): string {
   const log = `The write-ahead log ${file}-wal`;
   return frame === 0
     ? `${log} is missing or cannot be read, and with it the changes that were stored only there.`
@@ -60,28 +65,28 @@ function sentenceOf({ frame, transactions }: LogLoss, file: string): string {
 }
 
 /** @throws AppError if the content of a database and the readable part of its log are inconsistent */
-function refuseUnsound(file: string): void {
+function rejectDamaged(file: string): void {
   // A read-only connection changes nothing.
   const database = new DatabaseSync(file, { readOnly: true });
-  let found: unknown;
+  let integrity: unknown;
   try {
-    found = database.prepare('pragma integrity_check(1)').get()?.integrity_check;
+    integrity = database.prepare('pragma integrity_check(1)').get()?.integrity_check;
   } catch (error) {
-    throw openingFailure(error, file);
+    throw toOpenError(error, file);
   } finally {
     database.close();
   }
-  if (found === 'ok') return;
-  throw new AppError('conflict', `The database ${file} is damaged without its log (${found}). Restore a backup.`);
+  if (integrity === 'ok') return;
+  throw new AppError('conflict', `The database ${file} is damaged without its log (${integrity}). Restore a backup.`);
 }
 
 async function findLoss(file: string): Promise<LogLoss | undefined> {
   let loss = readLoss(file);
   while (loss !== undefined) {
-    await delay(againMs);
-    const again = readLoss(file);
-    if (again?.frame === loss.frame) break;
-    loss = again;
+    await delay(rereadDelayMs);
+    const reread = readLoss(file);
+    if (reread?.frame === loss.frame) break;
+    loss = reread;
   }
   return loss;
 }
@@ -98,7 +103,7 @@ type Log = { handle: number; header: Buffer; frameBytes: number };
 
 function readLoss(file: string): LogLoss | undefined {
   // A process that closes the database removes the mark first.
-  const isMarked = existsSync(logMark(file));
+  const isMarked = existsSync(getMarkPath(file));
   const path = `${file}-wal`;
   if (!existsSync(path)) return isMarked ? { frame: 0, transactions: 0 } : undefined;
   const handle = openSync(path, 'r');
@@ -115,11 +120,11 @@ function readLoss(file: string): LogLoss | undefined {
 function readHeader(handle: number): Log | undefined {
   const header = Buffer.alloc(headerBytes);
   if (readSync(handle, header, 0, headerBytes, 0) < headerBytes) return undefined;
-  const isKnown = (header.readUInt32BE(0) & ~1) === magic;
+  const isLog = (header.readUInt32BE(0) & ~1) === magic;
   const frameBytes = frameHeaderBytes + header.readUInt32BE(8);
-  if (!isKnown || fstatSync(handle).size < headerBytes + frameBytes) return undefined;
+  if (!isLog || fstatSync(handle).size < headerBytes + frameBytes) return undefined;
   const sum = checksum([0, 0], header.subarray(0, 24), header);
-  return isSame(sum, checksumAt(header, 24)) ? { handle, header, frameBytes } : undefined;
+  return isEqual(sum, readChecksum(header, 24)) ? { handle, header, frameBytes } : undefined;
 }
 
 /**
@@ -129,34 +134,34 @@ function readHeader(handle: number): Log | undefined {
  */
 function findDamage({ handle, header, frameBytes }: Log): LogLoss | undefined {
   const frame = Buffer.alloc(frameBytes);
-  let before = checksumAt(header, 24);
-  let isAfterCommit = false;
-  let damaged: number | undefined;
+  let previousChecksum = readChecksum(header, 24);
+  let followsCommit = false;
+  let damagedFrame: number | undefined;
   let transactions = 0;
   let isLost = false;
   for (let number = 1; ; number++) {
-    const at = headerBytes + (number - 1) * frameBytes;
-    if (readSync(handle, frame, 0, frameBytes, at) < frameBytes) break;
+    const position = headerBytes + (number - 1) * frameBytes;
+    if (readSync(handle, frame, 0, frameBytes, position) < frameBytes) break;
     const isCurrent = frame.compare(header, 16, 24, 8, 16) === 0;
     // Also checked after a damaged frame, whose stored checksum is usually intact.
-    const isNext = isCurrent && isSame(frameChecksum(before, frame, header), checksumAt(frame, 16));
-    if (!isNext) damaged ??= number;
+    const isIntact = isCurrent && isEqual(frameChecksum(previousChecksum, frame, header), readChecksum(frame, 16));
+    if (!isIntact) damagedFrame ??= number;
     const isCommit = isCurrent && frame.readUInt32BE(4) > 0;
-    if (damaged !== undefined) {
+    if (damagedFrame !== undefined) {
       if (isCommit) transactions++;
-      if (isNext && isAfterCommit) isLost = true;
+      if (isIntact && followsCommit) isLost = true;
     }
-    isAfterCommit = isCommit;
-    before = checksumAt(frame, 16);
+    followsCommit = isCommit;
+    previousChecksum = readChecksum(frame, 16);
   }
-  return damaged !== undefined && isLost ? { frame: damaged, transactions } : undefined;
+  return damagedFrame !== undefined && isLost ? { frame: damagedFrame, transactions } : undefined;
 }
 
 type Checksum = readonly [number, number];
 
 /** Returns the checksum of the first two words of a frame and of its page, continued from the previous frame. */
-function frameChecksum(before: Checksum, frame: Buffer, header: Buffer): Checksum {
-  return checksum(checksum(before, frame.subarray(0, 8), header), frame.subarray(frameHeaderBytes), header);
+function frameChecksum(previousChecksum: Checksum, frame: Buffer, header: Buffer): Checksum {
+  return checksum(checksum(previousChecksum, frame.subarray(0, 8), header), frame.subarray(frameHeaderBytes), header);
 }
 
 function checksum([first, second]: Checksum, bytes: Buffer, header: Buffer): Checksum {
@@ -169,10 +174,10 @@ function checksum([first, second]: Checksum, bytes: Buffer, header: Buffer): Che
   return [first, second];
 }
 
-function checksumAt(bytes: Buffer, at: number): Checksum {
+function readChecksum(bytes: Buffer, at: number): Checksum {
   return [bytes.readInt32BE(at), bytes.readInt32BE(at + 4)];
 }
 
-function isSame(one: Checksum, other: Checksum): boolean {
-  return one[0] === other[0] && one[1] === other[1];
+function isEqual(left: Checksum, right: Checksum): boolean {
+  return left[0] === right[0] && left[1] === right[1];
 }

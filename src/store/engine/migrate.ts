@@ -15,7 +15,7 @@ type MigrateOptions = {
   now: () => number;
 };
 
-type Applied = Tables['migrations'];
+type AppliedMigration = Tables['migrations'];
 
 /** Arbitrary number, identical in every replica, so that only one of them migrates at a time. */
 const advisoryLock = 7_236_491;
@@ -30,36 +30,40 @@ const applicationId = 0x746f6f6c;
  */
 export async function migrate(db: Kysely<Tables>, engine: Engine, options: MigrateOptions): Promise<void> {
   const files = readMigrations(options.folder);
-  if (await isCurrent(db, engine, files, options.version)) return;
-  await db.transaction().execute((transaction) => migrateWithin(transaction, engine, files, options));
+  if (await isUpToDate(db, engine, files, options.version)) return;
+  await db.transaction().execute((transaction) => migrateInTransaction(transaction, engine, files, options));
 }
 
 /** Applies pending migrations from these files within a transaction. @throws AppError conflict */
-export async function migrateWithin(
+export async function migrateInTransaction(
   transaction: Db,
   engine: Engine,
   files: readonly MigrationFile[],
   options: Pick<MigrateOptions, 'version' | 'now'>,
 ): Promise<void> {
   if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${sql.lit(advisoryLock)})`.execute(transaction);
-  const applied = await prepareTable(transaction, engine, files);
-  refuseStrangers(files, applied, options.version);
-  const known = new Set(applied.map(({ name }) => name));
-  for (const file of files) if (!known.has(file.name)) await apply(transaction, file, options);
+  const applied = await ensureMigrationsTable(transaction, engine, files);
+  rejectUnknownMigrations(files, applied, options.version);
+  const appliedNames = new Set(applied.map(({ name }) => name));
+  for (const file of files) if (!appliedNames.has(file.name)) await applyMigration(transaction, file, options);
 }
 
-async function isCurrent(db: Db, engine: Engine, files: readonly MigrationFile[], version: string): Promise<boolean> {
-  if (!(await hasTable(db, engine))) return false;
+async function isUpToDate(db: Db, engine: Engine, files: readonly MigrationFile[], version: string): Promise<boolean> {
+  if (!(await hasMigrationsTable(db, engine))) return false;
   const applied = await db.selectFrom('migrations').selectAll().execute();
-  refuseStrangers(files, applied, version);
-  const known = new Set(applied.map(({ name }) => name));
-  return files.every(({ name }) => known.has(name));
+  rejectUnknownMigrations(files, applied, version);
+  const appliedNames = new Set(applied.map(({ name }) => name));
+  return files.every(({ name }) => appliedNames.has(name));
 }
 
 /** Creates the table of migrations if it does not exist, and returns its rows. */
-async function prepareTable(db: Db, engine: Engine, files: readonly MigrationFile[]): Promise<Applied[]> {
-  if (!(await hasTable(db, engine))) {
-    await refuseForeignTables(db, engine, files);
+async function ensureMigrationsTable(
+  db: Db,
+  engine: Engine,
+  files: readonly MigrationFile[],
+): Promise<AppliedMigration[]> {
+  if (!(await hasMigrationsTable(db, engine))) {
+    await rejectForeignTables(db, engine, files);
     await sql`create table migrations (
       name text primary key,
       applied_at bigint not null,
@@ -72,21 +76,21 @@ async function prepareTable(db: Db, engine: Engine, files: readonly MigrationFil
   return db.selectFrom('migrations').selectAll().execute();
 }
 
-async function apply(
+async function applyMigration(
   db: Db,
   file: MigrationFile,
   { version, now }: Pick<MigrateOptions, 'version' | 'now'>,
 ): Promise<void> {
   for (const statement of file.statements) await sql.raw(statement).execute(db);
-  const { name, checksum, readableBy = null } = file;
+  const { name, checksum, minReaderVersion = null } = file;
   await db
     .insertInto('migrations')
-    .values({ name, applied_at: now(), checksum, version, readable_by: readableBy })
+    .values({ name, applied_at: now(), checksum, version, readable_by: minReaderVersion })
     .execute();
 }
 
 /** Returns true if the table of migrations exists. @throws AppError conflict if it does not belong to Toolhost */
-async function hasTable(db: Db, engine: Engine): Promise<boolean> {
+async function hasMigrationsTable(db: Db, engine: Engine): Promise<boolean> {
   const query =
     engine === 'sqlite'
       ? sql<{ name: string }>`select name from pragma_table_info('migrations')`
@@ -94,7 +98,8 @@ async function hasTable(db: Db, engine: Engine): Promise<boolean> {
           where attrelid = to_regclass('migrations') and attnum > 0 and not attisdropped`;
   const columns = new Set((await query.execute(db)).rows.map(({ name }) => name));
   if (columns.size === 0) return false;
-  if (!['name', 'checksum', 'version', 'readable_by'].every((name) => columns.has(name))) throw foreign(['migrations']);
+  if (!['name', 'checksum', 'version', 'readable_by'].every((name) => columns.has(name)))
+    throw foreignDatabaseError(['migrations']);
   return true;
 }
 
@@ -102,27 +107,27 @@ async function hasTable(db: Db, engine: Engine): Promise<boolean> {
  * Rejects tables of other applications. A SQLite file must belong to Toolhost or be empty. A PostgreSQL database may
  * contain other tables, unless their names conflict.
  */
-async function refuseForeignTables(db: Db, engine: Engine, files: readonly MigrationFile[]): Promise<void> {
+async function rejectForeignTables(db: Db, engine: Engine, files: readonly MigrationFile[]): Promise<void> {
   const query =
     engine === 'sqlite'
       ? sql<{ name: string }>`select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'`
       : sql<{ name: string }>`select tablename as name from pg_tables where schemaname = current_schema()`;
-  const present = (await query.execute(db)).rows.map(({ name }) => name);
-  const ours = new Set(tablesOf(files));
-  const clashing = engine === 'sqlite' ? present : present.filter((name) => ours.has(name));
-  if (clashing.length > 0) throw foreign(clashing);
+  const existingTables = (await query.execute(db)).rows.map(({ name }) => name);
+  const ownTables = new Set(getTableNames(files));
+  const conflictingTables = engine === 'sqlite' ? existingTables : existingTables.filter((name) => ownTables.has(name));
+  if (conflictingTables.length > 0) throw foreignDatabaseError(conflictingTables);
   if (engine === 'postgres') return;
   const { rows } = await sql<{ application_id: number }>`pragma application_id`.execute(db);
-  if (![0, applicationId].includes(rows[0]?.application_id ?? 0)) throw foreign([]);
+  if (![0, applicationId].includes(rows[0]?.application_id ?? 0)) throw foreignDatabaseError([]);
 }
 
-const otherDatabase = 'give toolhost an empty database, with another DATA_DIR or DATABASE_URL';
+const otherDatabaseAdvice = 'give toolhost an empty database, with another DATA_DIR or DATABASE_URL';
 
-function foreign(tables: readonly string[]): AppError {
-  const found = tables.length === 0 ? 'a different application id' : `tables named ${tables.slice(0, 5).join(', ')}`;
+function foreignDatabaseError(tables: readonly string[]): AppError {
+  const evidence = tables.length === 0 ? 'a different application id' : `tables named ${tables.slice(0, 5).join(', ')}`;
   return new AppError(
     'conflict',
-    `the database belongs to another application: it has ${found}, which no toolhost release created; ${otherDatabase}`,
+    `the database belongs to another application: it has ${evidence}, which no toolhost release created; ${otherDatabaseAdvice}`,
   );
 }
 
@@ -130,40 +135,47 @@ function foreign(tables: readonly string[]): AppError {
  * Checks the applied migrations. This version must know each of them, unchanged, except those that declare that older
  * versions work without knowing them.
  */
-function refuseStrangers(files: readonly MigrationFile[], applied: readonly Applied[], version: string): void {
-  const own = new Map(files.map((file) => [file.name, file]));
-  if (applied.length > 0 && !applied.some(({ name }) => name === files[0]?.name)) throw unreleased();
-  const unknown = applied.filter(
-    ({ name, readable_by }) => !own.has(name) && !(readable_by !== null && isAtLeast(version, readable_by)),
+function rejectUnknownMigrations(
+  files: readonly MigrationFile[],
+  applied: readonly AppliedMigration[],
+  version: string,
+): void {
+  const filesByName = new Map(files.map((file) => [file.name, file]));
+  if (applied.length > 0 && !applied.some(({ name }) => name === files[0]?.name)) throw unreleasedError();
+  const unknownMigrations = applied.filter(
+    ({ name, readable_by }) => !filesByName.has(name) && !(readable_by !== null && isAtLeast(version, readable_by)),
   );
-  if (unknown.length > 0) throw newerDatabase(unknown, version);
-  const changed = applied.filter(({ name, checksum }) => {
-    const file = own.get(name);
+  if (unknownMigrations.length > 0) throw newerDatabaseError(unknownMigrations, version);
+  const changedMigrations = applied.filter(({ name, checksum }) => {
+    const file = filesByName.get(name);
     return file !== undefined && checksum !== file.checksum;
   });
-  if (changed.length > 0) throw changedFiles(changed);
+  if (changedMigrations.length > 0) throw changedFilesError(changedMigrations);
 }
 
 /** Every release includes the first migration. */
-function unreleased(): AppError {
+function unreleasedError(): AppError {
   return new AppError(
     'conflict',
-    `the database was created by a toolhost build from before the first release, which no release can upgrade; ${otherDatabase}`,
+    `the database was created by a toolhost build from before the first release, which no release can upgrade; ${otherDatabaseAdvice}`,
   );
 }
 
-function newerDatabase(unknown: readonly Applied[], version: string): AppError {
-  const names = unknown.map(({ name }) => name).join(', ');
-  const newest = unknown.map((row) => row.version).reduce((a, b) => (isAtLeast(a, b) ? a : b));
-  const [by, start] = newest === version ? ['a later build', 'that one'] : [`version ${newest}`, `version ${newest}`];
+function newerDatabaseError(unknownMigrations: readonly AppliedMigration[], version: string): AppError {
+  const names = unknownMigrations.map(({ name }) => name).join(', ');
+  const newestVersion = unknownMigrations.map((row) => row.version).reduce((a, b) => (isAtLeast(a, b) ? a : b));
+  const [author, versionToStart] =
+    newestVersion === version
+      ? ['a later build', 'that one']
+      : [`version ${newestVersion}`, `version ${newestVersion}`];
   return new AppError(
     'conflict',
-    `the database was changed by ${by} of toolhost, but this version, ${version}, does not know its migrations ${names}; start ${start} or a newer one, or restore a backup from before the upgrade`,
+    `the database was changed by ${author} of toolhost, but this version, ${version}, does not know its migrations ${names}; start ${versionToStart} or a newer one, or restore a backup from before the upgrade`,
   );
 }
 
-function changedFiles(changed: readonly Applied[]): AppError {
-  const list = changed.map(({ name, version }) => `${name} (by version ${version})`);
+function changedFilesError(changedMigrations: readonly AppliedMigration[]): AppError {
+  const list = changedMigrations.map(({ name, version }) => `${name} (by version ${version})`);
   return new AppError(
     'conflict',
     `these applied migrations differ from the files of this installation: ${list.join(', ')}; reinstall toolhost from its official release`,
@@ -177,7 +189,7 @@ export type MigrationFile = {
   /** SHA-256 of the statements in hex. Comments are excluded, so that they can be improved. */
   checksum: string;
   /** Oldest version that works on a database with this migration without knowing it; undefined if none does. */
-  readableBy: string | undefined;
+  minReaderVersion: string | undefined;
 };
 
 /** Reads the migrations of a folder, sorted by name, which is the order in which they are applied. */
@@ -185,22 +197,22 @@ export function readMigrations(folder: string): MigrationFile[] {
   return readdirSync(folder)
     .filter((name) => name.endsWith('.sql'))
     .sort()
-    .map((name) => migrationOf(name, readFileSync(join(folder, name), 'utf8')));
+    .map((name) => parseMigration(name, readFileSync(join(folder, name), 'utf8')));
 }
 
-function migrationOf(name: string, text: string): MigrationFile {
-  const all = statements(text);
-  const plain = all.map((statement) => statement.replaceAll(/\s*\n\s*/g, '\n')).join(';\n');
+function parseMigration(name: string, text: string): MigrationFile {
+  const allStatements = splitStatements(text);
+  const normalized = allStatements.map((statement) => statement.replaceAll(/\s*\n\s*/g, '\n')).join(';\n');
   return {
     name,
-    statements: all,
-    checksum: createHash('sha256').update(plain).digest('hex'),
-    readableBy: /^-- readable-by: (\d+\.\d+\.\d+)\s*$/m.exec(text)?.[1],
+    statements: allStatements,
+    checksum: createHash('sha256').update(normalized).digest('hex'),
+    minReaderVersion: /^-- readable-by: (\d+\.\d+\.\d+)\s*$/m.exec(text)?.[1],
   };
 }
 
 /** Returns the tables that migrations create, each after the tables that it references. */
-export function tablesOf(files: readonly MigrationFile[]): string[] {
+export function getTableNames(files: readonly MigrationFile[]): string[] {
   const names = files
     .flatMap((file) => file.statements)
     .map((statement) => /^create table (\w+)/i.exec(statement)?.[1])
@@ -209,7 +221,7 @@ export function tablesOf(files: readonly MigrationFile[]): string[] {
 }
 
 /** Splits a migration into statements, which end in `;` at the end of a line. Comments have separate lines. */
-export function statements(text: string): string[] {
+export function splitStatements(text: string): string[] {
   return text
     .replaceAll('\r\n', '\n')
     .replaceAll(/^\s*--.*$/gm, '')

@@ -7,7 +7,7 @@ import type { PoolConfig } from 'pg';
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
 
 /** Default time that a request waits for a connection, in seconds, unless the URL sets it. */
-const usualConnectSeconds = 2;
+const defaultConnectSeconds = 2;
 
 const milliseconds = { least: 1000, most: 60_000 };
 /** Time limits that the URL may set, with the name and unit that libpq or PostgreSQL uses. */
@@ -25,27 +25,27 @@ const timeouts = {
 };
 
 /** Parameters of the URL that address this program and not the server. */
-const ownParameters = new RegExp(`(?<=[?&])(${['sslmode', ...Object.keys(timeouts)].join('|')})=[^&]*&?`, 'g');
+const clientParameters = new RegExp(`(?<=[?&])(${['sslmode', ...Object.keys(timeouts)].join('|')})=[^&]*&?`, 'g');
 
 /**
  * Returns pg's options for a URL. Without `sslmode`, the connection is unencrypted, unless `authorities` (PEM) are
  * given to verify the server's certificate with.
  */
-export function postgresConfig(url: string, authorities: string | undefined): PoolConfig {
+export function toPostgresConfig(url: string, authorities: string | undefined): PoolConfig {
   // pg would print warnings about some TLS modes, let the URL's settings override ours, and send time limits as startup
   // parameters, which poolers reject.
-  const connectionString = url.replaceAll(ownParameters, '');
-  const connectionTimeoutMillis = (timeoutOf(url, 'connect_timeout') ?? usualConnectSeconds) * 1000;
-  return { connectionString, connectionTimeoutMillis, ...tlsConfig(sslModeOf(url), authorities) };
+  const connectionString = url.replaceAll(clientParameters, '');
+  const connectionTimeoutMillis = (parseTimeout(url, 'connect_timeout') ?? defaultConnectSeconds) * 1000;
+  return { connectionString, connectionTimeoutMillis, ...toTlsConfig(parseSslMode(url), authorities) };
 }
 
 /** Returns a time limit that the URL sets, in the unit of its name; undefined if the URL does not set it. */
-export function timeoutOf(url: string, name: keyof typeof timeouts): number | undefined {
-  const value = parameterOf(url, name);
+export function parseTimeout(url: string, name: keyof typeof timeouts): number | undefined {
+  const value = parseParameter(url, name);
   return value === undefined ? undefined : Number(value);
 }
 
-function tlsConfig(mode: string | undefined, authorities: string | undefined): Pick<PoolConfig, 'ssl'> {
+function toTlsConfig(mode: string | undefined, authorities: string | undefined): Pick<PoolConfig, 'ssl'> {
   if (mode === 'disable') return { ssl: false };
   if (mode === 'no-verify') return { ssl: { rejectUnauthorized: false } };
   if (authorities !== undefined) return { ssl: { ca: authorities } };
@@ -53,22 +53,22 @@ function tlsConfig(mode: string | undefined, authorities: string | undefined): P
 }
 
 /** Returns problems of a URL, in sentences that do not repeat it, because it contains a password. */
-export function postgresUrlProblems(url: string, hasAuthorities: boolean): string[] {
-  const problem = urlProblem(url);
+export function findPostgresUrlProblems(url: string, hasAuthorities: boolean): string[] {
+  const problem = findUrlProblem(url);
   if (problem !== undefined) return [`DATABASE_URL: ${problem}`];
-  const mode = sslModeOf(url);
+  const mode = parseSslMode(url);
   if (mode !== undefined && !sslModes.includes(mode))
     return [`DATABASE_URL: found sslmode=${mode}; allowed: ${sslModes.join(', ')}`];
-  const timeout = timeoutProblem(url);
+  const timeout = findTimeoutProblem(url);
   if (timeout !== undefined) return [`DATABASE_URL: ${timeout}`];
   if (hasAuthorities && (mode === 'disable' || mode === 'no-verify'))
     return [`DATABASE_CA_FILE: DATABASE_URL sets sslmode=${mode}, which checks no certificate; remove one of the two`];
   return [];
 }
 
-function urlProblem(url: string): string | undefined {
+function findUrlProblem(url: string): string | undefined {
   if (!/^postgres(ql)?:\/\//.test(url)) return 'allowed: postgres://…, or nothing for SQLite';
-  if (hostsOf(url).some((host) => host.includes(',')))
+  if (parseHosts(url).some((host) => host.includes(',')))
     return 'names several hosts; allowed: one host, such as a proxy that finds the primary';
   // A user without a host, as used with a socket folder, is not valid in standard URLs.
   const parsed = URL.parse(url.replace('@/', '@localhost/'));
@@ -77,14 +77,14 @@ function urlProblem(url: string): string | undefined {
   return undefined;
 }
 
-function timeoutProblem(url: string): string | undefined {
-  for (const [name, { least, most, says }] of Object.entries(timeouts)) {
-    const value = parameterOf(url, name);
-    if (value !== undefined && !(/^\d{1,5}$/.test(value) && Number(value) >= least && Number(value) <= most))
-      return `found ${name}=${value.slice(0, 20)}; allowed: ${least} to ${most}, ${says}`;
+function findTimeoutProblem(url: string): string | undefined {
+  for (const [name, { least: min, most: max, says: description }] of Object.entries(timeouts)) {
+    const value = parseParameter(url, name);
+    if (value !== undefined && !(/^\d{1,5}$/.test(value) && Number(value) >= min && Number(value) <= max))
+      return `found ${name}=${value.slice(0, 20)}; allowed: ${min} to ${max}, ${description}`;
   }
   // pg would assign the connection of a statement that still runs to the next request.
-  if (parameterOf(url, 'query_timeout') !== undefined)
+  if (parseParameter(url, 'query_timeout') !== undefined)
     return 'found query_timeout; use statement_timeout, which also ends the statement on the server';
   return undefined;
 }
@@ -99,17 +99,17 @@ function isDecodable(text: string): boolean {
   }
 }
 
-function hostsOf(url: string): string[] {
+function parseHosts(url: string): string[] {
   const authority = /^\w+:\/\/([^/?#]*)/.exec(url)?.[1] ?? '';
   const parameter = /[?&]host=([^&#]*)/.exec(url)?.[1] ?? '';
   return [authority.slice(authority.lastIndexOf('@') + 1), parameter.replaceAll(/%2c/gi, ',')];
 }
 
-function sslModeOf(url: string): string | undefined {
-  return parameterOf(url, 'sslmode');
+function parseSslMode(url: string): string | undefined {
+  return parseParameter(url, 'sslmode');
 }
 
-function parameterOf(url: string, name: string): string | undefined {
+function parseParameter(url: string, name: string): string | undefined {
   return new RegExp(`[?&]${name}=([^&#]*)`).exec(url)?.[1];
 }
 

@@ -12,16 +12,16 @@ import {
   type PostgresQueryResult,
 } from 'kysely';
 import pg from 'pg';
-import { noticeStops, runningNow, stoppedWithin } from '../../domain/work/running-time.ts';
-import { postgresConfig, timeoutOf } from './postgres-url.ts';
+import { getRunningTimeMs, getStoppedMs, startStopDetection } from '../../domain/work/running-time.ts';
+import { parseTimeout, toPostgresConfig } from './postgres-url.ts';
 
 /** Purposes of connection pools. */
-export type PoolUse = 'requests' | 'reports' | 'changes' | 'migrations';
+export type PoolPurpose = 'requests' | 'reports' | 'changes' | 'migrations';
 
 /** Time limits of database work, in ms. Migrations have no limit. */
 export type PostgresLimits = {
   /** Limit for a statement, by the purpose of its pool. */
-  statements: { readonly [use in Exclude<PoolUse, 'migrations'>]: number };
+  statements: { readonly [purpose in Exclude<PoolPurpose, 'migrations'>]: number };
   /** Limit for waiting for a lock. */
   lock: number;
   /** Limit for the idle time of this process within a transaction. */
@@ -31,12 +31,12 @@ export type PostgresLimits = {
 };
 
 /** Returns the limits of a process: the defaults, unless its URL sets others. */
-function limitsFor(url: string): PostgresLimits {
-  const statement = timeoutOf(url, 'statement_timeout');
+function getLimits(url: string): PostgresLimits {
+  const statement = parseTimeout(url, 'statement_timeout');
   return {
     statements: { requests: statement ?? 5000, reports: statement ?? 3000, changes: statement ?? 5000 },
-    lock: timeoutOf(url, 'lock_timeout') ?? 2000,
-    idleInTransaction: timeoutOf(url, 'idle_in_transaction_session_timeout') ?? 5000,
+    lock: parseTimeout(url, 'lock_timeout') ?? 2000,
+    idleInTransaction: parseTimeout(url, 'idle_in_transaction_session_timeout') ?? 5000,
     cancel: 1000,
   };
 }
@@ -45,7 +45,7 @@ function limitsFor(url: string): PostgresLimits {
 export type PoolLoad = { used: number; idle: number; waiting: number };
 
 /** Maximum number of connections in a pool; undefined uses the operator's configuration. */
-const mostConnections: { readonly [use in PoolUse]: number | undefined } = {
+const maxConnections: { readonly [purpose in PoolPurpose]: number | undefined } = {
   requests: undefined,
   // A separate pool, so that statistics leave connections for calls.
   reports: 2,
@@ -56,9 +56,9 @@ const mostConnections: { readonly [use in PoolUse]: number | undefined } = {
 };
 
 const int8 = 20;
-const idleMs = 5000;
+const poolIdleMs = 5000;
 /** Maximum time to wait for a silent server to close connections. */
-const closingMs = 1000;
+const closeTimeoutMs = 1000;
 
 /**
  * Creates the Kysely dialect for PostgreSQL. The bigint columns contain times and counts below 2^53, so they are read
@@ -71,19 +71,19 @@ const closingMs = 1000;
  */
 export function postgresDialect(
   location: PostgresLocation,
-  onLost: (error: Error) => void,
-  use: PoolUse,
+  onConnectionLost: (error: Error) => void,
+  purpose: PoolPurpose,
   renewal = new Renewal(),
-  limits = limitsFor(location.url),
+  limits = getLimits(location.url),
 ): Dialect & { load: () => PoolLoad } {
-  noticeStops();
-  const max = mostConnections[use] ?? location.connections;
-  const statementMs = use === 'migrations' ? undefined : limits.statements[use];
-  const silence = statementMs === undefined ? undefined : { statementMs, cancelMs: limits.cancel };
+  startStopDetection();
+  const max = maxConnections[purpose] ?? location.maxConnections;
+  const statementMs = purpose === 'migrations' ? undefined : limits.statements[purpose];
+  const silenceLimits = statementMs === undefined ? undefined : { statementMs, cancelMs: limits.cancel };
   const pool = new pg.Pool({
-    ...postgresConfig(location.url, location.authorities),
+    ...toPostgresConfig(location.url, location.authorities),
     max,
-    idleTimeoutMillis: idleMs,
+    idleTimeoutMillis: poolIdleMs,
     fallback_application_name: 'toolhost',
     types: {
       getTypeParser: (oid, format) => (oid === int8 ? Number : pg.types.getTypeParser(oid, format as 'text')),
@@ -91,32 +91,32 @@ export function postgresDialect(
   });
   // Without a listener, a lost connection would end the process. The pool listens to idle connections, this listener to
   // those in use.
-  pool.on('error', onLost);
-  const open = new Set<Promise<unknown>>();
+  pool.on('error', onConnectionLost);
+  const openConnections = new Set<Promise<unknown>>();
   pool.on('connect', (client) => {
     client.on('error', () => undefined);
     const closed = new Promise<void>((resolve) => client.once('end', resolve));
-    open.add(closed);
-    void closed.then(() => open.delete(closed));
-    renewal.opened(client);
+    openConnections.add(closed);
+    void closed.then(() => openConnections.delete(closed));
+    renewal.recordOpened(client);
   });
-  const limited = {
+  const limitedPool = {
     async connect() {
       for (;;) {
-        const client = await borrow(pool);
-        if (!renewal.isOutdated(client)) return new LimitedClient(client, silence, renewal);
+        const client = await checkOut(pool);
+        if (!renewal.isOutdated(client)) return new LimitedClient(client, silenceLimits, renewal);
         client.release(true);
       }
     },
     // The pool reports its end before its connections are closed, and the server counts them until then.
     async end() {
       await pool.end();
-      await Promise.race([Promise.all(open), delay(closingMs, undefined, { ref: false })]);
+      await Promise.race([Promise.all(openConnections), delay(closeTimeoutMs, undefined, { ref: false })]);
     },
     options: pool.options,
   };
-  return Object.assign(new PostgresDialect({ pool: limited }), {
-    createDriver: () => new LimitedDriver(limited, beginning(statementMs, limits)),
+  return Object.assign(new PostgresDialect({ pool: limitedPool }), {
+    createDriver: () => new LimitedDriver(limitedPool, formatBegin(statementMs, limits)),
     load: () => ({ used: pool.totalCount - pool.idleCount, idle: pool.idleCount, waiting: pool.waitingCount }),
   });
 }
@@ -125,20 +125,20 @@ export function postgresDialect(
  * Waits for a connection. The pool's timers also count the time while this process was stopped, so it retries after a
  * stop.
  */
-async function borrow(pool: pg.Pool): Promise<pg.PoolClient> {
-  const until = runningNow() + (pool.options.connectionTimeoutMillis ?? 0);
+async function checkOut(pool: pg.Pool): Promise<pg.PoolClient> {
+  const deadline = getRunningTimeMs() + (pool.options.connectionTimeoutMillis ?? 0);
   for (;;) {
-    const askedAt = performance.now();
+    const attemptStartedAt = performance.now();
     try {
       return await pool.connect();
     } catch (error) {
-      if (stoppedWithin(performance.now() - askedAt) === 0 || runningNow() >= until) throw error;
+      if (getStoppedMs(performance.now() - attemptStartedAt) === 0 || getRunningTimeMs() >= deadline) throw error;
     }
   }
 }
 
 /** Returns the statements that begin a transaction and set its time limits, in one round trip. 0 means no limit. */
-function beginning(statementMs: number | undefined, limits: PostgresLimits): string {
+function formatBegin(statementMs: number | undefined, limits: PostgresLimits): string {
   const settings = {
     statement_timeout: statementMs ?? 0,
     lock_timeout: statementMs === undefined ? 0 : limits.lock,
@@ -178,9 +178,9 @@ type ConnectionClass = new (config: { ssl?: pg.ClientConfig['ssl'] }) => Connect
 type SilenceLimits = { statementMs: number; cancelMs: number };
 
 /** SQLSTATE query_canceled. */
-const cancelled = '57014';
+const queryCanceled = '57014';
 /** SQLSTATE read_only_sql_transaction. */
-const readOnly = '25006';
+const readOnlyTransaction = '25006';
 
 /**
  * Checked-out connection of the pool that limits the silence of each of its statements. A statement outside a
@@ -199,9 +199,9 @@ class LimitedClient implements PostgresPoolClient {
   readonly #renewal: Renewal;
   #isCancelled = false;
 
-  constructor(client: pg.PoolClient, silence: SilenceLimits | undefined, renewal: Renewal) {
+  constructor(client: pg.PoolClient, silenceLimits: SilenceLimits | undefined, renewal: Renewal) {
     this.#client = client;
-    this.#silence = silence;
+    this.#silence = silenceLimits;
     this.#renewal = renewal;
   }
 
@@ -217,12 +217,12 @@ class LimitedClient implements PostgresPoolClient {
 
   async #run(text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
     if (this.#isCancelled)
-      throw Object.assign(new Error('an earlier statement on this connection was canceled'), { code: cancelled });
+      throw Object.assign(new Error('an earlier statement on this connection was canceled'), { code: queryCanceled });
     const stopWatching = this.#silence === undefined ? undefined : this.#watch(this.#silence);
     try {
       return await this.#client.query(text, [...parameters]);
     } catch (error) {
-      if ((error as { code?: string }).code === readOnly) this.#renewal.begin();
+      if ((error as { code?: string }).code === readOnlyTransaction) this.#renewal.renew();
       throw error;
     } finally {
       stopWatching?.();
@@ -241,10 +241,10 @@ class LimitedClient implements PostgresPoolClient {
       const now = performance.now();
       if (bytesRead !== silence.bytesRead) silence = { bytesRead, since: now - timeout };
       const silentMs = now - silence.since;
-      const left = limitMs - (silentMs - stoppedWithin(silentMs));
-      if (left >= 1) {
+      const remainingMs = limitMs - (silentMs - getStoppedMs(silentMs));
+      if (remainingMs >= 1) {
         // Data that the server sent while this process was stopped has not been read yet.
-        stream.setTimeout(left);
+        stream.setTimeout(remainingMs);
         return;
       }
       if (isInTransaction || this.#isCancelled) {
@@ -284,7 +284,7 @@ function requestCancel({ connection: { ssl }, host, port, processID, secretKey }
 }
 
 /** Minimum time between two renewals, in ms. A server that stays read-only must not be flooded with connections. */
-const leastMs = 5000;
+const minRenewalIntervalMs = 5000;
 
 /**
  * Replaces connections to a PostgreSQL server that no longer accepts changes (SQLSTATE 25006). After a failover, it
@@ -297,14 +297,14 @@ export class Renewal {
   /** Connections that were opened before this monotonic time are not reused. */
   #since = Number.NEGATIVE_INFINITY;
 
-  opened(connection: object): void {
+  recordOpened(connection: object): void {
     this.#openedAt.set(connection, performance.now());
   }
 
   /** Called when the server of a connection rejected a change because it is read-only. */
-  begin(): void {
+  renew(): void {
     const now = performance.now();
-    if (now - this.#since >= leastMs) this.#since = now;
+    if (now - this.#since >= minRenewalIntervalMs) this.#since = now;
   }
 
   isOutdated(connection: object): boolean {
@@ -317,7 +317,7 @@ export type PostgresLocation = {
   /** `postgres://…` */
   url: string;
   /** Maximum number of connections for the requests of this process. */
-  connections: number;
+  maxConnections: number;
   /**
    * Certificate authorities in PEM, one of which must have issued the server's certificate. Setting them also enables
    * TLS.

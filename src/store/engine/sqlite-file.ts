@@ -19,23 +19,23 @@ export type SqliteFile = { path: string; inode: number };
 type SqliteOptions = {
   synchronous: Synchronous;
   /** Maximum time that a statement may block its thread while another connection writes, in ms. */
-  busyMs: number;
+  busyTimeoutMs: number;
   /** Number of 4 KB pages in the write-ahead log above which a commit also runs a checkpoint and waits for the disk. */
   checkpointPages: number;
 };
 
 /** Size to which the write-ahead log is truncated after it has grown under many writes. */
 const journalBytes = 4_000_000;
-const openBusyMs = 5000;
+const openBusyTimeoutMs = 5000;
 const openAttempts = 100;
-const pauseMs = 20;
-const maxPrepared = 200;
+const retryDelayMs = 20;
+const maxPreparedStatements = 200;
 /** SQLITE_CANTOPEN. */
-const cannotOpen = 14;
+const sqliteCannotOpen = 14;
 
 /** Finds the file, or creates an empty one that only its owner can read. */
-export function findOrMakeFile(path: string): SqliteFile {
-  makePrivateFile(path);
+export function findOrCreateFile(path: string): SqliteFile {
+  createPrivateFile(path);
   return { path, inode: statSync(path).ino };
 }
 
@@ -46,12 +46,12 @@ export function findOrMakeFile(path: string): SqliteFile {
  */
 export async function openSqlite(file: SqliteFile, options: SqliteOptions): Promise<SqliteDatabase> {
   const database = await openFile(file, options);
-  const prepared = new LRUCache<string, SqliteStatement>({ max: maxPrepared });
+  const statements = new LRUCache<string, SqliteStatement>({ max: maxPreparedStatements });
   return {
     close: () => database.close(),
     prepare(sql) {
-      const statement = prepared.get(sql) ?? prepare(database, sql);
-      prepared.set(sql, statement);
+      const statement = statements.get(sql) ?? prepare(database, sql);
+      statements.set(sql, statement);
       return statement;
     },
   };
@@ -76,13 +76,13 @@ function prepare(database: DatabaseSync, sql: string): SqliteStatement {
 async function openFile(file: SqliteFile, options: SqliteOptions): Promise<DatabaseSync> {
   const database = connect(file);
   const pragmas = [
-    `busy_timeout = ${openBusyMs}`,
+    `busy_timeout = ${openBusyTimeoutMs}`,
     'journal_mode = WAL',
     'foreign_keys = ON',
     `journal_size_limit = ${journalBytes}`,
     `wal_autocheckpoint = ${options.checkpointPages}`,
     `synchronous = ${options.synchronous}`,
-    `busy_timeout = ${options.busyMs}`,
+    `busy_timeout = ${options.busyTimeoutMs}`,
   ];
   for (let attempt = 1; ; attempt++) {
     try {
@@ -94,7 +94,7 @@ async function openFile(file: SqliteFile, options: SqliteOptions): Promise<Datab
         throw error;
       }
     }
-    await delay(pauseMs);
+    await delay(retryDelayMs);
   }
 }
 
@@ -107,7 +107,7 @@ function connect({ path, inode }: SqliteFile): DatabaseSync {
   const database = new DatabaseSync(`${pathToFileURL(path)}?mode=rw`);
   if (statSync(path, { throwIfNoEntry: false })?.ino === inode) return database;
   database.close();
-  throw Object.assign(new Error('the file was deleted or replaced'), { errcode: cannotOpen });
+  throw Object.assign(new Error('the file was deleted or replaced'), { errcode: sqliteCannotOpen });
 }
 
 export function isBusy(error: unknown): boolean {
@@ -115,33 +115,33 @@ export function isBusy(error: unknown): boolean {
 }
 
 /** Mode bits that grant access to the group and to all other users. */
-const othersMask = 0o077;
+const groupAndOthersMask = 0o077;
 const privateFolderMode = 0o700;
 export const privateFileMode = 0o600;
 
 /** Names of the files that this service writes to its data folder. */
-const ownNames = /^(toolhost\.sqlite|projects-example\.sqlite|master\.key|unwritten-calls)/;
+const ownFileNames = /^(toolhost\.sqlite|projects-example\.sqlite|master\.key|unwritten-calls)/;
 
 /**
  * Creates the data folder, or restricts an existing one, so that only its owner can read the service's files. Removes
  * access of other users from these files, and from the folder itself only if it contains nothing else. Returns
  * sentences for the log about files that other users of the machine can still read.
  */
-export function makeDataFolderPrivate(folder: string): string[] {
+export function createPrivateDataFolder(folder: string): string[] {
   mkdirSync(folder, { recursive: true, mode: privateFolderMode });
   const names = readdirSync(folder);
-  const own = names.filter((name) => ownNames.test(name));
-  const open = own.filter((name) => !closeToOthers(join(folder, name))).map((name) => join(folder, name));
-  const isOurs = own.length === names.length;
-  if (isOpen(folder) && !(isOurs && closeToOthers(folder))) open.unshift(folder);
-  return open.map((path) => `other users of this machine can read ${path}; restrict access with: chmod go= ${path}`);
+  const ownFiles = names.filter((name) => ownFileNames.test(name));
+  const exposed = ownFiles.filter((name) => !restrictToOwner(join(folder, name))).map((name) => join(folder, name));
+  const hasOnlyOwnFiles = ownFiles.length === names.length;
+  if (isAccessibleToOthers(folder) && !(hasOnlyOwnFiles && restrictToOwner(folder))) exposed.unshift(folder);
+  return exposed.map((path) => `other users of this machine can read ${path}; restrict access with: chmod go= ${path}`);
 }
 
 /**
  * Creates an empty file that only its owner can read, unless it exists. SQLite creates its accompanying files with
  * the same mode.
  */
-export function makePrivateFile(file: string): void {
+export function createPrivateFile(file: string): void {
   // Closing an existing file would release the locks that SQLite has on it for this process (POSIX, fcntl).
   if (!existsSync(file)) closeSync(openSync(file, 'a', privateFileMode));
 }
@@ -159,12 +159,12 @@ export function syncToDisk(path: string): void {
 }
 
 /** Removes access for everyone except the owner. Returns false for a path of another owner, which remains unchanged. */
-function closeToOthers(path: string): boolean {
+function restrictToOwner(path: string): boolean {
   try {
-    if (!isOpen(path)) return true;
+    if (!isAccessibleToOthers(path)) return true;
     const { mode, uid } = statSync(path);
     if (uid !== process.getuid?.()) return false;
-    chmodSync(path, mode & ~othersMask & 0o7777);
+    chmodSync(path, mode & ~groupAndOthersMask & 0o7777);
     return true;
   } catch (error) {
     // SQLite deletes its accompanying files when the last process closes the database.
@@ -175,6 +175,6 @@ function closeToOthers(path: string): boolean {
 }
 
 /** Returns true if other users have access. Windows has no such mode bits. */
-function isOpen(path: string): boolean {
-  return process.getuid !== undefined && (statSync(path).mode & othersMask) !== 0;
+function isAccessibleToOthers(path: string): boolean {
+  return process.getuid !== undefined && (statSync(path).mode & groupAndOthersMask) !== 0;
 }

@@ -3,16 +3,16 @@ import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AppError } from '../../errors.ts';
-import { isBusy, makePrivateFile } from './sqlite-file.ts';
+import { createPrivateFile, isBusy } from './sqlite-file.ts';
 
 /**
  * Rejects creating a database next to an existing write-ahead log. The main file was lost or not restored, and a new
  * one would start empty and destroy the content of the log.
  * @throws AppError conflict
  */
-export function refuseOrphanedLog(file: string): void {
+export function rejectOrphanedLog(file: string): void {
   // The log is checked first, because a process that creates the database at this moment creates the main file first.
-  if (sizeOf(`${file}-wal`) === 0 || sizeOf(file) > 0) return;
+  if (getSize(`${file}-wal`) === 0 || getSize(file) > 0) return;
   throw new AppError(
     'conflict',
     `the database ${file} is missing or empty, but its log ${file}-wal exists; put the database back, or restore a backup; to start with an empty database, first move the log and ${file}-wal-expected away`,
@@ -24,10 +24,10 @@ export function refuseOrphanedLog(file: string): void {
  * or created by another program, and would start an empty service.
  * @throws AppError conflict
  */
-export function refuseEmptied(file: string): void {
+export function rejectEmptied(file: string): void {
   const key = join(dirname(file), 'master.key');
   // The key is checked first, because another process may be creating both at this moment.
-  if (!existsSync(key) || !existsSync(file) || sizeOf(file) > 0) return;
+  if (!existsSync(key) || !existsSync(file) || getSize(file) > 0) return;
   throw new AppError(
     'conflict',
     `the database ${file} is empty, but the master key ${key} of an earlier database exists; restore the database from a backup; to start with an empty database, delete ${file}`,
@@ -35,7 +35,7 @@ export function refuseEmptied(file: string): void {
 }
 
 /** Returns the path where a process saves the open database after its file was deleted. */
-export function rescuedCopy(file: string): string {
+export function getRescuedPath(file: string): string {
   return `${file}.rescued-${process.pid}`;
 }
 
@@ -44,9 +44,9 @@ export function rescuedCopy(file: string): string {
  * with an empty one.
  * @throws AppError conflict
  */
-export function refuseBesideRescued(file: string): void {
+export function rejectNextToRescued(file: string): void {
   if (existsSync(file) || !existsSync(dirname(file))) return;
-  const name = readdirSync(dirname(file)).find((each) => each.startsWith(`${basename(file)}.rescued-`));
+  const name = readdirSync(dirname(file)).find((fileName) => fileName.startsWith(`${basename(file)}.rescued-`));
   if (name === undefined) return;
   throw new AppError(
     'conflict',
@@ -55,7 +55,7 @@ export function refuseBesideRescued(file: string): void {
 }
 
 /** Returns the size in bytes; 0 for a missing file. */
-function sizeOf(path: string): number {
+function getSize(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
@@ -64,10 +64,10 @@ type WatchedFiles = {
   /** File whose lock shows that a process serves. */
   lockFile: string;
   /** Locks a new lock file. @throws AppError conflict if another process was first */
-  lockAgain(): void;
+  relock(): void;
   /** Called with the way the database was lost, or the reason why this process must stop serving. */
-  onLost(why: string): void;
-  onWarning(sentence: string): void;
+  onDatabaseLost(reason: string): void;
+  onWarning(warning: string): void;
 };
 
 const intervalMs = 1000;
@@ -76,51 +76,51 @@ const intervalMs = 1000;
  * Checks once a second that the database files are still those that this process has open. Writes to a deleted or
  * replaced file would be lost with the process, and without the lock file, a second process would serve.
  */
-export function watchSqlite(watched: WatchedFiles): { stop(): void } {
-  const { file, lockFile } = watched;
-  const opened = look(file);
-  let locked = look(lockFile);
+export function watchSqlite(options: WatchedFiles): { stop(): void } {
+  const { file, lockFile } = options;
+  const openedStats = readStats(file);
+  let lockStats = readStats(lockFile);
   const timer = setInterval(() => {
-    const why = whyLost(opened, look(file));
-    if (why) return lose(`the database ${file} ${why} while the service was running`);
-    if (isSame(locked, look(lockFile))) return;
+    const reason = findLossReason(openedStats, readStats(file));
+    if (reason) return reportLoss(`the database ${file} ${reason} while the service was running`);
+    if (isSameFile(lockStats, readStats(lockFile))) return;
     try {
-      watched.lockAgain();
-      locked = look(lockFile);
-      watched.onWarning(
+      options.relock();
+      lockStats = readStats(lockFile);
+      options.onWarning(
         `the file ${lockFile} was deleted or replaced while the service was running; it was created again, do not remove it`,
       );
     } catch (error) {
-      lose(
+      reportLoss(
         `the file ${lockFile} was deleted or replaced while the service was running, and ${(error as Error).message}`,
       );
     }
   }, intervalMs).unref();
-  const lose = (why: string) => {
+  const reportLoss = (reason: string) => {
     clearInterval(timer);
-    watched.onLost(why);
+    options.onDatabaseLost(reason);
   };
   return { stop: () => clearInterval(timer) };
 }
 
-function look(path: string): Stats | undefined {
+function readStats(path: string): Stats | undefined {
   return statSync(path, { throwIfNoEntry: false });
 }
 
-function isSame(one: Stats | undefined, other: Stats | undefined): boolean {
-  return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev;
+function isSameFile(left: Stats | undefined, right: Stats | undefined): boolean {
+  return left !== undefined && right !== undefined && left.ino === right.ino && left.dev === right.dev;
 }
 
-function whyLost(opened: Stats | undefined, found: Stats | undefined): string | undefined {
-  if (!found) return 'was deleted';
-  if (!isSame(opened, found)) return 'was replaced by another file';
-  return found.size === 0 ? 'was emptied' : undefined;
+function findLossReason(openedStats: Stats | undefined, current: Stats | undefined): string | undefined {
+  if (!current) return 'was deleted';
+  if (!isSameFile(openedStats, current)) return 'was replaced by another file';
+  return current.size === 0 ? 'was emptied' : undefined;
 }
 
 export type SqliteLock = {
   readonly file: string;
   /** Locks a new file after the old one was deleted. @throws AppError conflict */
-  again(): void;
+  relock(): void;
   release(): void;
 };
 
@@ -130,20 +130,20 @@ export type SqliteLock = {
  */
 export function lockSqlite(file: string): SqliteLock {
   const lockFile = `${file}.lock`;
-  let lock = takeLock(file, lockFile);
+  let lock = acquireLock(file, lockFile);
   return {
     file: lockFile,
-    again() {
-      const next = takeLock(file, lockFile);
+    relock() {
+      const newLock = acquireLock(file, lockFile);
       lock.close();
-      lock = next;
+      lock = newLock;
     },
     release: () => lock.close(),
   };
 }
 
-function takeLock(file: string, lockFile: string): DatabaseSync {
-  makePrivateFile(lockFile);
+function acquireLock(file: string, lockFile: string): DatabaseSync {
+  createPrivateFile(lockFile);
   const lock = new DatabaseSync(lockFile);
   try {
     lock.exec('pragma busy_timeout = 0; begin exclusive');
@@ -159,15 +159,16 @@ function takeLock(file: string, lockFile: string): DatabaseSync {
 }
 
 /** Slightly longer than a serving process takes to notice that its lock file is missing, in ms. */
-const noticedMs = 2500;
+const lockFileTimeoutMs = 2500;
 
-const lookMs = 50;
+const checkIntervalMs = 50;
 
 /**
  * Waits for a serving process to create its lock file again. A database that is in use, or was left by a crash, and
  * has no lock file may belong to a serving process whose lock file was deleted.
  */
 export async function awaitLockFile(file: string): Promise<void> {
-  const until = performance.now() + noticedMs;
-  while (existsSync(`${file}-wal`) && !existsSync(`${file}.lock`) && performance.now() < until) await delay(lookMs);
+  const deadline = performance.now() + lockFileTimeoutMs;
+  while (existsSync(`${file}-wal`) && !existsSync(`${file}.lock`) && performance.now() < deadline)
+    await delay(checkIntervalMs);
 }

@@ -14,18 +14,18 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
-import { runningNow } from '../../domain/work/running-time.ts';
-import type { ThreadAccess, ThreadAnswer, ThreadData, ThreadQuestion } from '../sqlite-thread.ts';
-import { closeLast } from './log-mark.ts';
+import { getRunningTimeMs } from '../../domain/work/running-time.ts';
+import type { ThreadAccess, ThreadData, ThreadRequest, ThreadResponse } from '../sqlite-thread.ts';
+import { closeLastConnection } from './log-mark.ts';
 import { openSqlite, type SqliteFile } from './sqlite-file.ts';
 
 /**
  * A checkpoint blocks the process while the disk syncs. The thread that writes records runs checkpoints much earlier.
  */
-const options = { synchronous: 'FULL', busyMs: 0, checkpointPages: 16_000 } as const;
+const options = { synchronous: 'FULL', busyTimeoutMs: 0, checkpointPages: 16_000 } as const;
 /** Maximum time that a statement waits for another process that writes. */
-const patienceMs = 5000;
-const longestPauseMs = 16;
+const queueTimeoutMs = 5000;
+const maxRetryDelayMs = 16;
 
 /**
  * Creates the Kysely dialect for Node's SQLite. Other connections of the process share the lock, and are closed
@@ -35,12 +35,12 @@ export function sqliteDialect(file: SqliteFile, lock: WriteLock): Dialect {
   const config = {
     async database() {
       const opened = await openSqlite(file, options);
-      return { ...opened, close: () => closeLast(opened, file) };
+      return { ...opened, close: () => closeLastConnection(opened, file) };
     },
   };
   return Object.assign(new SqliteDialect(config), {
-    createAdapter: () => new PatientAdapter(),
-    createDriver: () => new PatientDriver(config, lock),
+    createAdapter: () => new RetryingAdapter(),
+    createDriver: () => new RetryingDriver(config, lock),
   });
 }
 
@@ -48,63 +48,63 @@ export function sqliteDialect(file: SqliteFile, lock: WriteLock): Dialect {
  * The driver itself serializes the use of its only connection, and frees it while a statement waits for another
  * process.
  */
-class PatientAdapter extends SqliteAdapter {
+class RetryingAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
   }
 }
 
-class PatientDriver extends SqliteDriver {
+class RetryingDriver extends SqliteDriver {
   readonly #lock: WriteLock;
   /** Grants the use of the connection, for one attempt of a statement or for a transaction. */
-  readonly #turns = createWriteLock();
+  readonly #connectionLock = createWriteLock();
 
   constructor(config: SqliteDialectConfig, lock: WriteLock) {
     super(config);
     this.#lock = lock;
   }
 
-  override async acquireConnection(): Promise<PatientConnection> {
-    return new PatientConnection(await super.acquireConnection(), this.#lock, this.#turns);
+  override async acquireConnection(): Promise<RetryingConnection> {
+    return new RetryingConnection(await super.acquireConnection(), this.#lock, this.#connectionLock);
   }
 
-  override async beginTransaction(connection: PatientConnection): Promise<void> {
+  override async beginTransaction(connection: RetryingConnection): Promise<void> {
     await connection.begin();
   }
 
-  override async releaseConnection(connection?: PatientConnection): Promise<void> {
+  override async releaseConnection(connection?: RetryingConnection): Promise<void> {
     connection?.release();
   }
 }
 
 /** Matches statements that write nothing. */
-const onlyReads = /^\s*(select|pragma|vacuum into)\b/i;
+const readOnlyStatement = /^\s*(select|pragma|vacuum into)\b/i;
 
 /**
  * Connection that waits for other writers without blocking. Only one process at a time writes to a file. SQLite
  * itself would block the event loop while it waits, so the wait happens here, and others may read in the meantime. A
  * statement that found the file locked has not done anything yet.
  */
-class PatientConnection implements DatabaseConnection {
+class RetryingConnection implements DatabaseConnection {
   readonly #inner: DatabaseConnection;
   readonly #lock: WriteLock;
-  readonly #turns: WriteLock;
+  readonly #connectionLock: WriteLock;
   /** Releases the lock and the connection after a transaction. */
   #release: (() => void) | undefined;
 
-  constructor(inner: DatabaseConnection, lock: WriteLock, turns: WriteLock) {
+  constructor(inner: DatabaseConnection, lock: WriteLock, connectionLock: WriteLock) {
     this.#inner = inner;
     this.#lock = lock;
-    this.#turns = turns;
+    this.#connectionLock = connectionLock;
   }
 
   async begin(): Promise<void> {
-    const until = runningNow() + patienceMs;
-    const unlock = await this.#lock.take();
+    const deadline = getRunningTimeMs() + queueTimeoutMs;
+    const unlock = await this.#lock.acquire();
     try {
-      const { endTurn } = await this.#patiently(CompiledQuery.raw('begin'), until);
+      const { releaseConnection } = await this.#runWithRetry(CompiledQuery.raw('begin'), deadline);
       this.#release = () => {
-        endTurn();
+        releaseConnection();
         unlock();
       };
     } catch (error) {
@@ -120,11 +120,11 @@ class PatientConnection implements DatabaseConnection {
 
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     if (this.#release) return this.#inner.executeQuery<Row>(query);
-    const until = runningNow() + patienceMs;
-    const unlock = onlyReads.test(query.sql) ? undefined : await this.#lock.take();
+    const deadline = getRunningTimeMs() + queueTimeoutMs;
+    const unlock = readOnlyStatement.test(query.sql) ? undefined : await this.#lock.acquire();
     try {
-      const { result, endTurn } = await this.#patiently<Row>(query, until);
-      endTurn();
+      const { result, releaseConnection } = await this.#runWithRetry<Row>(query, deadline);
+      releaseConnection();
       return result;
     } finally {
       unlock?.();
@@ -136,19 +136,19 @@ class PatientConnection implements DatabaseConnection {
   }
 
   /** Runs a statement and retries it while another process writes. The connection stays reserved after a success. */
-  async #patiently<Row>(
+  async #runWithRetry<Row>(
     query: CompiledQuery,
-    until: number,
-  ): Promise<{ result: QueryResult<Row>; endTurn: () => void }> {
-    for (let pause = 1; ; pause = Math.min(pause * 2, longestPauseMs)) {
-      const endTurn = await this.#turns.take();
+    deadline: number,
+  ): Promise<{ result: QueryResult<Row>; releaseConnection: () => void }> {
+    for (let delayMs = 1; ; delayMs = Math.min(delayMs * 2, maxRetryDelayMs)) {
+      const releaseConnection = await this.#connectionLock.acquire();
       try {
-        return { result: await this.#inner.executeQuery<Row>(query), endTurn };
+        return { result: await this.#inner.executeQuery<Row>(query), releaseConnection };
       } catch (error) {
-        endTurn();
-        if (!isTaken(error) || runningNow() > until) throw error;
+        releaseConnection();
+        if (!isLockedByOther(error) || getRunningTimeMs() > deadline) throw error;
       }
-      await delay(pause);
+      await delay(delayMs);
     }
   }
 }
@@ -156,7 +156,7 @@ class PatientConnection implements DatabaseConnection {
 const sqliteBusy = 5;
 
 /** Returns true if another process is writing. The lowest byte is the kind of error, the higher ones are details. */
-function isTaken(error: unknown): boolean {
+function isLockedByOther(error: unknown): boolean {
   return (((error as { errcode?: number }).errcode ?? 0) & 0xff) === sqliteBusy;
 }
 
@@ -198,7 +198,7 @@ class ThreadDriver implements Driver {
   }
 
   async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    this.#unlock = await this.#lock?.take();
+    this.#unlock = await this.#lock?.acquire();
     await connection.executeQuery(CompiledQuery.raw('begin'));
   }
 
@@ -220,7 +220,7 @@ class ThreadDriver implements Driver {
   }
 }
 
-type Waiting = { resolve: (answer: ThreadAnswer) => void; reject: (error: unknown) => void };
+type PendingRequest = { resolve: (response: ThreadResponse) => void; reject: (error: unknown) => void };
 
 /**
  * Connection to the thread. It replies in the order of the requests, so a reply belongs to the oldest pending
@@ -230,7 +230,7 @@ class SqliteThread implements DatabaseConnection {
   isAlive = true;
   #isClosing = false;
   #failure: unknown = new Error('a thread of the database has ended');
-  readonly #waiting: Waiting[] = [];
+  readonly #pending: PendingRequest[] = [];
   readonly #worker: Worker;
   readonly #data: ThreadData;
 
@@ -241,25 +241,28 @@ class SqliteThread implements DatabaseConnection {
       // Flags such as --input-type apply only to the main program.
       execArgv: [],
     });
-    this.#worker.on('message', (answer: ThreadAnswer) => {
-      this.#waiting.shift()?.resolve(answer);
-      if (this.#waiting.length === 0 && !this.#isClosing) this.#worker.unref();
+    this.#worker.on('message', (response: ThreadResponse) => {
+      this.#pending.shift()?.resolve(response);
+      if (this.#pending.length === 0 && !this.#isClosing) this.#worker.unref();
     });
     this.#worker.on('error', (error) => {
       this.#failure = error;
     });
     this.#worker.on('exit', () => {
       this.isAlive = false;
-      for (const { reject } of this.#waiting.splice(0)) reject(this.#failure);
+      for (const { reject } of this.#pending.splice(0)) reject(this.#failure);
     });
     this.#worker.unref();
   }
 
   async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
     const isLarge = this.#data.access === 'transactions';
-    const answer = await this.#ask({ sql, parameters: isLarge ? parameters : JSON.stringify(parameters) });
-    if ('failure' in answer) throw Object.assign(new Error(answer.failure.message), answer.failure);
-    return { rows: answer.rows as Row[], ...(answer.changes !== undefined && { numAffectedRows: answer.changes }) };
+    const response = await this.#send({ sql, parameters: isLarge ? parameters : JSON.stringify(parameters) });
+    if ('failure' in response) throw Object.assign(new Error(response.failure.message), response.failure);
+    return {
+      rows: response.rows as Row[],
+      ...(response.changes !== undefined && { numAffectedRows: response.changes }),
+    };
   }
 
   // biome-ignore lint/correctness/useYield: required by the interface, never used here
@@ -277,12 +280,12 @@ class SqliteThread implements DatabaseConnection {
     await ended;
   }
 
-  #ask(question: ThreadQuestion): Promise<ThreadAnswer> {
+  #send(request: ThreadRequest): Promise<ThreadResponse> {
     if (!this.isAlive) return Promise.reject(this.#failure);
-    const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
+    const { promise, resolve, reject } = Promise.withResolvers<ThreadResponse>();
     // Sent first: a value that cannot be copied throws here, and must not receive the reply to the next request.
-    this.#worker.postMessage(question);
-    this.#waiting.push({ resolve, reject });
+    this.#worker.postMessage(request);
+    this.#pending.push({ resolve, reject });
     // The process must not end before a pending reply.
     this.#worker.ref();
     return promise;
@@ -295,18 +298,18 @@ class SqliteThread implements DatabaseConnection {
  */
 type WriteLock = {
   /** Waits for the lock. The returned function releases it, once. */
-  take(): Promise<() => void>;
+  acquire(): Promise<() => void>;
 };
 
 export function createWriteLock(): WriteLock {
-  let last: Promise<void> = Promise.resolve();
+  let tail: Promise<void> = Promise.resolve();
   return {
-    async take() {
-      const given = Promise.withResolvers<void>();
-      const before = last;
-      last = given.promise;
-      await before;
-      return given.resolve;
+    async acquire() {
+      const released = Promise.withResolvers<void>();
+      const previous = tail;
+      tail = released.promise;
+      await previous;
+      return released.resolve;
     },
   };
 }

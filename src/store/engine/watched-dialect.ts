@@ -10,24 +10,31 @@ import type {
   TransactionSettings,
 } from 'kysely';
 import type { Tables } from '../schema.ts';
-import { type FaultKind, faultKindOf, leavesOpen, StoreFault, toCommitFault, toStoreFault } from './faults.ts';
+import {
+  DatabaseError,
+  type DatabaseErrorKind,
+  getDatabaseErrorKind,
+  mayHaveExecuted,
+  toCommitError,
+  toDatabaseError,
+} from './faults.ts';
 
 /** Called for every database error, with the driver's error. */
-export type OnFault = (kind: FaultKind, error: unknown) => void;
+export type OnDatabaseError = (kind: DatabaseErrorKind, error: unknown) => void;
 
 /** Maximum number of attempts for work that the database ended in favor of other work. */
-const mostAttempts = 4;
+const maxAttempts = 4;
 /** Pause before the first retry, in ms. */
 const retryPauseMs = 5;
 
 /**
- * Wraps a dialect so that its errors are reported and thrown as a `StoreFault`. A statement outside a transaction
+ * Wraps a dialect so that its errors are reported and thrown as a `DatabaseError`. A statement outside a transaction
  * that was ended in favor of others (serialization failure, deadlock) has had no effect and is retried.
  */
-export function watchedDialect(dialect: Dialect, onFault: OnFault): Dialect {
+export function toWatchedDialect(dialect: Dialect, onDatabaseError: OnDatabaseError): Dialect {
   return {
     createAdapter: () => dialect.createAdapter(),
-    createDriver: () => new WatchedDriver(dialect.createDriver(), onFault),
+    createDriver: () => new WatchedDriver(dialect.createDriver(), onDatabaseError),
     createIntrospector: (db) => dialect.createIntrospector(db),
     createQueryCompiler: () => dialect.createQueryCompiler(),
   };
@@ -35,33 +42,33 @@ export function watchedDialect(dialect: Dialect, onFault: OnFault): Dialect {
 
 class WatchedDriver implements Driver {
   readonly #inner: Driver;
-  readonly #onFault: OnFault;
+  readonly #onDatabaseError: OnDatabaseError;
 
-  constructor(inner: Driver, onFault: OnFault) {
+  constructor(inner: Driver, onDatabaseError: OnDatabaseError) {
     this.#inner = inner;
-    this.#onFault = onFault;
+    this.#onDatabaseError = onDatabaseError;
   }
 
   init(): Promise<void> {
-    return this.#reported(this.#inner.init());
+    return this.#reportErrors(this.#inner.init());
   }
 
   async acquireConnection(): Promise<WatchedConnection> {
-    return new WatchedConnection(await this.#reported(this.#inner.acquireConnection()), this.#onFault);
+    return new WatchedConnection(await this.#reportErrors(this.#inner.acquireConnection()), this.#onDatabaseError);
   }
 
   async beginTransaction(connection: WatchedConnection, settings: TransactionSettings): Promise<void> {
     connection.isInTransaction = true;
-    await this.#reported(this.#inner.beginTransaction(connection.inner, settings));
+    await this.#reportErrors(this.#inner.beginTransaction(connection.inner, settings));
   }
 
   async commitTransaction(connection: WatchedConnection): Promise<void> {
     try {
       await this.#inner.commitTransaction(connection.inner);
     } catch (error) {
-      connection.fault = toCommitFault(error);
-      this.#onFault(faultKindOf(error), error);
-      throw connection.fault;
+      connection.lastError = toCommitError(error);
+      this.#onDatabaseError(getDatabaseErrorKind(error), error);
+      throw connection.lastError;
     }
     connection.isInTransaction = false;
   }
@@ -74,7 +81,7 @@ class WatchedDriver implements Driver {
     try {
       await this.#inner.rollbackTransaction(connection.inner);
     } catch (error) {
-      throw connection.fault ?? reported(error, this.#onFault);
+      throw connection.lastError ?? reportError(error, this.#onDatabaseError);
     }
     connection.isInTransaction = false;
   }
@@ -87,37 +94,38 @@ class WatchedDriver implements Driver {
     return this.#inner.destroy();
   }
 
-  #reported<Result>(work: Promise<Result>): Promise<Result> {
+  #reportErrors<Result>(work: Promise<Result>): Promise<Result> {
     return work.catch((error: unknown) => {
-      throw reported(error, this.#onFault);
+      throw reportError(error, this.#onDatabaseError);
     });
   }
 }
 
 class WatchedConnection implements DatabaseConnection {
   readonly inner: DatabaseConnection;
-  readonly #onFault: OnFault;
+  readonly #onDatabaseError: OnDatabaseError;
   isInTransaction = false;
   /** Error of the last failed statement or commit. */
-  fault: unknown;
+  lastError: unknown;
 
-  constructor(inner: DatabaseConnection, onFault: OnFault) {
+  constructor(inner: DatabaseConnection, onDatabaseError: OnDatabaseError) {
     this.inner = inner;
-    this.#onFault = onFault;
+    this.#onDatabaseError = onDatabaseError;
   }
 
   executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    return this.isInTransaction ? this.#execute<Row>(query) : repeated(() => this.#execute<Row>(query));
+    return this.isInTransaction ? this.#execute<Row>(query) : withRetry(() => this.#execute<Row>(query));
   }
 
   async #execute<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     try {
       return await this.inner.executeQuery<Row>(query);
     } catch (error) {
-      const fault = reported(error, this.#onFault);
-      if (fault instanceof StoreFault) fault.isOpen = !this.isInTransaction && leavesOpen(error);
-      this.fault = fault;
-      throw fault;
+      const databaseError = reportError(error, this.#onDatabaseError);
+      if (databaseError instanceof DatabaseError)
+        databaseError.isOutcomeUnknown = !this.isInTransaction && mayHaveExecuted(error);
+      this.lastError = databaseError;
+      throw databaseError;
     }
   }
 
@@ -127,21 +135,21 @@ class WatchedConnection implements DatabaseConnection {
 }
 
 /** Retries work that the database ended in favor of other work. It has had no effect. */
-async function repeated<Result>(work: () => Promise<Result>): Promise<Result> {
+async function withRetry<Result>(work: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await work();
     } catch (error) {
-      const isOvertaken = error instanceof StoreFault && error.fault === 'serialization';
-      if (!isOvertaken || attempt === mostAttempts) throw error;
+      const isSerializationFailure = error instanceof DatabaseError && error.errorKind === 'serialization';
+      if (!isSerializationFailure || attempt === maxAttempts) throw error;
     }
     await delay(retryPauseMs * attempt);
   }
 }
 
-function reported(error: unknown, onFault: OnFault): unknown {
-  onFault(faultKindOf(error), error);
-  return toStoreFault(error);
+function reportError(error: unknown, onDatabaseError: OnDatabaseError): unknown {
+  onDatabaseError(getDatabaseErrorKind(error), error);
+  return toDatabaseError(error);
 }
 
 /**
@@ -153,5 +161,5 @@ export function transact<Result>(
   db: Kysely<Tables>,
   work: (transaction: Transaction<Tables>) => Promise<Result>,
 ): Promise<Result> {
-  return repeated(() => db.transaction().execute(work));
+  return withRetry(() => db.transaction().execute(work));
 }

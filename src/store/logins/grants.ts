@@ -1,10 +1,10 @@
 import { type Insertable, type Selectable, type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
-import { tenantOf } from '../../domain/ids.ts';
+import { getTenantId } from '../../domain/ids.ts';
 import type { Db } from '../db.ts';
-import { rowsAtOnce } from '../delete-in-steps.ts';
-import { isOf, olderThan, type Page, pageOf } from '../page.ts';
+import { maxRowsPerStatement } from '../delete-in-steps.ts';
+import { isInWorkspace, isOlderThan, type Page, toPage } from '../page.ts';
 import type { Tables } from '../schema.ts';
-import { periodOf, takeOfQuotas } from '../workspaces.ts';
+import { getQuotaPeriod, takeFromQuotas } from '../workspaces.ts';
 
 /** Login in progress. `id` is the hash of the state that the provider returns. */
 export type Authorization = Selectable<Tables['authorizations']>;
@@ -13,7 +13,7 @@ export type Authorization = Selectable<Tables['authorizations']>;
  * Number of expired logins that each new login deletes, so that logins started by unverified callers do not wait for
  * maintenance.
  */
-const removedAtOnce = 2;
+const expiredPerInsert = 2;
 
 /** Returns false and stores nothing if the consent was already used. */
 export async function insertAuthorization(db: Db, row: Insertable<Tables['authorizations']>): Promise<boolean> {
@@ -22,7 +22,7 @@ export async function insertAuthorization(db: Db, row: Insertable<Tables['author
     .select('id')
     .where('expires_at', '<', row.created_at)
     .orderBy('expires_at')
-    .limit(removedAtOnce);
+    .limit(expiredPerInsert);
   await db.deleteFrom('authorizations').where('id', 'in', expired).execute();
   const result = await db
     .insertInto('authorizations')
@@ -33,19 +33,19 @@ export async function insertAuthorization(db: Db, row: Insertable<Tables['author
 }
 
 /** Hash of a login that was taken. Its row remains until it expires, because a consent form may be used only once. */
-const taken = '';
+const takenMark = '';
 
 /**
  * Takes a login. Only one callback receives it, only in the browser that consented, only at the server where it
  * started. Takes no workspace, because the provider returns only the state.
  */
-export async function takeAuthorization(
+export async function consumeAuthorization(
   db: Db,
   match: { id: string; serverId: string; bindingHash: string; now: number },
 ): Promise<Authorization | undefined> {
   return db
     .updateTable('authorizations')
-    .set({ binding_hash: taken })
+    .set({ binding_hash: takenMark })
     .where('id', '=', match.id)
     .where('server_id', '=', match.serverId)
     .where('binding_hash', '=', match.bindingHash)
@@ -58,7 +58,7 @@ export async function takeAuthorization(
  * Returns true if a login with this state is pending, in any browser. Takes no workspace, because the provider
  * returns only the state.
  */
-export async function isAuthorizationWaiting(
+export async function isAuthorizationPending(
   db: Db,
   match: { id: string; serverId: string; now: number },
 ): Promise<boolean> {
@@ -67,7 +67,7 @@ export async function isAuthorizationWaiting(
     .select('id')
     .where('id', '=', match.id)
     .where('server_id', '=', match.serverId)
-    .where('binding_hash', '!=', taken)
+    .where('binding_hash', '!=', takenMark)
     .where('expires_at', '>', match.now)
     .executeTakeFirst();
   return row !== undefined;
@@ -89,7 +89,7 @@ export async function findGrant(db: Db, id: string): Promise<Grant | undefined> 
  * Returns true if a client with a metadata document ever finished a login at a server. Takes no workspace, because
  * the server's id implies it. The condition on the length matches the index.
  */
-export async function hasGrantOfClient(db: Db, serverId: string, clientId: string): Promise<boolean> {
+export async function hasClientGrant(db: Db, serverId: string, clientId: string): Promise<boolean> {
   const row = await db
     .selectFrom('grants')
     .select('id')
@@ -102,7 +102,7 @@ export async function hasGrantOfClient(db: Db, serverId: string, clientId: strin
 }
 
 /** Columns for lists. Excludes the tokens, which are long. */
-const listed = [
+const listedColumns = [
   'id',
   'slug',
   'client_name',
@@ -114,7 +114,7 @@ const listed = [
   'broken_at',
   'revoked_at',
 ] as const;
-export type ListedGrant = Pick<Grant, (typeof listed)[number]> & {
+export type ListedGrant = Pick<Grant, (typeof listedColumns)[number]> & {
   /** 1 if its server was deleted. The grant is useless then, unless the server is restored. */
   is_of_deleted: number;
 };
@@ -123,12 +123,12 @@ export type ListedGrant = Pick<Grant, (typeof listed)[number]> & {
  * Condition that the server of a grant was deleted. It reads two indexes, because the row of a server is long. The
  * management server has no row.
  */
-const isOfDeletedServer = sql<SqlBool>`(exists (select 1 from servers where servers.id = grants.server_id)
+const isServerDeleted = sql<SqlBool>`(exists (select 1 from servers where servers.id = grants.server_id)
   and not exists (select 1 from servers where servers.workspace_id = grants.workspace_id
     and servers.slug = grants.slug and servers.deleted_at is null))`;
 
 /** Condition that the server of a grant was deleted and cannot be restored. */
-export const isOfGoneServer = sql<SqlBool>`(exists (select 1 from servers where servers.id = grants.server_id)
+export const isServerPurged = sql<SqlBool>`(exists (select 1 from servers where servers.id = grants.server_id)
   and not exists (select 1 from servers where servers.workspace_id = grants.workspace_id
     and servers.slug = grants.slug and servers.summary is not null))`;
 
@@ -140,27 +140,32 @@ export async function findGrants(
 ): Promise<{ rows: ListedGrant[]; next: string | undefined }> {
   const { slug, slugs } = filter;
   if (slug !== undefined && slugs && !slugs.includes(slug)) return { rows: [], next: undefined };
-  const ids = slug === undefined && slugs ? await grantsOfServers(db, workspaceId, slugs, page) : undefined;
-  const isOfDeleted = sql<number>`case when ${isOfDeletedServer} then 1 else 0 end`.as('is_of_deleted');
-  let query = db.selectFrom('grants').select([...listed, isOfDeleted]);
+  const ids = slug === undefined && slugs ? await findServerGrantIds(db, workspaceId, slugs, page) : undefined;
+  const isDeletedColumn = sql<number>`case when ${isServerDeleted} then 1 else 0 end`.as('is_of_deleted');
+  let query = db.selectFrom('grants').select([...listedColumns, isDeletedColumn]);
   query = ids
-    ? query.where('id', 'in', [...ids, '']).where(isOf(workspaceId))
+    ? query.where('id', 'in', [...ids, '']).where(isInWorkspace(workspaceId))
     : query.where('workspace_id', '=', workspaceId);
   if (slug !== undefined) query = query.where('slug', '=', slug);
   const rows = await query
-    .where(olderThan('created_at', page.after))
+    .where(isOlderThan('created_at', page.after))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit + 1)
     .execute();
-  return pageOf(rows, page.limit, (row) => ({ at: row.created_at, id: row.id }));
+  return toPage(rows, page.limit, (row) => ({ at: row.created_at, id: row.id }));
 }
 
 /**
  * Returns the ids of the newest grants of some servers, read from an index that covers the query. `+ 0` keeps the
  * planner from using the index of all grants by time, which it would read to the end for servers without grants.
  */
-async function grantsOfServers(db: Db, workspaceId: string, slugs: readonly string[], page: Page): Promise<string[]> {
+async function findServerGrantIds(
+  db: Db,
+  workspaceId: string,
+  slugs: readonly string[],
+  page: Page,
+): Promise<string[]> {
   const at = sql<number>`created_at + 0`;
   let query = db
     .selectFrom('grants')
@@ -263,17 +268,17 @@ export async function revokeGrant(db: Db, id: string, at: number): Promise<boole
  * Ends as many grants as one short statement can. Returns the number of rows that this took, less than `most` when
  * all grants have ended.
  */
-export async function endGrants(db: Db, ids: readonly string[], at: number, most: number): Promise<number> {
+export async function endGrants(db: Db, ids: readonly string[], at: number, limit: number): Promise<number> {
   if (ids.length === 0) return 0;
   for (const table of ['tokens', 'codes'] as const) {
-    const some = db
+    const batch = db
       .selectFrom(table)
       .select('hash')
       .where('grant_id', 'in', [...ids])
-      .limit(most);
-    const { numDeletedRows } = await db.deleteFrom(table).where('hash', 'in', some).executeTakeFirst();
+      .limit(limit);
+    const { numDeletedRows } = await db.deleteFrom(table).where('hash', 'in', batch).executeTakeFirst();
     // A grant ends after its last token, so that the next step finds the grant again.
-    if (Number(numDeletedRows) >= most) return most;
+    if (Number(numDeletedRows) >= limit) return limit;
   }
   await db
     .updateTable('grants')
@@ -292,27 +297,27 @@ export async function endServerGrants(
   db: Db,
   { workspaceId, id }: { workspaceId: string; id: string },
   at: number,
-  most: number,
+  limit: number,
 ): Promise<number> {
-  const live = await db
+  const active = await db
     .selectFrom('grants')
     .select('id')
     .where('workspace_id', '=', workspaceId)
     .where('server_id', '=', id)
     .where('revoked_at', 'is', null)
-    .limit(most)
+    .limit(limit)
     .execute();
-  const ids = live.map((grant) => grant.id);
-  return endGrants(db, ids, at, most);
+  const ids = active.map((grant) => grant.id);
+  return endGrants(db, ids, at, limit);
 }
 
 /** Maximum number of agents that one person has signed in to the management server, per workspace. */
-export const mostAgentsOfPerson = 100;
+export const maxAgentsPerPerson = 100;
 
 /**
  * Ends the least recently used grants of a person in a workspace above the maximum, except `kept`. Returns their ids.
  */
-export async function endGrantsAbove(
+export async function endGrantsOverLimit(
   db: Db,
   { workspaceId, userId, kept }: { workspaceId: string; userId: string; kept: string },
   at: number,
@@ -321,16 +326,16 @@ export async function endGrantsAbove(
     .selectFrom('grants')
     .select('id')
     .where('user_id', '=', userId)
-    .where(isOf(workspaceId))
+    .where(isInWorkspace(workspaceId))
     .where('revoked_at', 'is', null)
     .where('id', '!=', kept)
     .orderBy(sql`coalesce(last_used_at, created_at)`, 'desc')
     .orderBy('id', 'desc')
-    .limit(mostAgentsOfPerson)
-    .offset(mostAgentsOfPerson - 1)
+    .limit(maxAgentsPerPerson)
+    .offset(maxAgentsPerPerson - 1)
     .execute();
   const ids = rows.map(({ id }) => id);
-  await endGrants(db, ids, at, rowsAtOnce);
+  await endGrants(db, ids, at, maxRowsPerStatement);
   return ids;
 }
 
@@ -338,7 +343,7 @@ export async function endGrantsAbove(
  * Ends the grants of a person in a workspace, which belong to agents that the person signed in to the management
  * server. Returns false if none was active. A change of kind `grant` with the person's id drops them from the caches.
  */
-export async function revokeGrantsOfPerson(
+export async function revokePersonGrants(
   db: Db,
   { workspaceId, userId }: { workspaceId: string; userId: string },
   at: number,
@@ -347,7 +352,7 @@ export async function revokeGrantsOfPerson(
     .selectFrom('grants')
     .select('id')
     .where('user_id', '=', userId)
-    .where(isOf(workspaceId))
+    .where(isInWorkspace(workspaceId))
     .where('revoked_at', 'is', null);
   return revokeAll(db, grants, at);
 }
@@ -398,7 +403,7 @@ export async function findCode(db: Db, hash: string): Promise<Code | undefined> 
 }
 
 /** Marks a code as used. Returns true for exactly one of several concurrent redemptions. */
-export async function spendCode(db: Db, hash: string, at: number): Promise<boolean> {
+export async function markCodeUsed(db: Db, hash: string, at: number): Promise<boolean> {
   const result = await db
     .updateTable('codes')
     .set({ used_at: at })
@@ -418,18 +423,18 @@ export async function deleteOldTokens(db: Db, grantId: string, generation: numbe
  * Deletes all but the `most` newest tokens of each kind of a grant. For a moment, one refresh token may be used
  * repeatedly, and each use issues new tokens.
  */
-export async function deleteCrowdedTokens(db: Db, grantId: string, most: number): Promise<void> {
+export async function deleteTokensOverLimit(db: Db, grantId: string, limit: number): Promise<void> {
   for (const kind of ['access', 'refresh'] as const) {
-    const crowded = db
+    const overLimit = db
       .selectFrom('tokens')
       .select('hash')
       .where('grant_id', '=', grantId)
       .where('kind', '=', kind)
       .orderBy('generation', 'desc')
       .orderBy('expires_at', 'desc')
-      .limit(rowsAtOnce)
-      .offset(most);
-    await db.deleteFrom('tokens').where('hash', 'in', crowded).execute();
+      .limit(maxRowsPerStatement)
+      .offset(limit);
+    await db.deleteFrom('tokens').where('hash', 'in', overLimit).execute();
   }
 }
 
@@ -437,12 +442,12 @@ export async function deleteCrowdedTokens(db: Db, grantId: string, most: number)
  * Returns the agreement of a person at a login: the hash of the server's agreement, followed by the view that the
  * login is limited to. A hash has no slash.
  */
-export function agreementFor(hash: string, view: string | undefined): string {
+export function formatAgreement(hash: string, view: string | undefined): string {
   return view === undefined ? hash : `${hash}/${view}`;
 }
 
 /** Returns the view that an agreement is limited to; undefined if it covers the whole server. */
-export function viewOfAgreement(agreement: string): string | undefined {
+export function getAgreedView(agreement: string): string | undefined {
   const slash = agreement.indexOf('/');
   return slash < 0 ? undefined : agreement.slice(slash + 1);
 }
@@ -455,7 +460,7 @@ export function isAgreed(
   agreement: string,
   { agreement: hash, view }: { agreement: string; view?: string | undefined },
 ) {
-  return agreement === hash || (view !== undefined && agreement === agreementFor(hash, view));
+  return agreement === hash || (view !== undefined && agreement === formatAgreement(hash, view));
 }
 
 /**
@@ -464,28 +469,28 @@ export function isAgreed(
  * tenant's limit, so that many logins at one server leave room for the others. Refreshed tokens do not count: a
  * provider may have ended the previous tokens, so the new ones must be stored.
  */
-export const mostInMinute = { ofTenant: 20_000_000, ofServer: 10_000_000 };
+export const maxLoginBytesPerMinute = { ofTenant: 20_000_000, ofServer: 10_000_000 };
 
 /** Counts a new login in this minute. Returns false if it exceeds the remaining bytes; then it must not be stored. */
-export async function takeLoginBytes(
+export async function reserveLoginBytes(
   db: Db,
   { workspaceId, serverId, bytes }: { workspaceId: string; serverId: string; bytes: number },
   now: number,
 ): Promise<boolean> {
-  const wishOf = (ref: string, quota: number) => ({
-    ...periodOf('loginBytes', ref, 'minute', now),
+  const toRequest = (ref: string, quota: number) => ({
+    ...getQuotaPeriod('loginBytes', ref, 'minute', now),
     quota,
     calls: bytes,
   });
-  const uses = await takeOfQuotas(db, [
-    wishOf(tenantOf(workspaceId), mostInMinute.ofTenant),
-    wishOf(serverId, mostInMinute.ofServer),
+  const uses = await takeFromQuotas(db, [
+    toRequest(getTenantId(workspaceId), maxLoginBytesPerMinute.ofTenant),
+    toRequest(serverId, maxLoginBytesPerMinute.ofServer),
   ]);
   return uses.every(({ granted }) => granted === bytes);
 }
 
 /** Returns the bytes of a login, as `grantBytes` counts stored logins. */
-export function bytesOfLogin(grant: { sealed_tokens: string; client_id: string; scope: string }): number {
+export function countLoginBytes(grant: { sealed_tokens: string; client_id: string; scope: string }): number {
   const [tokens, client, scope] = [grant.sealed_tokens, grant.client_id, grant.scope].map((text) =>
     Buffer.byteLength(text),
   );

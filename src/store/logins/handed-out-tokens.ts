@@ -4,13 +4,13 @@ import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import type { Tables } from '../schema.ts';
 
 /** Provider token that an agent holds. `agreement` is the person's agreement when it was issued. */
-type HandedOutToken = Tables['handed_out_tokens'];
+type PassthroughToken = Tables['handed_out_tokens'];
 
 // No query here takes a workspace, because the server's id implies it, and an agent that presents a token knows only
 // the token.
 
 /** Stores an issued token. The same token may be issued again, after the person has accepted a new agreement. */
-export async function saveHandedOutToken(db: Db, token: HandedOutToken): Promise<void> {
+export async function savePassthroughToken(db: Db, token: PassthroughToken): Promise<void> {
   const { agreement, expires_at } = token;
   await db
     .insertInto('handed_out_tokens')
@@ -34,7 +34,7 @@ export async function hasOtherAgreement(db: Db, serverId: string, agreement: str
 }
 
 /** Returns the agreement under which a token was issued; undefined for an unknown token. */
-export async function findHandedOutAgreement(db: Db, serverId: string, hash: string): Promise<string | undefined> {
+export async function findPassthroughAgreement(db: Db, serverId: string, hash: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('handed_out_tokens')
     .select('agreement')
@@ -48,7 +48,7 @@ export async function findHandedOutAgreement(db: Db, serverId: string, hash: str
  * Deletes expired tokens. In a workspace with more than `most` tokens, also deletes those that expire first, at the
  * servers with the most tokens.
  */
-export async function pruneHandedOutTokens(db: Db, before: number, most: number, pause?: Pause): Promise<void> {
+export async function prunePassthroughTokens(db: Db, before: number, limit: number, pause?: Pause): Promise<void> {
   const table = { table: 'handed_out_tokens', key: ['server_id', 'hash'] } as const;
   await deleteInSteps(db, { ...table, where: sql`expires_at < ${before}` }, pause);
   const { rows } = await sql<{ serverId: string; workspaceId: string; tokens: number }>`
@@ -57,9 +57,9 @@ export async function pruneHandedOutTokens(db: Db, before: number, most: number,
     left join servers on servers.id = server_id`.execute(db);
   for (const servers of Map.groupBy(rows, ({ workspaceId }) => workspaceId).values()) {
     const counts = servers.map(({ tokens }) => Number(tokens));
-    const share = shareWithin(most, counts);
+    const share = computeFairShare(limit, counts);
     for (const { serverId } of servers.filter(({ tokens }) => Number(tokens) > share)) {
-      const first = await db
+      const firstOverLimit = await db
         .selectFrom('handed_out_tokens')
         .select(['expires_at', 'hash'])
         .where('server_id', '=', serverId)
@@ -68,23 +68,23 @@ export async function pruneHandedOutTokens(db: Db, before: number, most: number,
         .offset(share)
         .limit(1)
         .executeTakeFirst();
-      if (!first) continue;
+      if (!firstOverLimit) continue;
       // Compared with the first token over the limit, because PostgreSQL would search a list of retained tokens for
       // each row.
-      const isCrowded = sql`server_id = ${serverId} and (expires_at, hash) <= (${first.expires_at}, ${first.hash})`;
-      await deleteInSteps(db, { ...table, where: isCrowded }, pause);
+      const isOverLimit = sql`server_id = ${serverId} and (expires_at, hash) <= (${firstOverLimit.expires_at}, ${firstOverLimit.hash})`;
+      await deleteInSteps(db, { ...table, where: isOverLimit }, pause);
     }
   }
 }
 
 /** Returns the largest equal share so that the sum of all capped values is at most `most`. */
-export function shareWithin(most: number, sums: readonly number[]): number {
-  let left = most;
-  const ordered = sums.toSorted((a, b) => a - b);
-  const index = ordered.findIndex((sum, before) => {
-    if (sum * (ordered.length - before) > left) return true;
-    left -= sum;
+export function computeFairShare(limit: number, values: readonly number[]): number {
+  let remaining = limit;
+  const ordered = values.toSorted((a, b) => a - b);
+  const index = ordered.findIndex((value, index) => {
+    if (value * (ordered.length - index) > remaining) return true;
+    remaining -= value;
     return false;
   });
-  return index < 0 ? most : Math.floor(left / (ordered.length - index));
+  return index < 0 ? limit : Math.floor(remaining / (ordered.length - index));
 }

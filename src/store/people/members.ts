@@ -2,9 +2,9 @@ import { type Selectable, sql } from 'kysely';
 import type { Role } from '../../domain/credentials/credential.ts';
 import { isPostgres } from '../changes/follow-changes.ts';
 import type { Db } from '../db.ts';
-import { type Cursor, isOf, newerThan, type Page, pageWithCursor } from '../page.ts';
+import { type Cursor, isInWorkspace, isNewerThan, type Page, toPageWithCursor } from '../page.ts';
 import type { Tables } from '../schema.ts';
-import { deleteSessionsOf } from './sessions.ts';
+import { deleteMemberSessions } from './sessions.ts';
 
 /** Person in a workspace. */
 export type Member = { userId: string; email: string | null; name: string | null; role: Role; createdAt: number };
@@ -26,17 +26,17 @@ export async function listMembers(
   workspaceId: string,
   page: Page,
 ): Promise<{ rows: Member[]; next: Cursor | undefined }> {
-  const rows = await membersOf(db, workspaceId)
-    .where(newerThan('members.created_at', 'members.user_id', page.after))
+  const rows = await selectMembers(db, workspaceId)
+    .where(isNewerThan('members.created_at', 'members.user_id', page.after))
     .orderBy('members.created_at')
     .orderBy('members.user_id')
     .limit(page.limit + 1)
     .execute();
-  return pageWithCursor(rows.map(toMember), page.limit, ({ createdAt, userId }) => ({ at: createdAt, id: userId }));
+  return toPageWithCursor(rows.map(toMember), page.limit, ({ createdAt, userId }) => ({ at: createdAt, id: userId }));
 }
 
 export async function findMember(db: Db, workspaceId: string, userId: string): Promise<Member | undefined> {
-  const row = await membersOf(db, workspaceId).where('members.user_id', '=', userId).executeTakeFirst();
+  const row = await selectMembers(db, workspaceId).where('members.user_id', '=', userId).executeTakeFirst();
   return row && toMember(row);
 }
 
@@ -44,28 +44,30 @@ export async function findMember(db: Db, workspaceId: string, userId: string): P
 export async function isMemberAddress(db: Db, workspaceId: string, address: string): Promise<boolean> {
   // With this collation, PostgreSQL folds only ASCII letters, as SQLite always does.
   const email = isPostgres(db) ? sql`users.email collate "C"` : sql`users.email`;
-  const found = membersOf(db, workspaceId).where(sql`lower(${email})`, '=', address).limit(1);
-  return (await found.executeTakeFirst()) !== undefined;
+  const matching = selectMembers(db, workspaceId).where(sql`lower(${email})`, '=', address).limit(1);
+  return (await matching.executeTakeFirst()) !== undefined;
 }
 
 /** Returns true if a workspace has another owner than this person. */
 export async function hasOtherOwner(db: Db, workspaceId: string, userId: string): Promise<boolean> {
-  const others = membersOf(db, workspaceId).where('members.role', '=', 'owner').where('members.user_id', '<>', userId);
-  return (await others.limit(1).executeTakeFirst()) !== undefined;
+  const otherOwners = selectMembers(db, workspaceId)
+    .where('members.role', '=', 'owner')
+    .where('members.user_id', '<>', userId);
+  return (await otherOwners.limit(1).executeTakeFirst()) !== undefined;
 }
 
 /** Returns the ids among `ids` that belong to members. */
-export async function membersAmong(db: Db, workspaceId: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+export async function filterMembers(db: Db, workspaceId: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await db
     .selectFrom('members')
     .select('user_id')
-    .where(isOf(workspaceId))
+    .where(isInWorkspace(workspaceId))
     .where('user_id', 'in', [...ids, ''])
     .execute();
   return new Set(rows.map((row) => row.user_id));
 }
 
-function membersOf(db: Db, workspaceId: string) {
+function selectMembers(db: Db, workspaceId: string) {
   return db
     .selectFrom('members')
     .innerJoin('users', 'users.id', 'members.user_id')
@@ -86,7 +88,7 @@ export async function deleteMember(db: Db, workspaceId: string, userId: string):
     .where('workspace_id', '=', workspaceId)
     .where('user_id', '=', userId)
     .executeTakeFirst();
-  await deleteSessionsOf(db, { workspaceId, userId });
+  await deleteMemberSessions(db, { workspaceId, userId });
   return result.numDeletedRows > 0n;
 }
 
@@ -105,11 +107,11 @@ export async function saveInvitation(db: Db, invitation: Omit<Invitation, 'isUnc
  * Condition that the sender of an invitation is currently an owner. With `exists`, PostgreSQL would read the owners
  * of all workspaces.
  */
-const isOfOwner = sql<boolean>`(select role from members where members.workspace_id = invitations.workspace_id
+const isSenderOwner = sql<boolean>`(select role from members where members.workspace_id = invitations.workspace_id
   and members.user_id = invitations.invited_by) = 'owner'`;
 
-function invitationsOf(db: Db, workspaceId: string) {
-  const unconfirmed = sql<number>`case when ${isOfOwner} then 0 else 1 end`.as('unconfirmed');
+function selectInvitations(db: Db, workspaceId: string) {
+  const unconfirmed = sql<number>`case when ${isSenderOwner} then 0 else 1 end`.as('unconfirmed');
   return db.selectFrom('invitations').selectAll().select(unconfirmed).where('workspace_id', '=', workspaceId);
 }
 
@@ -119,29 +121,29 @@ export async function listInvitations(
   workspaceId: string,
   page: Page,
 ): Promise<{ rows: Invitation[]; next: Cursor | undefined }> {
-  const rows = await invitationsOf(db, workspaceId)
-    .where(newerThan('created_at', 'email', page.after))
+  const rows = await selectInvitations(db, workspaceId)
+    .where(isNewerThan('created_at', 'email', page.after))
     .orderBy('created_at')
     .orderBy('email')
     .limit(page.limit + 1)
     .execute();
-  return pageWithCursor(rows.map(toInvitation), page.limit, ({ createdAt, email }) => ({ at: createdAt, id: email }));
+  return toPageWithCursor(rows.map(toInvitation), page.limit, ({ createdAt, email }) => ({ at: createdAt, id: email }));
 }
 
 export async function findInvitation(db: Db, workspaceId: string, email: string): Promise<Invitation | undefined> {
-  const row = await invitationsOf(db, workspaceId).where('email', '=', email).executeTakeFirst();
+  const row = await selectInvitations(db, workspaceId).where('email', '=', email).executeTakeFirst();
   return row && toInvitation(row);
 }
 
 /** Returns email addresses that a person invited, at most `most`. */
-export async function invitedBy(db: Db, workspaceId: string, userId: string, most: number): Promise<string[]> {
+export async function findInvitedEmails(db: Db, workspaceId: string, userId: string, limit: number): Promise<string[]> {
   const rows = await db
     .selectFrom('invitations')
     .select('email')
     .where('workspace_id', '=', workspaceId)
     .where('invited_by', '=', userId)
     .orderBy('created_at')
-    .limit(most)
+    .limit(limit)
     .execute();
   return rows.map(({ email }) => email);
 }
@@ -158,9 +160,9 @@ function toInvitation(row: Selectable<Tables['invitations']> & { unconfirmed: nu
 }
 
 /** Withdraws all invitations that a person sent. Returns their email addresses. */
-export async function deleteInvitationsBy(db: Db, workspaceId: string, userId: string): Promise<string[]> {
-  const removal = db.deleteFrom('invitations').where('workspace_id', '=', workspaceId);
-  const rows = await removal.where('invited_by', '=', userId).returning('email').execute();
+export async function deleteInvitationsSentBy(db: Db, workspaceId: string, userId: string): Promise<string[]> {
+  const deletion = db.deleteFrom('invitations').where('workspace_id', '=', workspaceId);
+  const rows = await deletion.where('invited_by', '=', userId).returning('email').execute();
   return rows.map(({ email }) => email);
 }
 
@@ -175,16 +177,16 @@ export async function deleteInvitation(db: Db, workspaceId: string, email: strin
 }
 
 /** Maximum number of invitations that one sign-in accepts. The next sign-in accepts the others. */
-const mostTaken = 100;
+const maxAcceptedPerSignIn = 100;
 
 /** Lifetime of an invitation. */
-export const invitationsKeptMs = 90 * 24 * 60 * 60_000;
+export const invitationLifetimeMs = 90 * 24 * 60 * 60_000;
 
 /**
  * Removes and returns the invitations of an email address since `since` that were sent by current owners. Takes no
  * workspace, because any workspace may have invited the person.
  */
-export async function takeInvitations(
+export async function consumeInvitations(
   db: Db,
   email: string,
   since: number,
@@ -194,13 +196,13 @@ export async function takeInvitations(
     .select('workspace_id')
     .where('email', '=', email)
     .where('created_at', '>=', since)
-    .where(isOfOwner)
+    .where(isSenderOwner)
     .orderBy('created_at');
   const rows = await db
     .deleteFrom('invitations')
     .where('email', '=', email)
     .where('created_at', '>=', since)
-    .where('workspace_id', 'in', oldest.limit(mostTaken))
+    .where('workspace_id', 'in', oldest.limit(maxAcceptedPerSignIn))
     .returning(['workspace_id', 'role'])
     .execute();
   return rows.map((row) => ({ workspaceId: row.workspace_id, role: row.role as Role }));
@@ -209,20 +211,20 @@ export async function takeInvitations(
 type PeoplePage = { members: Member[]; invitations: Invitation[]; next: Cursor | undefined };
 
 /** Prefixes of a cursor's id: the list that continues after it. */
-const [inMembers, inInvitations] = ['m', 'i'];
+const [membersPrefix, invitationsPrefix] = ['m', 'i'];
 
 /** Lists members, then invitations, in shared pages. */
-export async function pageOfPeople(db: Db, workspaceId: string, { limit, after }: Page): Promise<PeoplePage> {
+export async function listPeople(db: Db, workspaceId: string, { limit, after }: Page): Promise<PeoplePage> {
   const position = after && { at: after.at, id: after.id.slice(1) };
-  if (after?.id[0] === inInvitations) return withInvitations(db, workspaceId, [], { limit, after: position });
+  if (after?.id[0] === invitationsPrefix) return appendInvitations(db, workspaceId, [], { limit, after: position });
   const { rows: members, next } = await listMembers(db, workspaceId, { limit, after: position });
-  if (next) return { members, invitations: [], next: { at: next.at, id: `${inMembers}${next.id}` } };
-  return withInvitations(db, workspaceId, members, { limit: limit - members.length, after: undefined });
+  if (next) return { members, invitations: [], next: { at: next.at, id: `${membersPrefix}${next.id}` } };
+  return appendInvitations(db, workspaceId, members, { limit: limit - members.length, after: undefined });
 }
 
-async function withInvitations(db: Db, workspaceId: string, members: Member[], page: Page): Promise<PeoplePage> {
+async function appendInvitations(db: Db, workspaceId: string, members: Member[], page: Page): Promise<PeoplePage> {
   // The cursor is before the first invitation: the page is full, but there may be some.
-  if (page.limit === 0) return { members, invitations: [], next: { at: 0, id: inInvitations as string } };
+  if (page.limit === 0) return { members, invitations: [], next: { at: 0, id: invitationsPrefix as string } };
   const { rows: invitations, next } = await listInvitations(db, workspaceId, page);
-  return { members, invitations, next: next && { at: next.at, id: `${inInvitations}${next.id}` } };
+  return { members, invitations, next: next && { at: next.at, id: `${invitationsPrefix}${next.id}` } };
 }

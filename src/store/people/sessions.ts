@@ -8,7 +8,7 @@ export type Session = { userId: string; workspaceId: string; expiresAt: number }
 // No query here takes a workspace, because a session is found only by its cookie, and names its workspace.
 
 /** Maximum number of concurrent sessions per person. */
-export const mostSessionsOfPerson = 50;
+export const maxSessionsPerPerson = 50;
 
 /** Stores a session, and ends the person's oldest sessions above the limit. */
 export async function insertSession(db: Db, session: Session & { hash: string; at: number }): Promise<void> {
@@ -17,17 +17,17 @@ export async function insertSession(db: Db, session: Session & { hash: string; a
     .insertInto('sessions')
     .values({ hash, user_id: userId, workspace_id: workspaceId, created_at: at, expires_at: expiresAt })
     .execute();
-  const older = await db
+  const surplus = await db
     .selectFrom('sessions')
     .select('hash')
     .where('user_id', '=', userId)
     .where('hash', '!=', hash)
     .orderBy('created_at', 'desc')
-    .limit(mostSessionsOfPerson)
-    .offset(mostSessionsOfPerson - 1)
+    .limit(maxSessionsPerPerson)
+    .offset(maxSessionsPerPerson - 1)
     .execute();
-  if (older.length === 0) return;
-  const hashes = older.map((row) => row.hash);
+  if (surplus.length === 0) return;
+  const hashes = surplus.map((row) => row.hash);
   await db.deleteFrom('sessions').where('hash', 'in', hashes).execute();
 }
 
@@ -51,7 +51,7 @@ export async function moveSession(db: Db, hash: string, workspaceId: string): Pr
  * last.
  */
 export async function moveSessionsFrom(db: Db, workspaceId: string): Promise<void> {
-  const others = db
+  const otherWorkspace = db
     .selectFrom('members')
     .select('members.workspace_id')
     .where('members.user_id', '=', sql<string>`sessions.user_id`)
@@ -62,7 +62,7 @@ export async function moveSessionsFrom(db: Db, workspaceId: string): Promise<voi
     .limit(1);
   await db
     .updateTable('sessions')
-    .set({ workspace_id: sql`coalesce(${others}, sessions.workspace_id)` })
+    .set({ workspace_id: sql`coalesce(${otherWorkspace}, sessions.workspace_id)` })
     .where('workspace_id', '=', workspaceId)
     .execute();
 }
@@ -72,16 +72,16 @@ export async function deleteSession(db: Db, hash: string): Promise<void> {
 }
 
 /** Ends the sessions of a person that show a workspace, except the one with the hash `kept`. */
-export async function deleteSessionsOf(
+export async function deleteMemberSessions(
   db: Db,
   person: { workspaceId: string; userId: string },
-  kept?: string,
+  excludedHash?: string,
 ): Promise<void> {
   await db
     .deleteFrom('sessions')
     .where('workspace_id', '=', person.workspaceId)
     .where('user_id', '=', person.userId)
-    .where('hash', '!=', kept ?? '')
+    .where('hash', '!=', excludedHash ?? '')
     .execute();
 }
 

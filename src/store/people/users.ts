@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { type Role, roles } from '../../domain/credentials/credential.ts';
-import { tenantLength, tenantOfPerson } from '../../domain/ids.ts';
+import { getPersonTenantId, tenantIdLength } from '../../domain/ids.ts';
 import type { Db } from '../db.ts';
 
 /** Person as known to the identity provider. `issuer` and `subject` together are the identity. */
@@ -40,7 +40,7 @@ export async function saveMember(
 /** Adds an invited person. A member whose role has more rights retains it, because only an owner can lower a role. */
 export async function joinWorkspace(db: Db, member: Parameters<typeof saveMember>[1]): Promise<void> {
   const { workspaceId, userId, role, at } = member;
-  const less = roles.slice(roles.indexOf(role) + 1);
+  const lowerRoles = roles.slice(roles.indexOf(role) + 1);
   await db
     .insertInto('members')
     .values({ workspace_id: workspaceId, user_id: userId, role, created_at: at })
@@ -48,38 +48,38 @@ export async function joinWorkspace(db: Db, member: Parameters<typeof saveMember
       c
         .columns(['workspace_id', 'user_id'])
         .doUpdateSet({ role })
-        .where('members.role', 'in', [...less, '']),
+        .where('members.role', 'in', [...lowerRoles, '']),
     )
     .execute();
 }
 
 /** Returns the role of a person in a workspace. */
 export async function findRole(db: Db, userId: string, workspaceId: string): Promise<Role | undefined> {
-  return (await findWorkspaceOf(db, userId, workspaceId))?.role;
+  return (await findJoinedWorkspace(db, userId, workspaceId))?.role;
 }
 
 /**
  * Returns at most `most` workspaces of a person, with their names: first those that the person created, then in the
  * order of joining.
  */
-export async function workspacesOf(db: Db, userId: string, most: number): Promise<JoinedWorkspace[]> {
-  const rows = await joinedWorkspaces(db, userId)
+export async function findJoinedWorkspaces(db: Db, userId: string, limit: number): Promise<JoinedWorkspace[]> {
+  const rows = await selectJoinedWorkspaces(db, userId)
     .orderBy('is_own', 'desc')
     .orderBy('members.created_at')
     .orderBy('id')
-    .limit(most)
+    .limit(limit)
     .execute();
   return rows.map(toJoinedWorkspace);
 }
 
-export async function findWorkspaceOf(db: Db, userId: string, id: string): Promise<JoinedWorkspace | undefined> {
-  const row = await joinedWorkspaces(db, userId).where('workspaces.id', '=', id).executeTakeFirst();
+export async function findJoinedWorkspace(db: Db, userId: string, id: string): Promise<JoinedWorkspace | undefined> {
+  const row = await selectJoinedWorkspaces(db, userId).where('workspaces.id', '=', id).executeTakeFirst();
   return row && toJoinedWorkspace(row);
 }
 
 /** Returns the workspace that a person switched to last, among those that they are still a member of. */
-export async function lastChosenWorkspace(db: Db, userId: string): Promise<JoinedWorkspace | undefined> {
-  const row = await joinedWorkspaces(db, userId)
+export async function findLastChosenWorkspace(db: Db, userId: string): Promise<JoinedWorkspace | undefined> {
+  const row = await selectJoinedWorkspaces(db, userId)
     .where('members.chosen_at', 'is not', null)
     .orderBy('members.chosen_at', 'desc')
     .orderBy('id')
@@ -104,9 +104,9 @@ export async function chooseWorkspace(
 /** Workspace of a person. `isOwn` is true if the person created it, `isChosen` if the person ever switched to it. */
 export type JoinedWorkspace = { id: string; name: string; role: Role; isOwn: boolean; isChosen: boolean };
 
-function joinedWorkspaces(db: Db, userId: string) {
-  const tenant = sql`substr(workspaces.id, 1, ${sql.lit(tenantLength)})`;
-  const isOwn = sql<number>`case when ${tenant} = ${tenantOfPerson(userId)} then 1 else 0 end`;
+function selectJoinedWorkspaces(db: Db, userId: string) {
+  const tenant = sql`substr(workspaces.id, 1, ${sql.lit(tenantIdLength)})`;
+  const isOwn = sql<number>`case when ${tenant} = ${getPersonTenantId(userId)} then 1 else 0 end`;
   return db
     .selectFrom('members')
     .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')

@@ -1,19 +1,19 @@
 import type { Db } from '../db.ts';
 
 /** Right of one process (`holder`) to do a piece of work until `until`, in database time. */
-export type Lease = { name: string; holder: string; now: number; until: number };
+export type Lease = { name: string; holder: string; now: number; expiresAt: number };
 
 // No query here takes a workspace, because leases belong to the processes of the service.
 
 /** Takes a free lease, or extends the holder's own. Only one of several concurrent callers receives it. */
-export async function takeLease(db: Db, { name, holder, now, until }: Lease): Promise<boolean> {
+export async function acquireLease(db: Db, { name, holder, now, expiresAt }: Lease): Promise<boolean> {
   const result = await db
     .insertInto('leases')
-    .values({ name, holder, held_until: until })
+    .values({ name, holder, held_until: expiresAt })
     .onConflict((c) =>
       c
         .column('name')
-        .doUpdateSet({ holder, held_until: until })
+        .doUpdateSet({ holder, held_until: expiresAt })
         .where((e) => e.or([e('leases.holder', '=', holder), e('leases.held_until', '<=', now)])),
     )
     .executeTakeFirst();
@@ -26,7 +26,7 @@ export async function releaseLease(db: Db, { name, holder }: Pick<Lease, 'name' 
 }
 
 /** Records the time at which work was completed, with or without a lease. */
-export async function noteDone(db: Db, name: string, at: number): Promise<void> {
+export async function recordCompletion(db: Db, name: string, at: number): Promise<void> {
   await db
     .insertInto('leases')
     .values({ name, holder: '', held_until: 0, done_at: at })
@@ -35,6 +35,6 @@ export async function noteDone(db: Db, name: string, at: number): Promise<void> 
 }
 
 /** Returns the time at which each piece of work was last completed, in epoch ms. */
-export async function lastDone(db: Db): Promise<{ name: string; done_at: number }[]> {
+export async function findCompletionTimes(db: Db): Promise<{ name: string; done_at: number }[]> {
   return db.selectFrom('leases').select(['name', 'done_at']).where('done_at', '>', 0).orderBy('name').execute();
 }

@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Db } from '../db.ts';
-import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
+import { deleteInSteps, type Pause, runInSteps } from '../delete-in-steps.ts';
 import { transact } from '../engine/watched-dialect.ts';
 import type { Tables } from '../schema.ts';
 
@@ -10,33 +10,33 @@ import type { Tables } from '../schema.ts';
  * Maximum number of revoked and expired keys per workspace. Removing a member waits until everything that the
  * member's keys created is found.
  */
-export const mostEndedKeys = 10_000;
+export const maxEndedKeys = 10_000;
 
-const hasMadeIn = (table: 'api_keys' | 'servers' | 'secrets' | 'models') =>
+const hasCreatedRowsIn = (table: 'api_keys' | 'servers' | 'secrets' | 'models') =>
   sql`exists (select 1 from ${sql.table(table)} as made where made.workspace_id = api_keys.workspace_id
     and made.created_by = api_keys.id ${sql.raw(table === 'servers' ? 'and made.deleted_at is null' : '')})`;
 
 /** Condition that rows created with a key exist. Only the key identifies the person behind them. */
-const hasMade = sql`(${sql.join((['api_keys', 'servers', 'secrets', 'models'] as const).map(hasMadeIn), sql` or `)})`;
+const hasCreatedRows = sql`(${sql.join((['api_keys', 'servers', 'secrets', 'models'] as const).map(hasCreatedRowsIn), sql` or `)})`;
 
 /** Deletes keys that were revoked or expired before `before`, except keys that created rows which are still stored. */
 export async function pruneKeys(db: Db, before: number, pause?: Pause): Promise<void> {
   for (const ended of [sql`revoked_at < ${before}`, sql`expires_at < ${before}`])
-    await deleteInSteps(db, { table: 'api_keys', key: ['id'], where: sql`${ended} and not ${hasMade}` }, pause);
+    await deleteInSteps(db, { table: 'api_keys', key: ['id'], where: sql`${ended} and not ${hasCreatedRows}` }, pause);
 }
 
 /** Deletes the revoked and expired keys of each workspace beyond the `most` newest, with the same exception. */
-export async function pruneCrowdedKeys(db: Db, now: number, most: number, pause?: Pause): Promise<void> {
+export async function pruneKeysOverLimit(db: Db, now: number, limit: number, pause?: Pause): Promise<void> {
   const hasEnded = sql`(revoked_at is not null or expires_at <= ${now})`;
-  const { rows: crowded } = await sql<{ id: string }>`select workspace_id as id from api_keys where ${hasEnded}
-    group by workspace_id having count(*) > ${most}`.execute(db);
-  for (const { id } of crowded) {
+  const { rows: overLimit } = await sql<{ id: string }>`select workspace_id as id from api_keys where ${hasEnded}
+    group by workspace_id having count(*) > ${limit}`.execute(db);
+  for (const { id } of overLimit) {
     const isEnded = sql`workspace_id = ${id} and ${hasEnded}`;
     const { rows } = await sql<{ at: number; id: string }>`select created_at as at, id from api_keys
-      where ${isEnded} order by created_at desc, id desc limit 1 offset ${most}`.execute(db);
-    const [first] = rows;
-    if (!first) continue;
-    const where = sql`${isEnded} and (created_at, id) <= (${first.at}, ${first.id}) and not ${hasMade}`;
+      where ${isEnded} order by created_at desc, id desc limit 1 offset ${limit}`.execute(db);
+    const [firstOver] = rows;
+    if (!firstOver) continue;
+    const where = sql`${isEnded} and (created_at, id) <= (${firstOver.at}, ${firstOver.id}) and not ${hasCreatedRows}`;
     await deleteInSteps(db, { table: 'api_keys', key: ['id'], where }, pause);
   }
 }
@@ -58,7 +58,7 @@ const contents = ['servers', 'api_keys', 'models', 'invitations', 'grants', 'aud
  * are in no workspace. A workspace without members belongs to the operator, and is retained.
  */
 export async function prunePeople(db: Kysely<Tables>, before: number, pause?: Pause): Promise<void> {
-  await inSteps(async (most) => deleteEmptyWorkspaces(db, before, most), pause);
+  await runInSteps(async (most) => deleteEmptyWorkspaces(db, before, most), pause);
   await pruneDeletedWorkspaces(db, before, pause);
   const where = sql`last_seen_at < ${before}
     and not exists (select 1 from members where user_id = users.id)
@@ -74,19 +74,19 @@ async function pruneDeletedWorkspaces(db: Db, before: number, pause?: Pause): Pr
   const isDeleted = sql`workspace_id in (select id from workspaces where deleted_at is not null)`;
   await deleteInSteps(
     db,
-    { table: 'server_versions', key: ['server_id', 'version'], where: isDeleted, most: 50 },
+    { table: 'server_versions', key: ['server_id', 'version'], where: isDeleted, maxRows: 50 },
     pause,
   );
-  await deleteInSteps(db, { table: 'imports', key: ['id'], where: isDeleted, most: 50 }, pause);
-  const left = [...contents, 'call_counts', 'usage_counts', 'notices'] as const;
-  const isGone = left.map(
+  await deleteInSteps(db, { table: 'imports', key: ['id'], where: isDeleted, maxRows: 50 }, pause);
+  const remainingTables = [...contents, 'call_counts', 'usage_counts', 'notices'] as const;
+  const isEmptied = remainingTables.map(
     (table) => sql`not exists (select 1 from ${sql.table(table)} where workspace_id = workspaces.id)`,
   );
-  const where = sql`deleted_at < ${before} and ${sql.join(isGone, sql` and `)}`;
+  const where = sql`deleted_at < ${before} and ${sql.join(isEmptied, sql` and `)}`;
   await deleteInSteps(db, { table: 'workspaces', key: ['id'], where }, pause);
 }
 
-async function deleteEmptyWorkspaces(db: Kysely<Tables>, before: number, most: number): Promise<number> {
+async function deleteEmptyWorkspaces(db: Kysely<Tables>, before: number, maxRows: number): Promise<number> {
   const isEmpty = contents.map(
     (table) => sql`not exists (select 1 from ${sql.table(table)} where workspace_id = workspaces.id)`,
   );
@@ -95,7 +95,7 @@ async function deleteEmptyWorkspaces(db: Kysely<Tables>, before: number, most: n
     and exists (select 1 ${members})
     and not exists (select 1 ${members} and exists (select 1 from sessions where user_id = users.id))
     and not exists (select 1 ${members} and coalesce(users.last_seen_at, users.created_at) >= ${before})`;
-  const { rows } = await sql<{ id: string }>`select id from workspaces where ${isUnused} limit ${most}`.execute(db);
+  const { rows } = await sql<{ id: string }>`select id from workspaces where ${isUnused} limit ${maxRows}`.execute(db);
   for (const { id } of rows) await transact(db, (transaction) => deleteUnused(transaction, id, isUnused));
   return rows.length;
 }

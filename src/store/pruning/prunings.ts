@@ -1,81 +1,88 @@
 import { type Kysely, sql } from 'kysely';
-import { noticesKeptMs } from '../../domain/notices.ts';
-import { restKeptMs } from '../../domain/pieces/read-more.ts';
+import { notificationRetentionMs } from '../../domain/notices.ts';
+import { remainderRetentionMs } from '../../domain/pieces/read-more.ts';
 import { pruneAuditEvents } from '../audit-events.ts';
-import { pruneAnswerPieces } from '../calls/answer-pieces.ts';
-import { minutesKeptMs } from '../calls/call-statistics.ts';
+import { pruneResultChunks } from '../calls/answer-pieces.ts';
+import { minuteCountsRetentionMs } from '../calls/call-statistics.ts';
 import { dayMs, hourMs, minuteMs } from '../calls/call-writer.ts';
-import { captureKeptMs, pruneCaptures } from '../calls/captures.ts';
+import { captureRetentionMs, pruneCaptures } from '../calls/captures.ts';
 import { pruneFiles } from '../calls/files.ts';
 import { pruneUsage } from '../calls/usage.ts';
-import { changesKeptMs, pruneChanges } from '../changes/follow-changes.ts';
-import { processesKeptMs, pruneProcesses } from '../changes/processes.ts';
+import { changesRetentionMs, pruneChanges } from '../changes/follow-changes.ts';
+import { processRetentionMs, pruneProcesses } from '../changes/processes.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
-import { pruneNotices } from '../notices.ts';
-import { invitationsKeptMs } from '../people/members.ts';
+import { pruneNotifications } from '../notices.ts';
+import { invitationLifetimeMs } from '../people/members.ts';
 import { pruneSessions } from '../people/sessions.ts';
 import type { Tables } from '../schema.ts';
-import { clientTokensKeptMs, pruneClientTokens } from '../servers/client-tokens.ts';
-import { pruneDeletedServers, restorableMs } from '../servers/deleted-servers.ts';
+import { clientTokenRetentionMs, pruneClientTokens } from '../servers/client-tokens.ts';
+import { pruneDeletedServers, restorePeriodMs } from '../servers/deleted-servers.ts';
 import { pruneQuotaUse } from '../workspaces.ts';
-import { type LoginEnding, mostBytesOfWorkspace, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
-import { mostEndedKeys, pruneCrowdedKeys, pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
+import { type LoginEndingOptions, maxLoginBytesPerWorkspace, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
+import { maxEndedKeys, pruneInvitations, pruneKeys, pruneKeysOverLimit, prunePeople } from './prune-people.ts';
 
 /** Time until the next round. Rows that would expire before it are deleted in this round. */
-export const roundMs = hourMs;
+export const pruneIntervalMs = hourMs;
 
 /** Round of pruning. Times are database times. No request waits for `records`. */
-export type Round = {
+export type PruneRound = {
   db: Kysely<Tables>;
   records: Db;
   now: number;
   /** Time from which call records and audit events are retained. */
-  callsFrom: number;
-  auditFrom: number;
+  callsRetainedFrom: number;
+  auditRetainedFrom: number;
   pause: Pause;
-  onLoginsEnded: LoginEnding['onEnded'];
+  onLoginsEnded: LoginEndingOptions['onEnded'];
 };
 
-type Pruning = readonly [tables: readonly (keyof Tables)[], prune: (round: Round) => Promise<unknown>];
+type PruneTask = readonly [tables: readonly (keyof Tables)[], prune: (round: PruneRound) => Promise<unknown>];
 
 /** Tables whose rows are deleted after a time. `test/store/storage-bounds.test.ts` lists the bound of every table. */
-export const prunings: readonly Pruning[] = [
-  [['calls'], ({ records, callsFrom, pause }) => pruneCalls(records, callsFrom, pause)],
+export const pruneTasks: readonly PruneTask[] = [
+  [['calls'], ({ records, callsRetainedFrom, pause }) => pruneCalls(records, callsRetainedFrom, pause)],
   [
     ['call_counts'],
-    ({ records, now, callsFrom, pause }) =>
-      pruneCounts(records, now - minutesKeptMs - hourMs, callsFrom - dayMs, pause),
+    ({ records, now, callsRetainedFrom, pause }) =>
+      pruneCounts(records, now - minuteCountsRetentionMs - hourMs, callsRetainedFrom - dayMs, pause),
   ],
-  [['usage_counts'], ({ records, callsFrom, pause }) => pruneUsage(records, callsFrom - dayMs, pause)],
-  [['captures'], ({ records, now, pause }) => pruneCaptures(records, now - captureKeptMs + roundMs, pause)],
-  [['answer_pieces'], ({ records, now, pause }) => pruneAnswerPieces(records, now - restKeptMs, pause)],
+  [['usage_counts'], ({ records, callsRetainedFrom, pause }) => pruneUsage(records, callsRetainedFrom - dayMs, pause)],
+  [
+    ['captures'],
+    ({ records, now, pause }) => pruneCaptures(records, now - captureRetentionMs + pruneIntervalMs, pause),
+  ],
+  [['answer_pieces'], ({ records, now, pause }) => pruneResultChunks(records, now - remainderRetentionMs, pause)],
   [['files', 'file_chunks'], ({ records, now, pause }) => pruneFiles(records, now, pause)],
   [['call_quota_use'], ({ records, now, pause }) => pruneQuotaUse(records, now, pause)],
   [
     ['servers', 'secrets', 'server_versions', 'imports', 'import_checks'],
-    ({ records, now, pause }) => pruneDeletedServers(records, now - restorableMs, now, pause),
+    ({ records, now, pause }) => pruneDeletedServers(records, now - restorePeriodMs, now, pause),
   ],
-  [['changes'], ({ records, now, pause }) => pruneChanges(records, now - changesKeptMs, pause)],
-  [['processes'], ({ records, now }) => pruneProcesses(records, now - processesKeptMs)],
+  [['changes'], ({ records, now, pause }) => pruneChanges(records, now - changesRetentionMs, pause)],
+  [['processes'], ({ records, now }) => pruneProcesses(records, now - processRetentionMs)],
   [
     ['authorizations', 'codes', 'tokens', 'handed_out_tokens'],
     ({ records, now, pause, onLoginsEnded: onEnded }) => pruneOAuth(records, dayMs, { now, pause, onEnded }),
   ],
-  [['grants'], ({ records, auditFrom, pause }) => pruneEndedGrants(records, auditFrom, mostBytesOfWorkspace, pause)],
-  [['client_tokens'], ({ records, now, pause }) => pruneClientTokens(records, now - clientTokensKeptMs, pause)],
+  [
+    ['grants'],
+    ({ records, auditRetainedFrom, pause }) =>
+      pruneEndedGrants(records, auditRetainedFrom, maxLoginBytesPerWorkspace, pause),
+  ],
+  [['client_tokens'], ({ records, now, pause }) => pruneClientTokens(records, now - clientTokenRetentionMs, pause)],
   [['sessions'], ({ records, now, pause }) => pruneSessions(records, now, pause)],
-  [['invitations'], ({ records, now, pause }) => pruneInvitations(records, now - invitationsKeptMs, pause)],
+  [['invitations'], ({ records, now, pause }) => pruneInvitations(records, now - invitationLifetimeMs, pause)],
   [
     ['api_keys'],
-    async ({ records, now, auditFrom, pause }) => {
-      await pruneKeys(records, auditFrom, pause);
-      await pruneCrowdedKeys(records, now, mostEndedKeys, pause);
+    async ({ records, now, auditRetainedFrom, pause }) => {
+      await pruneKeys(records, auditRetainedFrom, pause);
+      await pruneKeysOverLimit(records, now, maxEndedKeys, pause);
     },
   ],
-  [['notices'], ({ records, now, pause }) => pruneNotices(records, now - noticesKeptMs, pause)],
-  [['audit_events'], ({ records, auditFrom, pause }) => pruneAuditEvents(records, auditFrom, pause)],
-  [['workspaces', 'members', 'users'], ({ db, auditFrom, pause }) => prunePeople(db, auditFrom, pause)],
+  [['notices'], ({ records, now, pause }) => pruneNotifications(records, now - notificationRetentionMs, pause)],
+  [['audit_events'], ({ records, auditRetainedFrom, pause }) => pruneAuditEvents(records, auditRetainedFrom, pause)],
+  [['workspaces', 'members', 'users'], ({ db, auditRetainedFrom, pause }) => prunePeople(db, auditRetainedFrom, pause)],
 ];
 
 // No query here takes a workspace. A workspace without recent calls costs nothing.

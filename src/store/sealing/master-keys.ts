@@ -4,10 +4,10 @@ import type { Db } from '../db.ts';
 import { transact } from '../engine/watched-dialect.ts';
 import type { Tables } from '../schema.ts';
 import {
-  contextIn,
   contexts,
   createKeyring,
-  identityOf,
+  getContext,
+  getKeyIdentity,
   type Keyring,
   type SealedColumn,
   sealedColumns,
@@ -16,7 +16,7 @@ import {
 // No query here takes a workspace, because the whole service has one master key.
 
 /** Master key that this database knows. */
-export type KnownKey = Selectable<Tables['master_keys']>;
+export type KnownMasterKey = Selectable<Tables['master_keys']>;
 
 /**
  * Arbitrary number, identical in every replica, so that only one of them at a time checks its keys against the
@@ -25,20 +25,20 @@ export type KnownKey = Selectable<Tables['master_keys']>;
 const advisoryLock = 7_236_492;
 const canaryText = 'toolhost';
 
-export async function listKnownKeys(db: Db): Promise<KnownKey[]> {
+export async function listKnownKeys(db: Db): Promise<KnownMasterKey[]> {
   return db.selectFrom('master_keys').selectAll().orderBy('created_at').orderBy('id').execute();
 }
 
 /** Returns the sealing key of the process that started last. */
-export function sealingKeyOf(known: readonly KnownKey[]): KnownKey | undefined {
-  return known.reduce<KnownKey | undefined>(
+export function getSealingKey(knownKeys: readonly KnownMasterKey[]): KnownMasterKey | undefined {
+  return knownKeys.reduce<KnownMasterKey | undefined>(
     (latest, key) => ((key.sealing_since ?? -1) > (latest?.sealing_since ?? -1) ? key : latest),
     undefined,
   );
 }
 
 /** Returns true if this key is the one that the database knows under its id. */
-export function isSameKey(known: KnownKey, master: Buffer): boolean {
+export function isSameKey(known: KnownMasterKey, master: Buffer): boolean {
   try {
     return createKeyring([master]).open(known.canary, canaryContext(known.id)) === canaryText;
   } catch {
@@ -48,7 +48,7 @@ export function isSameKey(known: KnownKey, master: Buffer): boolean {
 }
 
 /** Runs work on the known keys while no other process changes them. */
-export function whileAlone<Result>(db: Kysely<Tables>, work: (db: Db) => Promise<Result>): Promise<Result> {
+export function withMasterKeyLock<Result>(db: Kysely<Tables>, work: (db: Db) => Promise<Result>): Promise<Result> {
   return transact(db, async (transaction) => {
     if (isPostgres(transaction)) await sql`select pg_advisory_xact_lock(${sql.lit(advisoryLock)})`.execute(transaction);
     return work(transaction);
@@ -56,9 +56,9 @@ export function whileAlone<Result>(db: Kysely<Tables>, work: (db: Db) => Promise
 }
 
 /** Stores a canary for each new key, and records that the first key seals from now on. */
-export async function rememberKeys(db: Db, masters: readonly Buffer[], keyring: Keyring, at: number): Promise<void> {
+export async function registerKeys(db: Db, masters: readonly Buffer[], keyring: Keyring, at: number): Promise<void> {
   for (const master of masters) {
-    const { id, macKey } = identityOf(master);
+    const { id, macKey } = getKeyIdentity(master);
     const values = {
       id,
       canary: createKeyring([master]).seal(canaryText, canaryContext(id)),
@@ -71,12 +71,12 @@ export async function rememberKeys(db: Db, masters: readonly Buffer[], keyring: 
       .onConflict((c) => c.column('id').doNothing())
       .execute();
   }
-  const known = await listKnownKeys(db);
+  const knownKeys = await listKnownKeys(db);
   // Always later than the time of another key, even if the clock stepped back.
-  const since = Math.max(at, (sealingKeyOf(known)?.sealing_since ?? 0) + 1);
+  const sealingSince = Math.max(at, (getSealingKey(knownKeys)?.sealing_since ?? 0) + 1);
   await db
     .updateTable('master_keys')
-    .set({ sealing_since: since, retired_at: null })
+    .set({ sealing_since: sealingSince, retired_at: null })
     .where('id', '=', keyring.keyIds[0])
     .execute();
 }
@@ -88,9 +88,9 @@ export async function retireKeys(db: Db, ids: readonly string[], at: number): Pr
 }
 
 /** Returns the MAC keys of keys that left the keyring, if the keyring can open them. */
-export function retiredMacKeys(known: readonly KnownKey[], keyring: Keyring): Buffer[] {
-  const left = known.filter(({ id }) => !keyring.keyIds.includes(id));
-  return left.flatMap(({ id, sealed_mac_key }) => {
+export function retiredMacKeys(knownKeys: readonly KnownMasterKey[], keyring: Keyring): Buffer[] {
+  const retired = knownKeys.filter(({ id }) => !keyring.keyIds.includes(id));
+  return retired.flatMap(({ id, sealed_mac_key }) => {
     try {
       return [Buffer.from(keyring.open(sealed_mac_key, contexts.macKey(id)), 'base64')];
     } catch {
@@ -124,7 +124,7 @@ export async function countSealed(db: Db): Promise<KeyUse[]> {
 }
 
 /** Returns the first secrets that none of these keys can open. */
-export async function secretsWithout(
+export async function findUnreadableSecrets(
   db: Db,
   keyIds: readonly string[],
   limit: number,
@@ -143,7 +143,7 @@ export async function secretsWithout(
 }
 
 /** Result of a batch. `next` is the start of the following batch, undefined after the last one. */
-type Batch = { resealed: number; overtaken: number; unreadable: number; next: readonly string[] | undefined };
+type Batch = { resealed: number; changedConcurrently: number; unreadable: number; next: readonly string[] | undefined };
 
 type SealedRow = { [column: string]: string };
 
@@ -159,32 +159,32 @@ export async function resealBatch(
   { after, limit }: { after: readonly string[] | undefined; limit: number },
 ): Promise<Batch> {
   const { table, column, key } = sealed;
-  const isOld = sql`and ${sql.ref(column)} not like ${`v1.${keyring.keyIds[0]}.%`}`;
-  const rows = await nextRows(db, sealed, { after, limit, which: isOld });
-  const batch = { resealed: 0, overtaken: 0, unreadable: 0 };
+  const hasOldKey = sql`and ${sql.ref(column)} not like ${`v1.${keyring.keyIds[0]}.%`}`;
+  const rows = await findNextRows(db, sealed, { after, limit, condition: hasOldKey });
+  const batch = { resealed: 0, changedConcurrently: 0, unreadable: 0 };
   for (const row of rows) {
-    const before = row[column] as string;
-    const value = opened(keyring, before, contextIn(sealed, row));
+    const oldSealed = row[column] as string;
+    const value = tryOpen(keyring, oldSealed, getContext(sealed, row));
     if (value === undefined) {
       batch.unreadable++;
       continue;
     }
-    const after = keyring.seal(value, contextIn(sealed, row));
-    const isRow = sql.join(
+    const newSealed = keyring.seal(value, getContext(sealed, row));
+    const rowCondition = sql.join(
       key.map((name) => sql`${sql.ref(name)} = ${row[name]}`),
       sql` and `,
     );
     const { numAffectedRows } = await sql`
-      update ${sql.table(table)} set ${sql.ref(column)} = ${after} where ${isRow} and ${sql.ref(column)} = ${before}`.execute(
+      update ${sql.table(table)} set ${sql.ref(column)} = ${newSealed} where ${rowCondition} and ${sql.ref(column)} = ${oldSealed}`.execute(
       db,
     );
-    batch[numAffectedRows === 0n ? 'overtaken' : 'resealed']++;
+    batch[numAffectedRows === 0n ? 'changedConcurrently' : 'resealed']++;
   }
   const last = rows.length === limit ? rows.at(-1) : undefined;
-  return { ...batch, next: last && keyIn(last, key) };
+  return { ...batch, next: last && toKeyValues(last, key) };
 }
 
-const rowsTogether = 200;
+const rowsPerBatch = 200;
 
 /** Opens every sealed value, and counts by table those that cannot be opened. */
 export async function countUnreadable(db: Db, keyring: Keyring): Promise<{ [table: string]: number }> {
@@ -194,27 +194,33 @@ export async function countUnreadable(db: Db, keyring: Keyring): Promise<{ [tabl
     let rows: SealedRow[] = [];
     do {
       const last = rows.at(-1);
-      rows = await nextRows(db, sealed, { after: last && keyIn(last, key), limit: rowsTogether });
-      const closed = rows.filter((row) => opened(keyring, row[column] as string, contextIn(sealed, row)) === undefined);
-      if (closed.length > 0) unreadable[table] = (unreadable[table] ?? 0) + closed.length;
-    } while (rows.length === rowsTogether);
+      rows = await findNextRows(db, sealed, { after: last && toKeyValues(last, key), limit: rowsPerBatch });
+      const unopened = rows.filter(
+        (row) => tryOpen(keyring, row[column] as string, getContext(sealed, row)) === undefined,
+      );
+      if (unopened.length > 0) unreadable[table] = (unreadable[table] ?? 0) + unopened.length;
+    } while (rows.length === rowsPerBatch);
   }
   return unreadable;
 }
 
-const keyIn = (row: SealedRow, key: readonly string[]) => key.map((name) => row[name] as string);
+const toKeyValues = (row: SealedRow, key: readonly string[]) => key.map((name) => row[name] as string);
 
 /** Returns the next rows with a sealed value after a key, in key order. */
-async function nextRows(
+async function findNextRows(
   db: Db,
-  { table, column, key, needs }: SealedColumn,
-  { after, limit, which = sql`` }: { after: readonly string[] | undefined; limit: number; which?: RawBuilder<unknown> },
+  { table, column, key, contextColumns }: SealedColumn,
+  {
+    after,
+    limit,
+    condition = sql``,
+  }: { after: readonly string[] | undefined; limit: number; condition?: RawBuilder<unknown> },
 ): Promise<SealedRow[]> {
   const keys = sql.join(key.map((name) => sql.ref(name)));
-  const begin = after ? sql`and (${keys}) > (${sql.join(after)})` : sql``;
+  const afterKey = after ? sql`and (${keys}) > (${sql.join(after)})` : sql``;
   const { rows } = await sql<SealedRow>`
-    select ${sql.join([...key, ...needs, column].map((name) => sql.ref(name)))} from ${sql.table(table)}
-    where ${sql.ref(column)} <> '' ${which} ${begin} order by ${keys} limit ${limit}`.execute(db);
+    select ${sql.join([...key, ...contextColumns, column].map((name) => sql.ref(name)))} from ${sql.table(table)}
+    where ${sql.ref(column)} <> '' ${condition} ${afterKey} order by ${keys} limit ${limit}`.execute(db);
   return rows;
 }
 
@@ -222,7 +228,7 @@ async function nextRows(
  * Opens a value as bytes, because not every value is text. Returns undefined if no key opens the value, or if it was
  * tampered with.
  */
-function opened(keyring: Keyring, value: string, context: string): Buffer | undefined {
+function tryOpen(keyring: Keyring, value: string, context: string): Buffer | undefined {
   try {
     return keyring.openBytes(value, context);
   } catch {

@@ -27,29 +27,29 @@ export type Keyring = {
    * Opens a text that this service issued to a client and that a request returns. Returns undefined for any other
    * text, which may be forged and says nothing about the keys.
    */
-  openReturned(sealed: string, context: string): string | undefined;
+  openFromClient(sealed: string, context: string): string | undefined;
   /** Authenticates a text as written by this service, for one purpose only. */
   mac(text: string, purpose: string): string;
-  isMac(mac: string, text: string, purpose: string): boolean;
+  verifyMac(mac: string, text: string, purpose: string): boolean;
 };
 
 const ivBytes = 12;
 const tagBytes = 16;
 
 /** Format of `ringKey(…).id`. */
-const keyIdForm = /^[0-9a-f]{8}$/;
+const keyIdPattern = /^[0-9a-f]{8}$/;
 
-type RingKey = { id: string; key: Buffer; macKey: Buffer };
+type DerivedKey = { id: string; key: Buffer; macKey: Buffer };
 
-function ringKey(master: Buffer): RingKey {
+function deriveKey(master: Buffer): DerivedKey {
   const key = Buffer.from(hkdfSync('sha256', master, '', 'toolhost sealed values', 32));
   const macKey = Buffer.from(hkdfSync('sha256', master, '', 'toolhost message authentication', 32));
   return { id: createHash('sha256').update(key).digest('hex').slice(0, 8), key, macKey };
 }
 
 /** Returns the parts of a master key that may be stored: its id, and the key that only authenticates. */
-export function identityOf(master: Buffer): { id: string; macKey: Buffer } {
-  const { id, macKey } = ringKey(master);
+export function getKeyIdentity(master: Buffer): { id: string; macKey: Buffer } {
+  const { id, macKey } = deriveKey(master);
   return { id, macKey };
 }
 
@@ -65,56 +65,56 @@ type KeyringOptions = {
  * least 32 bytes.
  */
 export function createKeyring(masters: readonly Buffer[], options: KeyringOptions = {}): Keyring {
-  const keys = masters.map(ringKey);
-  const [newest, ...older] = keys;
-  if (!newest) throw new Error('a keyring needs a key');
+  const keys = masters.map(deriveKey);
+  const [sealingKey, ...otherKeys] = keys;
+  if (!sealingKey) throw new Error('a keyring needs a key');
   const openBytes: Keyring['openBytes'] = (sealed, context) => {
-    const missing = missingKey(keys, sealed);
-    if (missing !== undefined) {
-      options.onMissingKey?.(missing);
+    const missingKeyId = findMissingKey(keys, sealed);
+    if (missingKeyId !== undefined) {
+      options.onMissingKey?.(missingKeyId);
       throw new AppError('internal', 'a stored secret was sealed with a master key that is not in MASTER_KEY');
     }
-    const opened = openWith(keys, sealed, context);
+    const opened = tryOpenWith(keys, sealed, context);
     if (opened) return opened;
     throw new AppError('internal', 'a stored secret cannot be opened, because its row was changed outside the service');
   };
   const macKeys = [...keys.map(({ macKey }) => macKey), ...(options.retiredMacKeys ?? [])];
   return {
-    keyIds: [newest.id, ...older.map(({ id }) => id)],
+    keyIds: [sealingKey.id, ...otherKeys.map(({ id }) => id)],
     seal(value, context) {
       const iv = randomBytes(ivBytes);
-      const cipher = createCipheriv('aes-256-gcm', newest.key, iv);
+      const cipher = createCipheriv('aes-256-gcm', sealingKey.key, iv);
       cipher.setAAD(Buffer.from(context));
       const sealed = Buffer.concat([
         cipher.update(typeof value === 'string' ? Buffer.from(value) : value),
         cipher.final(),
         cipher.getAuthTag(),
       ]);
-      return `v1.${newest.id}.${iv.toString('base64url')}.${sealed.toString('base64url')}`;
+      return `v1.${sealingKey.id}.${iv.toString('base64url')}.${sealed.toString('base64url')}`;
     },
     open: (sealed, context) => openBytes(sealed, context).toString('utf8'),
     openBytes,
-    openReturned: (sealed, context) => openWith(keys, sealed, context)?.toString('utf8'),
-    mac: (text, purpose) => macOf(newest.macKey, text, purpose),
-    isMac(mac, text, purpose) {
+    openFromClient: (sealed, context) => tryOpenWith(keys, sealed, context)?.toString('utf8'),
+    mac: (text, purpose) => computeMac(sealingKey.macKey, text, purpose),
+    verifyMac(mac, text, purpose) {
       return macKeys.some((key) => {
-        const expected = Buffer.from(macOf(key, text, purpose));
-        const given = Buffer.from(mac);
-        return given.length === expected.length && timingSafeEqual(given, expected);
+        const expected = Buffer.from(computeMac(key, text, purpose));
+        const actual = Buffer.from(mac);
+        return actual.length === expected.length && timingSafeEqual(actual, expected);
       });
     },
   };
 }
 
 /** Returns the id of the key that a sealed value names, if the keyring does not have it. */
-function missingKey(keys: readonly RingKey[], sealed: string): string | undefined {
+function findMissingKey(keys: readonly DerivedKey[], sealed: string): string | undefined {
   const [version, id = ''] = sealed.split('.', 2);
-  const isNamed = version === 'v1' && keyIdForm.test(id);
-  return isNamed && keys.every((key) => key.id !== id) ? id : undefined;
+  const namesKey = version === 'v1' && keyIdPattern.test(id);
+  return namesKey && keys.every((key) => key.id !== id) ? id : undefined;
 }
 
 /** Returns undefined if no key opens the value. */
-function openWith(keys: readonly RingKey[], sealed: string, context: string): Buffer | undefined {
+function tryOpenWith(keys: readonly DerivedKey[], sealed: string, context: string): Buffer | undefined {
   const [version, id, iv = '', data = ''] = sealed.split('.', 4);
   const key = keys.find((candidate) => candidate.id === id);
   if (version !== 'v1' || !key) return undefined;
@@ -134,7 +134,7 @@ function decrypt(key: Buffer, iv: Buffer, data: Buffer, context: string): Buffer
   return Buffer.concat([decipher.update(data.subarray(0, end)), decipher.final()]);
 }
 
-function macOf(key: Buffer, text: string, purpose: string): string {
+function computeMac(key: Buffer, text: string, purpose: string): string {
   return createHmac('sha256', key).update(`${purpose}\0${text}`).digest('base64url');
 }
 
@@ -163,30 +163,30 @@ export type SealedColumn = {
   /** Columns that identify a row. */
   key: readonly [string, ...string[]];
   /** Additional columns that the context requires. */
-  needs: readonly string[];
+  contextColumns: readonly string[];
 };
 
-const ofWorkspace = ['workspace_id'];
+const workspaceColumns = ['workspace_id'];
 
 /** All sealed columns; a test compares them with the tables. An empty value is not sealed. */
 export const sealedColumns: readonly SealedColumn[] = [
-  { table: 'secrets', column: 'sealed_value', key: ['server_id', 'name'], needs: ofWorkspace },
-  { table: 'models', column: 'sealed_key', key: ['workspace_id', 'name'], needs: [] },
-  { table: 'grants', column: 'sealed_tokens', key: ['id'], needs: ofWorkspace },
-  { table: 'client_tokens', column: 'sealed_token', key: ['server_id', 'location'], needs: ofWorkspace },
-  { table: 'authorizations', column: 'sealed_verifier', key: ['id'], needs: [] },
-  { table: 'webhooks', column: 'sealed_target', key: ['id'], needs: ofWorkspace },
-  { table: 'captures', column: 'sealed_document', key: ['call_id'], needs: ofWorkspace },
-  { table: 'answer_pieces', column: 'sealed_pieces', key: ['id'], needs: ofWorkspace },
-  { table: 'files', column: 'sealed_head', key: ['id'], needs: ofWorkspace },
-  { table: 'file_chunks', column: 'sealed_chunk', key: ['file_id', 'number'], needs: ofWorkspace },
-  { table: 'master_keys', column: 'sealed_mac_key', key: ['id'], needs: [] },
+  { table: 'secrets', column: 'sealed_value', key: ['server_id', 'name'], contextColumns: workspaceColumns },
+  { table: 'models', column: 'sealed_key', key: ['workspace_id', 'name'], contextColumns: [] },
+  { table: 'grants', column: 'sealed_tokens', key: ['id'], contextColumns: workspaceColumns },
+  { table: 'client_tokens', column: 'sealed_token', key: ['server_id', 'location'], contextColumns: workspaceColumns },
+  { table: 'authorizations', column: 'sealed_verifier', key: ['id'], contextColumns: [] },
+  { table: 'webhooks', column: 'sealed_target', key: ['id'], contextColumns: workspaceColumns },
+  { table: 'captures', column: 'sealed_document', key: ['call_id'], contextColumns: workspaceColumns },
+  { table: 'answer_pieces', column: 'sealed_pieces', key: ['id'], contextColumns: workspaceColumns },
+  { table: 'files', column: 'sealed_head', key: ['id'], contextColumns: workspaceColumns },
+  { table: 'file_chunks', column: 'sealed_chunk', key: ['file_id', 'number'], contextColumns: workspaceColumns },
+  { table: 'master_keys', column: 'sealed_mac_key', key: ['id'], contextColumns: [] },
 ];
 
 /** Returns the context of a value in a row, identical to the text from `contexts`. */
-export function contextIn(
-  { table, column, key, needs }: SealedColumn,
+export function getContext(
+  { table, column, key, contextColumns }: SealedColumn,
   row: { readonly [column: string]: string },
 ): string {
-  return [table, column, ...[...needs, ...key].map((name) => row[name])].join('|');
+  return [table, column, ...[...contextColumns, ...key].map((name) => row[name])].join('|');
 }

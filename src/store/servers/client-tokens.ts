@@ -15,7 +15,7 @@ export type ClientToken = {
   version: number;
   /** Undefined before the first token. */
   token: string | undefined;
-  givenAt: number | undefined;
+  issuedAt: number | undefined;
   renewAt: number | undefined;
   expiresAt: number | undefined;
   requestingUntil: number | undefined;
@@ -25,14 +25,14 @@ export type ClientToken = {
 };
 
 /** Retention of a token that no process requests. */
-export const clientTokensKeptMs = 30 * 24 * 60 * 60_000;
+export const clientTokenRetentionMs = 30 * 24 * 60 * 60_000;
 
 function toToken(row: Selectable<Tables['client_tokens']>, keyring: Keyring): ClientToken {
   const { workspace_id: workspaceId, server_id: id, location, sealed_token: sealed } = row;
   return {
     version: row.version,
     token: sealed === '' ? undefined : keyring.open(sealed, contexts.clientToken({ workspaceId, id }, location)),
-    givenAt: row.given_at ?? undefined,
+    issuedAt: row.given_at ?? undefined,
     renewAt: row.renew_at ?? undefined,
     expiresAt: row.expires_at ?? undefined,
     requestingUntil: row.requesting_until ?? undefined,
@@ -58,7 +58,7 @@ export async function findClientToken(db: Db, keyring: Keyring, key: ClientToken
 /** Creates the row of a key. Replaces a row whose token was requested with other parameters. */
 export async function prepareClientToken(db: Db, key: ClientTokenKey, now: number): Promise<void> {
   const { workspaceId, serverId, location, fingerprint } = key;
-  const fresh = {
+  const emptyToken = {
     fingerprint,
     sealed_token: '',
     given_at: null,
@@ -72,17 +72,17 @@ export async function prepareClientToken(db: Db, key: ClientTokenKey, now: numbe
   };
   await db
     .insertInto('client_tokens')
-    .values({ workspace_id: workspaceId, server_id: serverId, location, version: 0, ...fresh })
+    .values({ workspace_id: workspaceId, server_id: serverId, location, version: 0, ...emptyToken })
     .onConflict((c) =>
       c
         .columns(['server_id', 'location'])
-        .doUpdateSet({ ...fresh, version: sql`client_tokens.version + 1` })
+        .doUpdateSet({ ...emptyToken, version: sql`client_tokens.version + 1` })
         .where('client_tokens.fingerprint', '<>', fingerprint),
     )
     .execute();
 }
 
-function rowOf(db: Db, { workspaceId, serverId, location, fingerprint }: ClientTokenKey) {
+function updateRow(db: Db, { workspaceId, serverId, location, fingerprint }: ClientTokenKey) {
   return db
     .updateTable('client_tokens')
     .where('workspace_id', '=', workspaceId)
@@ -98,7 +98,7 @@ export async function claimClientToken(
   version: number,
   { now, until }: { now: number; until: number },
 ): Promise<boolean> {
-  const result = await rowOf(db, key)
+  const result = await updateRow(db, key)
     .set({ requesting_until: until, updated_at: now })
     .where('version', '=', version)
     .where((e) => e.or([e('requesting_until', 'is', null), e('requesting_until', '<', now)]))
@@ -111,32 +111,32 @@ export async function saveClientToken(
   db: Db,
   keyring: Keyring,
   key: ClientTokenKey,
-  token: { value: string; givenAt: number; renewAt: number; expiresAt: number | undefined },
+  token: { value: string; issuedAt: number; renewAt: number; expiresAt: number | undefined },
 ): Promise<void> {
   const context = contexts.clientToken({ workspaceId: key.workspaceId, id: key.serverId }, key.location);
-  await rowOf(db, key)
+  await updateRow(db, key)
     .set({
       sealed_token: keyring.seal(token.value, context),
       version: sql<number>`version + 1`,
-      given_at: token.givenAt,
+      given_at: token.issuedAt,
       renew_at: token.renewAt,
       expires_at: token.expiresAt ?? null,
       requesting_until: null,
       retry_at: null,
       failures: 0,
       failure: null,
-      updated_at: token.givenAt,
+      updated_at: token.issuedAt,
     })
     .execute();
 }
 
 /** Records that the token endpoint issued no token, and ends the claim. No process retries before `retryAt`. */
-export async function failClientToken(
+export async function saveClientTokenFailure(
   db: Db,
   key: ClientTokenKey,
   failed: { at: number; retryAt: number; failure: string },
 ): Promise<void> {
-  await rowOf(db, key)
+  await updateRow(db, key)
     .set({
       version: sql<number>`version + 1`,
       requesting_until: null,

@@ -3,26 +3,26 @@ import { deleteServerCaptures } from '../calls/captures.ts';
 import type { Db } from '../db.ts';
 import type { Pause } from '../delete-in-steps.ts';
 import { endServerGrants } from '../logins/grants.ts';
-import { olderThan, type Page, pageOf } from '../page.ts';
-import { knownSummary } from './servers.ts';
+import { isOlderThan, type Page, toPage } from '../page.ts';
+import { parseSummary } from './servers.ts';
 
 /** Time for which a deleted server can be restored with everything that belongs to it. */
-export const restorableMs = 30 * 24 * 60 * 60_000;
+export const restorePeriodMs = 30 * 24 * 60 * 60_000;
 
-type Of = { workspaceId: string; id: string };
+type ServerKey = { workspaceId: string; id: string };
 
 /** Condition that a server was deleted but is still stored. Matches an index. */
-const isKept = sql<SqlBool>`deleted_at is not null and summary is not null`;
+const isRestorable = sql<SqlBool>`deleted_at is not null and summary is not null`;
 
 /** Stops serving a server. Everything that belongs to it is retained, so that it can be restored. */
-export async function deleteServer(db: Db, { workspaceId, id }: Of, at: number): Promise<void> {
+export async function deleteServer(db: Db, { workspaceId, id }: ServerKey, at: number): Promise<void> {
   await db
     .updateTable('servers')
     .set({ deleted_at: at, capture_until: null })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .execute();
-  await watch({ db, workspaceId, id, from: null });
+  await scheduleCheck({ db, workspaceId, id, dueAt: null });
 }
 
 /** Restores a server that was deleted after `since`. Returns false if there is none. */
@@ -37,20 +37,25 @@ export async function restoreServer(
     .where('workspace_id', '=', workspaceId)
     .where('slug', '=', slug)
     .where('deleted_at', '>', since)
-    .where(isKept)
+    .where(isRestorable)
     .returning('id')
     .executeTakeFirst();
-  if (row) await watch({ db, workspaceId, id: row.id, from: at });
+  if (row) await scheduleCheck({ db, workspaceId, id: row.id, dueAt: at });
   return row !== undefined;
 }
 
 /**
  * Schedules the next check of a server's description, if it is watched. `null` stops the checks of a deleted server.
  */
-async function watch({ db, workspaceId, id, from }: Of & { db: Db; from: number | null }): Promise<void> {
+async function scheduleCheck({
+  db,
+  workspaceId,
+  id,
+  dueAt,
+}: ServerKey & { db: Db; dueAt: number | null }): Promise<void> {
   await db
     .updateTable('import_checks')
-    .set({ due_at: from })
+    .set({ due_at: dueAt })
     .where('workspace_id', '=', workspaceId)
     .where('server_id', '=', id)
     .where('watch', '=', 'daily')
@@ -62,21 +67,21 @@ export async function findDeleted(
   db: Db,
   { workspaceId, slug }: { workspaceId: string; slug: string },
   since: number,
-): Promise<(Of & { slug: string }) | undefined> {
+): Promise<(ServerKey & { slug: string }) | undefined> {
   const rows = db.selectFrom('servers').select('id').where('workspace_id', '=', workspaceId).where('slug', '=', slug);
-  const row = await rows.where('deleted_at', '>', since).where(isKept).executeTakeFirst();
+  const row = await rows.where('deleted_at', '>', since).where(isRestorable).executeTakeFirst();
   return row && { id: row.id, workspaceId, slug };
 }
 
 /**
  * Deletes all secrets of a server, including those of its configuration, and the upstream tokens obtained with them.
  */
-export async function deleteAllSecrets(db: Db, server: Of): Promise<number> {
-  await rowsOf(db, 'client_tokens', server).execute();
-  return Number((await rowsOf(db, 'secrets', server).executeTakeFirst()).numDeletedRows);
+export async function deleteAllSecrets(db: Db, server: ServerKey): Promise<number> {
+  await deleteRows(db, 'client_tokens', server).execute();
+  return Number((await deleteRows(db, 'secrets', server).executeTakeFirst()).numDeletedRows);
 }
 
-function rowsOf(db: Db, table: (typeof goneTables)[number], { workspaceId, id }: Of) {
+function deleteRows(db: Db, table: (typeof ownedTables)[number], { workspaceId, id }: ServerKey) {
   return db
     .deleteFrom(table as 'secrets')
     .where('workspace_id', '=', workspaceId)
@@ -111,26 +116,29 @@ export async function listDeleted(
     )
     .where('workspace_id', '=', workspaceId)
     .where('deleted_at', '>', since)
-    .where(isKept)
-    .where(olderThan('deleted_at', page.after))
+    .where(isRestorable)
+    .where(isOlderThan('deleted_at', page.after))
     .orderBy('deleted_at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit + 1)
     .execute();
-  const found = rows.map(({ id, slug, name, summary, secret_count, deleted_at }) => {
-    const counts = { toolCount: knownSummary(summary)?.toolCount ?? 0, secretCount: Number(secret_count ?? 0) };
+  const servers = rows.map(({ id, slug, name, summary, secret_count, deleted_at }) => {
+    const counts = { toolCount: parseSummary(summary)?.toolCount ?? 0, secretCount: Number(secret_count ?? 0) };
     return { id, slug, name, ...counts, deletedAt: deleted_at ?? 0 };
   });
-  return pageOf(found, page.limit, ({ id, deletedAt }) => ({ at: deletedAt, id }));
+  return toPage(servers, page.limit, ({ id, deletedAt }) => ({ at: deletedAt, id }));
 }
 
 /** Returns the earliest deleted server of a workspace that is still stored, with its bytes. */
-export async function firstDeleted(db: Db, workspaceId: string): Promise<{ id: string; bytes: number } | undefined> {
+export async function findEarliestDeleted(
+  db: Db,
+  workspaceId: string,
+): Promise<{ id: string; bytes: number } | undefined> {
   return db
     .selectFrom('servers')
     .select(['id', 'stored_bytes as bytes'])
     .where('workspace_id', '=', workspaceId)
-    .where(isKept)
+    .where(isRestorable)
     .orderBy('deleted_at')
     .orderBy('id')
     .executeTakeFirst();
@@ -152,19 +160,19 @@ export const tombstone = {
 };
 
 /** Tables whose rows are deleted together with their server. */
-const goneTables = ['secrets', 'client_tokens', 'server_versions', 'imports', 'import_checks'] as const;
+const ownedTables = ['secrets', 'client_tokens', 'server_versions', 'imports', 'import_checks'] as const;
 
 /**
  * Number of logins and captures that are deleted immediately with their server. Maintenance deletes the others, which
  * no one can use or read.
  */
-const goneAtOnce = { grants: 500, captures: 50 };
+const purgedImmediately = { grants: 500, captures: 50 };
 
 /** Permanently deletes a deleted server, except a tombstone that reserves its slug. */
-export async function purgeServer(db: Db, server: Of, at: number): Promise<void> {
-  for (const table of goneTables) await rowsOf(db, table, server).execute();
-  await endServerGrants(db, server, at, goneAtOnce.grants);
-  await deleteServerCaptures(db, server, goneAtOnce.captures);
+export async function purgeServer(db: Db, server: ServerKey, at: number): Promise<void> {
+  for (const table of ownedTables) await deleteRows(db, table, server).execute();
+  await endServerGrants(db, server, at, purgedImmediately.grants);
+  await deleteServerCaptures(db, server, purgedImmediately.captures);
   const row = db.updateTable('servers').set(tombstone).where('workspace_id', '=', server.workspaceId);
   await row.where('id', '=', server.id).where('deleted_at', 'is not', null).execute();
 }
@@ -174,8 +182,8 @@ export async function purgeServer(db: Db, server: Of, at: number): Promise<void>
  * for all of them.
  */
 export async function pruneDeletedServers(db: Db, before: number, now: number, pause?: Pause): Promise<void> {
-  const { rows } = await sql<Of>`select id, workspace_id as "workspaceId" from servers
-    where ${isKept} and deleted_at <= ${before}`.execute(db);
+  const { rows } = await sql<ServerKey>`select id, workspace_id as "workspaceId" from servers
+    where ${isRestorable} and deleted_at <= ${before}`.execute(db);
   for (const server of rows) {
     await purgeServer(db, server, now);
     await pause?.();
@@ -183,10 +191,10 @@ export async function pruneDeletedServers(db: Db, before: number, now: number, p
 }
 
 /** Releases the slug of a deleted server for reuse, in a temporary database. */
-export async function freeSlug(db: Db, workspaceId: string, slug: string, at: number): Promise<void> {
+export async function releaseSlug(db: Db, workspaceId: string, slug: string, now: number): Promise<void> {
   const rows = db.selectFrom('servers').select('id').where('workspace_id', '=', workspaceId).where('slug', '=', slug);
   const row = await rows.where('deleted_at', 'is not', null).executeTakeFirst();
   if (!row) return;
-  await purgeServer(db, { workspaceId, id: row.id }, at);
+  await purgeServer(db, { workspaceId, id: row.id }, now);
   await db.deleteFrom('servers').where('workspace_id', '=', workspaceId).where('id', '=', row.id).execute();
 }

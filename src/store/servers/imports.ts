@@ -1,7 +1,7 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely';
-import { tenantLength } from '../../domain/ids.ts';
+import { tenantIdLength } from '../../domain/ids.ts';
 import type { Db } from '../db.ts';
-import { isOf } from '../page.ts';
+import { isInWorkspace } from '../page.ts';
 import type { Tables } from '../schema.ts';
 
 /** Import of a server. `choices` and `generated` are JSON. `generated` is the server without any edits. */
@@ -21,9 +21,9 @@ export type StoredImport = {
  * Number of imports that are stored per server. An older version of the server may reference an import that no longer
  * exists.
  */
-export const mostImports = 5;
+export const maxImports = 5;
 
-/** Stores an import and deletes the server's imports beyond the newest `mostImports`. */
+/** Stores an import and deletes the server's imports beyond the newest `maxImports`. */
 export async function insertImport(db: Db, row: StoredImport): Promise<void> {
   const { id, workspaceId, serverId, createdAt, documentUrl, documentHash, choices, generated } = row;
   await db
@@ -39,15 +39,15 @@ export async function insertImport(db: Db, row: StoredImport): Promise<void> {
       generated,
     })
     .execute();
-  const older = await ofServer(db, workspaceId, serverId)
+  const surplus = await selectImports(db, workspaceId, serverId)
     .select('id')
     .where('id', '<>', id)
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(100)
-    .offset(mostImports - 1)
+    .offset(maxImports - 1)
     .execute();
-  const ids = older.map((old) => old.id);
+  const ids = surplus.map((importRow) => importRow.id);
   if (ids.length > 0)
     await db.deleteFrom('imports').where('workspace_id', '=', workspaceId).where('id', 'in', ids).execute();
 }
@@ -57,7 +57,10 @@ export async function findImport(
   server: { workspaceId: string; id: string },
   id: string,
 ): Promise<StoredImport | undefined> {
-  const row = await ofServer(db, server.workspaceId, server.id).selectAll().where('id', '=', id).executeTakeFirst();
+  const row = await selectImports(db, server.workspaceId, server.id)
+    .selectAll()
+    .where('id', '=', id)
+    .executeTakeFirst();
   return (
     row && {
       id: row.id,
@@ -73,17 +76,17 @@ export async function findImport(
 }
 
 /** Returns an SQL expression for the bytes of a server's imports. */
-export function bytesOfImports(serverId: string): RawBuilder<number> {
+export function getImportBytes(serverId: string): RawBuilder<number> {
   return sql<number>`(select coalesce(sum(octet_length(generated) + octet_length(choices)), 0) from imports where server_id = ${serverId})`;
 }
 
-function ofServer(db: Db, workspaceId: string, serverId: string) {
+function selectImports(db: Db, workspaceId: string, serverId: string) {
   return db.selectFrom('imports').where('workspace_id', '=', workspaceId).where('server_id', '=', serverId);
 }
 
 /** Frequencies at which the description of an imported server is checked. */
-export const watchings = ['daily', 'never'] as const;
-type Watching = (typeof watchings)[number];
+export const watchFrequencies = ['daily', 'never'] as const;
+type WatchFrequency = (typeof watchFrequencies)[number];
 
 /** HTTP validators of a document, so that it is downloaded only if it has changed. */
 export type Validators = { url: string; etag?: string; modified?: string };
@@ -103,7 +106,7 @@ export type CheckResult = {
   error?: string | undefined;
 };
 
-export type ImportCheck = CheckResult & { watch: Watching; dueAt: number | undefined };
+export type ImportCheck = CheckResult & { watch: WatchFrequency; dueAt: number | undefined };
 
 type Server = { workspaceId: string; id: string };
 type Row = Selectable<Tables['import_checks']>;
@@ -123,7 +126,7 @@ export async function findImportChecks(
     .selectFrom('import_checks')
     .selectAll()
     .where('server_id', 'in', serverIds)
-    .where(isOf(workspaceId))
+    .where(isInWorkspace(workspaceId))
     .execute();
   return new Map(rows.map((row) => [row.server_id, toCheck(row)]));
 }
@@ -155,7 +158,7 @@ function resultColumns({ importId, checkedAt, documentHash, validators, counts, 
 }
 
 /** Starts a new check history after an import. Retains the setting for watching the description. */
-export async function restartCheck(db: Db, server: Server, result: CheckResult): Promise<void> {
+export async function resetCheck(db: Db, server: Server, result: CheckResult): Promise<void> {
   const columns = resultColumns(result);
   await db
     .insertInto('import_checks')
@@ -176,7 +179,12 @@ export async function saveCheck(db: Db, server: Server, result: CheckResult): Pr
   return numUpdatedRows > 0n;
 }
 
-export async function setWatching(db: Db, server: Server, watch: Watching, dueAt: number | undefined): Promise<void> {
+export async function setWatchFrequency(
+  db: Db,
+  server: Server,
+  watch: WatchFrequency,
+  dueAt: number | undefined,
+): Promise<void> {
   await db
     .updateTable('import_checks')
     .set({ watch, due_at: dueAt ?? null })
@@ -206,9 +214,9 @@ export type DueCheck = { serverId: string; workspaceId: string; slug: string; du
 export async function findDueChecks(
   db: Db,
   now: number,
-  { most, except }: { most: number; except: readonly DueCheck[] },
+  { limit, excluded }: { limit: number; excluded: readonly DueCheck[] },
 ): Promise<DueCheck[]> {
-  const tenant = sql`substr(import_checks.workspace_id, 1, ${sql.lit(tenantLength)})`;
+  const tenant = sql`substr(import_checks.workspace_id, 1, ${sql.lit(tenantIdLength)})`;
   const rows = await db
     .selectFrom(
       db
@@ -223,14 +231,14 @@ export async function findDueChecks(
             order by import_checks.due_at, import_checks.server_id)`.as('turn'),
         ])
         .where('import_checks.due_at', '<=', now)
-        .where('import_checks.server_id', 'not in', [...except.map(({ serverId }) => serverId), ''])
+        .where('import_checks.server_id', 'not in', [...excluded.map(({ serverId }) => serverId), ''])
         .where('servers.deleted_at', 'is', null)
         .as('due'),
     )
     .selectAll()
     .where('turn', '=', 1)
     .orderBy('due_at')
-    .limit(most)
+    .limit(limit)
     .execute();
   return rows.map((row) => ({
     serverId: row.server_id,
@@ -241,10 +249,10 @@ export async function findDueChecks(
 }
 
 /** Moves a due check to another time. Only one of several concurrent callers succeeds. */
-export async function moveDueCheck(db: Db, { serverId, dueAt }: DueCheck, to: number): Promise<boolean> {
+export async function rescheduleCheck(db: Db, { serverId, dueAt }: DueCheck, nextDueAt: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('import_checks')
-    .set({ due_at: to })
+    .set({ due_at: nextDueAt })
     .where('server_id', '=', serverId)
     .where('due_at', '=', dueAt)
     .executeTakeFirst();

@@ -1,24 +1,24 @@
 import { sql } from 'kysely';
 import { yieldBetweenRows } from '../../domain/work/next-turn.ts';
 import type { Db } from '../db.ts';
-import { isOf } from '../page.ts';
+import { isInWorkspace } from '../page.ts';
 import { contexts, type Keyring } from '../sealing/sealing.ts';
 
 /** Secret of a hosted server without its value. It may be sent only to `origins`. */
 export type SecretInfo = { name: string; origins: string[]; createdBy: string; updatedAt: number };
 
 /** Secret with its value; undefined if the key that sealed it is missing. */
-export type FoundSecret = SecretInfo & { value: string | undefined };
+export type SecretWithValue = SecretInfo & { value: string | undefined };
 
-type Owner = { workspaceId: string; id: string };
+type ServerKey = { workspaceId: string; id: string };
 
 export async function saveSecret(
   db: Db,
   keyring: Keyring,
-  server: Owner,
+  server: ServerKey,
   secret: SecretInfo & { value: string },
 ): Promise<void> {
-  const changing = {
+  const columns = {
     sealed_value: keyring.seal(secret.value, contexts.secret(server, secret.name)),
     origins: JSON.stringify(secret.origins),
     created_by: secret.createdBy,
@@ -26,13 +26,13 @@ export async function saveSecret(
   };
   await db
     .insertInto('secrets')
-    .values({ server_id: server.id, workspace_id: server.workspaceId, name: secret.name, ...changing })
-    .onConflict((c) => c.columns(['server_id', 'name']).doUpdateSet(changing))
+    .values({ server_id: server.id, workspace_id: server.workspaceId, name: secret.name, ...columns })
+    .onConflict((c) => c.columns(['server_id', 'name']).doUpdateSet(columns))
     .execute();
 }
 
 /** Returns false if the secret did not exist. */
-export async function removeSecret(db: Db, server: Owner, name: string): Promise<boolean> {
+export async function removeSecret(db: Db, server: ServerKey, name: string): Promise<boolean> {
   const result = await db
     .deleteFrom('secrets')
     .where('workspace_id', '=', server.workspaceId)
@@ -42,12 +42,12 @@ export async function removeSecret(db: Db, server: Owner, name: string): Promise
   return result.numDeletedRows > 0n;
 }
 
-export async function findSecrets(db: Db, server: Owner): Promise<SecretInfo[]> {
-  const originsOf = originsReader();
-  const rows = await secretsOf(db, server).select(['name', 'origins', 'created_by', 'updated_at']).execute();
+export async function findSecrets(db: Db, server: ServerKey): Promise<SecretInfo[]> {
+  const parseOrigins = createOriginsParser();
+  const rows = await selectSecrets(db, server).select(['name', 'origins', 'created_by', 'updated_at']).execute();
   return rows.map((row) => ({
     name: row.name,
-    origins: originsOf(row.origins),
+    origins: parseOrigins(row.origins),
     createdBy: row.created_by,
     updatedAt: row.updated_at,
   }));
@@ -63,33 +63,33 @@ export async function findSecretsByServer(
   serverIds: readonly string[],
 ): Promise<Map<string, Pick<SecretInfo, 'name' | 'origins'>[]>> {
   if (serverIds.length === 0) return new Map();
-  const isFirst = sql`row_number() over (partition by server_id, origins order by name) = 1`;
+  const isFirstOfList = sql`row_number() over (partition by server_id, origins order by name) = 1`;
   const rows = await db
     .selectFrom('secrets')
-    .select(['server_id', 'name', sql<string | null>`case when ${isFirst} then origins end`.as('list')])
+    .select(['server_id', 'name', sql<string | null>`case when ${isFirstOfList} then origins end`.as('list')])
     .where('server_id', 'in', serverIds)
-    .where(isOf(workspaceId))
+    .where(isInWorkspace(workspaceId))
     .orderBy('server_id')
     .orderBy('origins')
     .orderBy('name')
     .execute();
-  const found = new Map<string, { name: string; origins: string[] }[]>();
+  const secretsByServer = new Map<string, { name: string; origins: string[] }[]>();
   const yieldAfterRow = yieldBetweenRows();
   let origins: string[] = [];
-  for (const { server_id, name, list } of rows) {
+  for (const { server_id, name, list: originsText } of rows) {
     await yieldAfterRow();
-    if (list !== null) origins = JSON.parse(list) as string[];
-    const secrets = found.get(server_id) ?? [];
+    if (originsText !== null) origins = JSON.parse(originsText) as string[];
+    const secrets = secretsByServer.get(server_id) ?? [];
     secrets.push({ name, origins });
-    found.set(server_id, secrets);
+    secretsByServer.set(server_id, secrets);
   }
-  return found;
+  return secretsByServer;
 }
 
 /** Returns the value of a sealed secret; undefined if the key that sealed it is missing. */
-function openedOrNothing(keyring: Keyring, sealed: string, where: string): string | undefined {
+function tryOpen(keyring: Keyring, sealed: string, context: string): string | undefined {
   try {
-    return keyring.open(sealed, where);
+    return keyring.open(sealed, context);
   } catch {
     return undefined;
   }
@@ -99,9 +99,9 @@ function openedOrNothing(keyring: Keyring, sealed: string, where: string): strin
 export async function findSecret(
   db: Db,
   keyring: Keyring,
-  server: Owner,
+  server: ServerKey,
   name: string,
-): Promise<FoundSecret | undefined> {
+): Promise<SecretWithValue | undefined> {
   const row = await db
     .selectFrom('secrets')
     .selectAll()
@@ -115,7 +115,7 @@ export async function findSecret(
       origins: JSON.parse(row.origins) as string[],
       createdBy: row.created_by,
       updatedAt: row.updated_at,
-      value: openedOrNothing(keyring, row.sealed_value, contexts.secret(server, name)),
+      value: tryOpen(keyring, row.sealed_value, contexts.secret(server, name)),
     }
   );
 }
@@ -124,16 +124,16 @@ export async function findSecret(
 export async function openSecrets(
   db: Db,
   keyring: Keyring,
-  server: Owner,
+  server: ServerKey,
 ): Promise<Map<string, { value: string; origins: string[] }>> {
-  const rows = await secretsOf(db, server).select(['name', 'origins', 'sealed_value']).execute();
-  const originsOf = originsReader();
+  const rows = await selectSecrets(db, server).select(['name', 'origins', 'sealed_value']).execute();
+  const parseOrigins = createOriginsParser();
   return new Map(
     rows.map((row) => [
       row.name,
       {
         value: keyring.open(row.sealed_value, contexts.secret(server, row.name)),
-        origins: originsOf(row.origins),
+        origins: parseOrigins(row.origins),
       },
     ]),
   );
@@ -143,16 +143,16 @@ export async function openSecrets(
  * Returns a cached parser of origins. Most secrets of a server share a list of hosts, and both can be large, so each
  * list is parsed once.
  */
-function originsReader(): (text: string) => string[] {
-  const read = new Map<string, string[]>();
+function createOriginsParser(): (text: string) => string[] {
+  const parsed = new Map<string, string[]>();
   return (text) => {
-    const origins = read.get(text) ?? (JSON.parse(text) as string[]);
-    read.set(text, origins);
+    const origins = parsed.get(text) ?? (JSON.parse(text) as string[]);
+    parsed.set(text, origins);
     return origins;
   };
 }
 
-function secretsOf(db: Db, server: Owner) {
+function selectSecrets(db: Db, server: ServerKey) {
   return db
     .selectFrom('secrets')
     .where('workspace_id', '=', server.workspaceId)

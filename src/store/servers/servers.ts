@@ -1,16 +1,16 @@
 import { type Selectable, sql, type Updateable } from 'kysely';
-import { type SecretNeeds, secretNeedsOf } from '../../domain/config/secret-needs.ts';
+import { getSecretNeeds, type SecretNeeds } from '../../domain/config/secret-needs.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { type Access, accessOf, isOpen } from '../../domain/config/server-wide.ts';
-import { enabledTools } from '../../domain/config/tool.ts';
-import { parseJson, parseStored } from '../../domain/json/json.ts';
-import type { SetLimits } from '../../domain/limits.ts';
-import { turnAfter, yieldBetweenRows } from '../../domain/work/next-turn.ts';
+import { type Access, getAccess, isOpen } from '../../domain/config/server-wide.ts';
+import { getEnabledTools } from '../../domain/config/tool.ts';
+import { parseJson, parseStoredJson } from '../../domain/json/json.ts';
+import type { ConfiguredLimits } from '../../domain/limits.ts';
+import { yieldAfterLongText, yieldBetweenRows } from '../../domain/work/next-turn.ts';
 import type { Db } from '../db.ts';
-import { type Cursor, isOf, olderThan, type Page, pageOf } from '../page.ts';
+import { type Cursor, isInWorkspace, isOlderThan, type Page, toPage } from '../page.ts';
 import type { Tables } from '../schema.ts';
-import { isNamed, searchedNames } from '../search.ts';
-import { bytesOfImports } from './imports.ts';
+import { matchesServer, toSearchableNames } from '../search.ts';
+import { getImportBytes } from './imports.ts';
 import { insertVersion } from './server-versions.ts';
 
 /** Hosted server as stored. Every secret in `config` is masked. */
@@ -27,7 +27,7 @@ export type StoredServer = {
   /** Time until which calls of the server are captured; may be in the past. */
   captureUntil?: number;
   /** Absent if no limits are set. */
-  limits?: SetLimits;
+  limits?: ConfiguredLimits;
   /** Set of files that the server belongs to, and the version that was applied last. */
   label?: string;
   appliedVersion?: number;
@@ -41,7 +41,7 @@ export type StoredServer = {
 type Row = Selectable<Tables['servers']>;
 type ColumnsWithoutConfig = Omit<Row, 'config' | 'deleted_at' | 'summary' | 'stored_bytes' | 'tool_names'>;
 
-function withoutConfig(row: ColumnsWithoutConfig): Omit<StoredServer, 'config'> {
+function toServerWithoutConfig(row: ColumnsWithoutConfig): Omit<StoredServer, 'config'> {
   return {
     id: row.id,
     workspaceId: row.workspace_id,
@@ -52,7 +52,7 @@ function withoutConfig(row: ColumnsWithoutConfig): Omit<StoredServer, 'config'> 
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     ...(row.capture_until !== null && { captureUntil: row.capture_until }),
-    ...(row.limits !== null && { limits: JSON.parse(row.limits) as SetLimits }),
+    ...(row.limits !== null && { limits: JSON.parse(row.limits) as ConfiguredLimits }),
     ...(row.label !== null && { label: row.label }),
     ...(row.applied_version !== null && { appliedVersion: row.applied_version }),
     ...(row.copied_from !== null && { copiedFrom: row.copied_from }),
@@ -68,7 +68,7 @@ function withoutConfig(row: ColumnsWithoutConfig): Omit<StoredServer, 'config'> 
 export async function insertServer(db: Db, server: StoredServer): Promise<boolean> {
   const { id, workspaceId, slug, name, version, createdBy, createdAt, updatedAt } = server;
   const config = JSON.stringify(server.config);
-  await turnAfter(config);
+  await yieldAfterLongText(config);
   const result = await db
     .insertInto('servers')
     .values({
@@ -77,7 +77,7 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
       slug,
       name,
       config,
-      ...(await listedColumns(server.config)),
+      ...(await toListColumns(server.config)),
       stored_bytes: 0,
       version,
       created_by: createdBy,
@@ -87,52 +87,56 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
     .onConflict((c) => c.column('slug').doNothing())
     .executeTakeFirst();
   if (!result.numInsertedOrUpdatedRows) return false;
-  await storeVersion(db, server, { config, createdBy, most: all });
+  await storeVersion(db, server, { config, createdBy, maxVersions: unlimited });
   return true;
 }
 
 /** Value of `most` that stores every version. */
-const all = 0;
+const unlimited = 0;
 
 async function storeVersion(
   db: Db,
   { id, workspaceId, version, updatedAt }: StoredServer,
-  { config, createdBy, most }: { config: string; createdBy: string; most: number },
+  { config, createdBy, maxVersions }: { config: string; createdBy: string; maxVersions: number },
 ): Promise<void> {
-  await turnAfter(config);
-  const kept = await insertVersion(db, { id, workspaceId, version, config, createdBy, createdAt: updatedAt }, most);
-  await turnAfter(config);
+  await yieldAfterLongText(config);
+  const versionBytes = await insertVersion(
+    db,
+    { id, workspaceId, version, config, createdBy, createdAt: updatedAt },
+    maxVersions,
+  );
+  await yieldAfterLongText(config);
   await db
     .updateTable('servers')
-    .set({ stored_bytes: sql<number>`octet_length(config) + ${kept} + ${bytesOfImports(id)}` })
+    .set({ stored_bytes: sql<number>`octet_length(config) + ${versionBytes} + ${getImportBytes(id)}` })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .execute();
 }
 
 /**
- * Stores the next version of a server, numbered `server.version`. Of the older versions, the newest `mostVersions`
+ * Stores the next version of a server, numbered `server.version`. Of the older versions, the newest `maxVersions`
  * are retained (0 means no limit). Returns false and stores nothing if the stored version is not the preceding one.
  */
 export async function updateServer(
   db: Db,
   server: StoredServer,
   updatedBy: string,
-  mostVersions = all,
+  maxVersions = unlimited,
 ): Promise<boolean> {
   const { name, version, updatedAt } = server;
   const config = JSON.stringify(server.config);
-  await turnAfter(config);
+  await yieldAfterLongText(config);
   const result = await db
     .updateTable('servers')
-    .set({ config, ...(await listedColumns(server.config)), name, version, updated_at: updatedAt })
+    .set({ config, ...(await toListColumns(server.config)), name, version, updated_at: updatedAt })
     .where('workspace_id', '=', server.workspaceId)
     .where('id', '=', server.id)
     .where('version', '=', server.version - 1)
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
   if (result.numUpdatedRows === 0n) return false;
-  await storeVersion(db, server, { config, createdBy: updatedBy, most: mostVersions });
+  await storeVersion(db, server, { config, createdBy: updatedBy, maxVersions: maxVersions });
   return true;
 }
 
@@ -142,12 +146,12 @@ export async function setCapture(db: Db, server: StoredServer, until: number | u
 }
 
 /** Sets the call limits of a server. Without limits, the defaults apply. */
-export async function updateServerLimits(db: Db, server: StoredServer, limits: SetLimits): Promise<void> {
+export async function updateServerLimits(db: Db, server: StoredServer, limits: ConfiguredLimits): Promise<void> {
   await setColumns(db, server, { limits: JSON.stringify(limits) });
 }
 
 /** Records that a version of a server was applied, with the label that it belongs to. */
-export async function setApplied(
+export async function setAppliedVersion(
   db: Db,
   server: StoredServer,
   { label, appliedVersion }: { label: string | undefined; appliedVersion: number },
@@ -156,7 +160,7 @@ export async function setApplied(
 }
 
 /** Records the server and version that a server was duplicated from. */
-export async function setCopied(db: Db, server: StoredServer, { id, version }: StoredServer): Promise<void> {
+export async function setCopySource(db: Db, server: StoredServer, { id, version }: StoredServer): Promise<void> {
   await setColumns(db, server, { copied_from: id, copied_version: version });
 }
 
@@ -164,16 +168,16 @@ export async function setCopied(db: Db, server: StoredServer, { id, version }: S
 export async function findCopies(
   db: Db,
   { id, workspaceId }: Pick<StoredServer, 'id' | 'workspaceId'>,
-  most: number,
+  limit: number,
 ): Promise<{ slug: string; name: string; version: number; copied_version: number | null }[]> {
   return db
     .selectFrom('servers')
     .select(['slug', 'name', 'version', 'copied_version'])
     .where('copied_from', '=', id)
-    .where(isOf(workspaceId))
+    .where(isInWorkspace(workspaceId))
     .where('deleted_at', 'is', null)
     .orderBy('created_at')
-    .limit(most)
+    .limit(limit)
     .execute();
 }
 
@@ -186,26 +190,26 @@ async function setColumns(db: Db, { workspaceId, id }: StoredServer, columns: Up
   await db.updateTable('servers').set(columns).where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
 }
 
-/** Finds a server. Before a long configuration is read, `beforeLong` is called with its number of bytes. */
+/** Finds a server. Before a long configuration is read, `beforeLongConfig` is called with its number of bytes. */
 export async function findServer(
   db: Db,
   workspaceId: string,
   slug: string,
-  beforeLong?: (bytes: number) => Promise<void>,
+  beforeLongConfig?: (bytes: number) => Promise<void>,
 ): Promise<StoredServer | undefined> {
-  const found = await findServingServer(db, slug);
-  if (found?.workspaceId !== workspaceId) return undefined;
-  const { configText, configBytes, ...server } = found;
+  const servingServer = await findServingServer(db, slug);
+  if (servingServer?.workspaceId !== workspaceId) return undefined;
+  const { configText, configBytes, ...server } = servingServer;
   if (configText !== undefined) return { ...server, config: parseJson(configText) as ServerConfig };
-  await beforeLong?.(configBytes);
-  const text = await findServingConfig(db, found);
+  await beforeLongConfig?.(configBytes);
+  const text = await findServingConfig(db, servingServer);
   // Another version was stored in the meantime.
-  if (text === undefined) return findServer(db, workspaceId, slug, beforeLong);
-  return { ...server, config: (await parseStored(text)) as ServerConfig };
+  if (text === undefined) return findServer(db, workspaceId, slug, beforeLongConfig);
+  return { ...server, config: (await parseStoredJson(text)) as ServerConfig };
 }
 
 /** Size in bytes of JSON above which reading a configuration takes milliseconds. */
-const longConfig = 200_000;
+const longConfigBytes = 200_000;
 
 /** Server to be served. `configText` is omitted if it is long. */
 type ServingServer = Omit<StoredServer, 'config'> & { configText: string | undefined; configBytes: number };
@@ -216,12 +220,12 @@ export async function findServingServer(db: Db, slug: string): Promise<ServingSe
     .selectFrom('servers')
     .select(['id', 'workspace_id', 'slug', 'name', 'version', 'created_by', 'created_at', 'updated_at'])
     .select(['capture_until', 'limits', 'label', 'applied_version', 'copied_from', 'copied_version', 'tags'])
-    .select(sql<string | null>`case when octet_length(config) <= ${longConfig} then config end`.as('text'))
+    .select(sql<string | null>`case when octet_length(config) <= ${longConfigBytes} then config end`.as('text'))
     .select(sql<number>`octet_length(config)`.as('bytes'))
     .where('slug', '=', slug)
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
-  return row && { ...withoutConfig(row), configText: row.text ?? undefined, configBytes: Number(row.bytes) };
+  return row && { ...toServerWithoutConfig(row), configText: row.text ?? undefined, configBytes: Number(row.bytes) };
 }
 
 /**
@@ -241,21 +245,21 @@ export async function findServingConfig(db: Db, server: ServingServer): Promise<
 }
 
 /** Returns the workspace's slugs that sort next to this one, which include those with the same prefix. */
-export async function slugsAround(db: Db, workspaceId: string, slug: string): Promise<string[]> {
-  const own = db
+export async function findNeighboringSlugs(db: Db, workspaceId: string, slug: string): Promise<string[]> {
+  const workspaceSlugs = db
     .selectFrom('servers')
     .select('slug')
     .where('workspace_id', '=', workspaceId)
     .where('deleted_at', 'is', null)
-    .limit(mostAround);
+    .limit(maxNeighbors);
   const [before, after] = [
-    await own.where('slug', '<', slug).orderBy('slug', 'desc').execute(),
-    await own.where('slug', '>', slug).orderBy('slug').execute(),
+    await workspaceSlugs.where('slug', '<', slug).orderBy('slug', 'desc').execute(),
+    await workspaceSlugs.where('slug', '>', slug).orderBy('slug').execute(),
   ];
   return [...before, ...after].map((row) => row.slug);
 }
 
-const mostAround = 250;
+const maxNeighbors = 250;
 
 /**
  * Returns true if a slug was ever used, in any workspace. Takes no workspace, because slugs are unique in the whole
@@ -266,7 +270,7 @@ export async function isSlugTaken(db: Db, slug: string): Promise<boolean> {
 }
 
 /** Returns true if a server with this slug exists, in any workspace. */
-export async function isSlugServed(db: Db, slug: string): Promise<boolean> {
+export async function isSlugActive(db: Db, slug: string): Promise<boolean> {
   const row = db.selectFrom('servers').select('id').where('slug', '=', slug).where('deleted_at', 'is', null);
   return (await row.executeTakeFirst()) !== undefined;
 }
@@ -299,14 +303,14 @@ type StoredSummary = ConfigSummary & { needs?: SecretNeeds; format?: number };
 /** Version of the summary's fields. Older summaries are computed again. */
 const summaryFormat = 3;
 
-export function summaryOf(config: ServerConfig): ConfigSummary {
+export function summarizeConfig(config: ServerConfig): ConfigSummary {
   const { description } = config;
-  const access = accessOf(config);
+  const access = getAccess(config);
   return {
     ...(description !== undefined && { description }),
     access,
     isOpen: isOpen(config, access),
-    toolCount: enabledTools(config).length,
+    toolCount: getEnabledTools(config).length,
     ...(config.views && { views: Object.keys(config.views) }),
   };
 }
@@ -315,9 +319,9 @@ export function summaryOf(config: ServerConfig): ConfigSummary {
  * Returns the columns that lists and searches read instead of a configuration. The summary includes the secrets that
  * its calls require.
  */
-export async function listedColumns(config: ServerConfig) {
-  const summary = { ...summaryOf(config), needs: await secretNeedsOf(config), format: summaryFormat };
-  return { summary: JSON.stringify(summary), tool_names: searchedNames(config.tools.map(({ name }) => name)) };
+export async function toListColumns(config: ServerConfig) {
+  const summary = { ...summarizeConfig(config), needs: await getSecretNeeds(config), format: summaryFormat };
+  return { summary: JSON.stringify(summary), tool_names: toSearchableNames(config.tools.map(({ name }) => name)) };
 }
 
 /** Selects and sorts the listed servers: newest first unless `sort` is set. */
@@ -335,50 +339,50 @@ export async function listServers(
   slugs: readonly string[] | undefined,
   page: Page & ServerFilter,
 ): Promise<{ rows: ServerSummary[]; next: string | undefined }> {
-  const rows = await pageOfServers(db, workspaceId, slugs, page)
+  const rows = await selectServerPage(db, workspaceId, slugs, page)
     .select(['id', 'slug', 'name', 'version', 'created_by', 'created_at', 'updated_at', 'label', 'tags', 'summary'])
     .execute();
-  const { rows: kept, next } = pageOf(rows, page.limit, cursorIn(page));
+  const { rows: pageRows, next } = toPage(rows, page.limit, createGetCursor(page));
   const summaries: ServerSummary[] = [];
   const yieldAfterRow = yieldBetweenRows();
-  for (const { id, slug, name, version, summary, ...row } of kept) {
+  for (const { id, slug, name, version, summary, ...row } of pageRows) {
     await yieldAfterRow();
     const times = { createdBy: row.created_by, createdAt: row.created_at, updatedAt: row.updated_at };
-    const known = knownSummary(summary) ?? (await summariseConfig(db, workspaceId, id));
+    const configSummary = parseSummary(summary) ?? (await readAndSummarizeConfig(db, workspaceId, id));
     const label = row.label === null ? {} : { label: row.label };
     const tags = row.tags === null ? {} : { tags: JSON.parse(row.tags) as string[] };
-    summaries.push({ id, slug, name, version, ...times, ...label, ...tags, ...known });
+    summaries.push({ id, slug, name, version, ...times, ...label, ...tags, ...configSummary });
   }
   return { rows: summaries, next };
 }
 
 /** Returns the stored summary; undefined if it has another format. */
-export function knownSummary(text: string | null): ConfigSummary | undefined {
+export function parseSummary(text: string | null): ConfigSummary | undefined {
   const { format, needs: _, ...summary } = JSON.parse(text ?? '{}') as StoredSummary;
   return format === summaryFormat ? summary : undefined;
 }
 
-async function summariseConfig(db: Db, workspaceId: string, id: string): Promise<ConfigSummary> {
+async function readAndSummarizeConfig(db: Db, workspaceId: string, id: string): Promise<ConfigSummary> {
   const query = db.selectFrom('servers').select('config').where('workspace_id', '=', workspaceId).where('id', '=', id);
-  return summaryOf((await parseStored((await query.executeTakeFirstOrThrow()).config)) as ServerConfig);
+  return summarizeConfig((await parseStoredJson((await query.executeTakeFirstOrThrow()).config)) as ServerConfig);
 }
 
 /** Returns the newest servers with the secrets that their calls require. */
-export async function findNeeds(
+export async function findSecretNeeds(
   db: Db,
   workspaceId: string,
   slugs: readonly string[] | undefined,
-  most: number,
+  limit: number,
 ): Promise<{ id: string; slug: string; needs: SecretNeeds | undefined }[]> {
-  const page: Page = { limit: most, after: undefined };
-  const rows = await pageOfServers(db, workspaceId, slugs, page).select(['id', 'slug', 'summary']).execute();
-  const found = [];
+  const page: Page = { limit: limit, after: undefined };
+  const rows = await selectServerPage(db, workspaceId, slugs, page).select(['id', 'slug', 'summary']).execute();
+  const results = [];
   const yieldAfterRow = yieldBetweenRows();
-  for (const { id, slug, summary } of rows.slice(0, most)) {
+  for (const { id, slug, summary } of rows.slice(0, limit)) {
     await yieldAfterRow();
-    found.push({ id, slug, needs: (JSON.parse(summary ?? '{}') as StoredSummary).needs });
+    results.push({ id, slug, needs: (JSON.parse(summary ?? '{}') as StoredSummary).needs });
   }
-  return found;
+  return results;
 }
 
 /** Returns the slugs of the servers that `listServers` returns for the same page. */
@@ -388,37 +392,42 @@ export async function listSlugs(
   slugs: readonly string[] | undefined,
   page: Page & ServerFilter,
 ): Promise<{ rows: { slug: string }[]; next: string | undefined }> {
-  const rows = await pageOfServers(db, workspaceId, slugs, page).select(['id', 'slug', 'created_at']).execute();
-  return pageOf(rows, page.limit, cursorIn(page));
+  const rows = await selectServerPage(db, workspaceId, slugs, page).select(['id', 'slug', 'created_at']).execute();
+  return toPage(rows, page.limit, createGetCursor(page));
 }
 
 /**
  * Returns the cursor function of a list. Only in the order "newest first" does a row identify the start of the next
  * page. The other orders use an offset, because a quota limits the number of rows.
  */
-function cursorIn({ sort, after, limit }: Page & ServerFilter) {
+function createGetCursor({ sort, after, limit }: Page & ServerFilter) {
   return (row: { created_at: number; id: string }): Cursor =>
     sort === undefined ? { at: row.created_at, id: row.id } : { at: (after?.at ?? 0) + limit, id: sort };
 }
 
 /** Selects a page with one row more than its limit. */
-function pageOfServers(db: Db, workspaceId: string, slugs: readonly string[] | undefined, page: Page & ServerFilter) {
+function selectServerPage(
+  db: Db,
+  workspaceId: string,
+  slugs: readonly string[] | undefined,
+  page: Page & ServerFilter,
+) {
   const { words = [], sort } = page;
-  let wanted = db.selectFrom('servers').where('deleted_at', 'is', null);
-  wanted = slugs
-    ? wanted.where('slug', 'in', [...slugs, '']).where(isOf(workspaceId))
-    : wanted.where('workspace_id', '=', workspaceId);
-  for (const word of words) wanted = wanted.where(isNamed(word));
+  let query = db.selectFrom('servers').where('deleted_at', 'is', null);
+  query = slugs
+    ? query.where('slug', 'in', [...slugs, '']).where(isInWorkspace(workspaceId))
+    : query.where('workspace_id', '=', workspaceId);
+  for (const word of words) query = query.where(matchesServer(word));
   if (sort !== undefined) {
     const sorted =
-      sort === 'name' ? wanted.orderBy(sql`lower(name)`).orderBy('slug') : wanted.orderBy('updated_at', 'desc');
+      sort === 'name' ? query.orderBy(sql`lower(name)`).orderBy('slug') : query.orderBy('updated_at', 'desc');
     return sorted
       .orderBy('id')
       .limit(page.limit + 1)
       .offset(page.after?.at ?? 0);
   }
-  return wanted
-    .where(olderThan('created_at', page.after))
+  return query
+    .where(isOlderThan('created_at', page.after))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit + 1);

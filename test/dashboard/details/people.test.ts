@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { tenantOfPerson } from '../../../src/domain/ids.ts';
+import { getPersonTenantId } from '../../../src/domain/ids.ts';
 import { saveMember } from '../../../src/store/people/users.ts';
 import { checkPage } from '../../support/browser/check-page.ts';
 import {
@@ -105,7 +105,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
     const { db } = toolhost.running.app.runner;
     const inviting = 'wsp_inviting';
     const id = `usr_${'i'.repeat(22)}`;
-    const workspace = `${tenantOfPerson(id)}_of_ines`;
+    const workspace = `${getPersonTenantId(id)}_of_ines`;
     await personSession(toolhost, { name: 'Olga', workspace: inviting });
     await dashboard.at(
       '/servers',

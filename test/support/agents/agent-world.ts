@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type ClientConnection, tokenVariable } from '../../../src/domain/clients/client.ts';
+import { type ClientConnection, getTokenVariable } from '../../../src/domain/clients/client.ts';
 import { needNpmProgram } from '../npm.ts';
 import { type HonestProvider, startHonestProvider } from '../oauth/honest-provider.ts';
 import { environmentIn } from '../toolhost/run-script.ts';
@@ -80,7 +80,7 @@ export async function startAgentWorld(kind: AgentKind): Promise<AgentWorld> {
         if (key === undefined) url.hostname = 'localhost';
         return { name: slug, url: url.href, token: key };
       });
-      for (const to of connections) if (to.token !== undefined) env[tokenVariable(to)] = to.token;
+      for (const to of connections) if (to.token !== undefined) env[getTokenVariable(to)] = to.token;
       await runAlone(['sh', '-eu', '-c', await kind.configure(place, connections)], { cwd, env });
     },
     async ask(...steps) {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { localWorkspace } from '../../../src/config.ts';
 import type { Role } from '../../../src/domain/credentials/credential.ts';
-import { base62, hashOf } from '../../../src/domain/ids.ts';
+import { base62, hashSecret } from '../../../src/domain/ids.ts';
 import { insertSession } from '../../../src/store/people/sessions.ts';
 import { saveMember, saveUser } from '../../../src/store/people/users.ts';
 import { insertWorkspace } from '../../../src/store/workspaces.ts';
@@ -39,7 +39,7 @@ export async function sessionOf(
   { workspace = localWorkspace.id as string, cookie = base62(randomBytes(32), 43) } = {},
 ): Promise<string> {
   const at = Date.now();
-  const session = { hash: hashOf(cookie), userId, workspaceId: workspace, at, expiresAt: at + sessionMs };
+  const session = { hash: hashSecret(cookie), userId, workspaceId: workspace, at, expiresAt: at + sessionMs };
   await insertSession(running.app.runner.db, session);
   return cookie;
 }

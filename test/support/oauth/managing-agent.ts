@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type Schema, Validator } from '@cfworker/json-schema';
-import { outputSchemaOf } from '../../../src/operations/describe.ts';
+import { toOutputSchema } from '../../../src/operations/describe.ts';
 import { operationList } from '../../../src/operations/index.ts';
 import type { Json, TestToolhost, ToolReply } from '../toolhost/toolhost.ts';
 
@@ -30,7 +30,7 @@ export async function startManagingAgent(toolhost: TestToolhost, key: string): P
     const isError = result.isError === true;
     const output = isError ? {} : outputOf(result);
     const op = operationList.find((one) => one.name === name);
-    const { valid, errors } = new Validator((op ? outputSchemaOf(op) : false) as Schema, '2020-12', false).validate(
+    const { valid, errors } = new Validator((op ? toOutputSchema(op) : false) as Schema, '2020-12', false).validate(
       output,
     );
     assert.ok(valid || isError, JSON.stringify(errors));

@@ -100,7 +100,7 @@ async function makeTemplate(kept: string): Promise<void> {
   const cluster: Cluster = { directory, data, port: 0, password, postgres, account, settings: undurable };
   const server = await startOnFreePort(cluster);
   const url = await createDatabase(cluster, migratedDatabase);
-  const postgresOptions = { url, connections: 1, authorities: undefined };
+  const postgresOptions = { url, maxConnections: 1, authorities: undefined };
   await (await openDatabase({ ...usualOptions, postgres: postgresOptions })).close();
   await endServer(server, 'INT\n');
   await mkdir(path.dirname(kept), { recursive: true });

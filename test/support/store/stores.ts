@@ -31,7 +31,7 @@ export async function startStores(engine: Engine, start: () => Promise<TestPostg
     ...usualOptions,
     postgres: postgres && {
       url: patientUrl(await postgres.createDatabase(content)),
-      connections: 10,
+      maxConnections: 10,
       authorities: undefined,
     },
     file: join(folder, `${++count}.sqlite`),

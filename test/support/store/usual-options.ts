@@ -4,7 +4,7 @@ import { version } from '../../../src/version.ts';
 import { root } from '../../files.ts';
 
 /** Callbacks for tests that ignore the reports of the database. */
-export const ignored = { onError: () => undefined, onFault: () => undefined, onWarning: () => undefined };
+export const ignored = { onError: () => undefined, onDatabaseError: () => undefined, onWarning: () => undefined };
 
 export const migrationsFolder = join(root, 'migrations');
 

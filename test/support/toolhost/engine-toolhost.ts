@@ -48,7 +48,7 @@ export async function startOn(
       const file = join(toolhost.dataDir, 'toolhost.sqlite');
       opened ??= openDatabase({
         ...usualOptions,
-        postgres: url === undefined ? undefined : { url: patientUrl(url), connections: 2, authorities: undefined },
+        postgres: url === undefined ? undefined : { url: patientUrl(url), maxConnections: 2, authorities: undefined },
         file,
         postgresLimits: patientLimits,
         now: () => now,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { givenUpKinds } from '../../../src/domain/work/memory-budget.ts';
+import type { shedKinds } from '../../../src/domain/work/memory-budget.ts';
 
 /** The answer of `/metrics`, parsed as strictly as by Prometheus. */
 export type Scrape = {
@@ -66,7 +66,7 @@ function reading(lines: readonly Line[]): Pick<Scrape, 'value' | 'sum' | 'bucket
 }
 
 /** How much of a kind the service has ended or refused so that others have room. */
-export async function countGivenUp(url: string, what: (typeof givenUpKinds)[number]): Promise<number> {
+export async function countGivenUp(url: string, what: (typeof shedKinds)[number]): Promise<number> {
   return (await scrape(url)).value('toolhost_given_up_total', { what });
 }
 

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Surroundings } from '../../../src/app/surroundings.ts';
+import type { RuntimeOptions } from '../../../src/app/surroundings.ts';
 import { localWorkspace } from '../../../src/config.ts';
 import type { KeyScope } from '../../../src/domain/credentials/credential.ts';
 import { operations } from '../../../src/operations/index.ts';
 import { runOperation } from '../../../src/operations/run-operation.ts';
-import { type Running, start, usualSurroundings } from '../../../src/process/start.ts';
+import { defaultRuntimeOptions, type RunningService, start } from '../../../src/process/start.ts';
 import { insertWorkspace } from '../../../src/store/workspaces.ts';
 import { patientLimits, patientUrl } from '../store/patient-limits.ts';
 
@@ -24,7 +24,7 @@ export type ToolReply = {
 /** The real service in this process, driven through its public interfaces. */
 export type TestToolhost = {
   url: string;
-  running: Running;
+  running: RunningService;
   dataDir: string;
   /**
    * A new API key; of another workspace when one is named, which is made when it does not exist. The servers that it is
@@ -65,7 +65,7 @@ export type StartOptions = {
   env?: Record<string, string>;
   /** Ports on 127.0.0.1 that tools may call. */
   egress?: readonly number[];
-  surroundings?: Partial<Surroundings>;
+  surroundings?: Partial<RuntimeOptions>;
   dataDir?: string;
 };
 
@@ -98,7 +98,7 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       ...(DATABASE_URL && { DATABASE_URL: patientUrl(DATABASE_URL) }),
     },
     {
-      ...usualSurroundings,
+      ...defaultRuntimeOptions,
       // The tests in the same process delay its event loop; only tests of overload may be affected by that.
       createLoopLag: () => ({ ms: 0, start: () => undefined, stop: () => undefined }),
       reportShare: 1,
@@ -106,7 +106,7 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       queueMs: 60_000,
       postgresLimits: patientLimits,
       // Old rows that a test stores stay until the test itself has them pruned.
-      electedLookMs: 24 * 60 * 60_000,
+      leaderPollIntervalMs: 24 * 60 * 60_000,
       ...options.surroundings,
     },
   );

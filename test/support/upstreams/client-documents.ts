@@ -13,7 +13,7 @@ import type { Answer } from './recording-upstream.ts';
 export type ClientDocumentSite = {
   readonly port: number;
   /** Name look-ups that know the site and nothing else, and its address as one of the public internet. */
-  readonly surroundings: { resolve: Resolve; publicAddresses: EgressAllow };
+  readonly surroundings: { resolve: Resolve; extraPublicAddresses: EgressAllow };
   /** Serves something under a path; gives its https address. With 'hang' it never answers. */
   serve(path: string, answer: Answer | 'hang'): string;
   /** Serves a client's own description; gives its client id. */
@@ -68,7 +68,7 @@ export async function startClientDocuments(): Promise<ClientDocumentSite> {
         if (name === hostname) callback(null, [{ address: '127.0.0.1', family: 4 }]);
         else callback(Object.assign(new Error(`${name} is not known`), { code: 'ENOTFOUND' }), []);
       },
-      publicAddresses: parseEgressAllow(`127.0.0.1:${port}`),
+      extraPublicAddresses: parseEgressAllow(`127.0.0.1:${port}`),
     },
     serve,
     publish(path, document = {}, headers = {}) {

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { setTimeout as delay, setImmediate as eventsArrived } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { usualSurroundings } from '../../../src/process/start.ts';
+import { defaultRuntimeOptions } from '../../../src/process/start.ts';
 import { root } from '../../files.ts';
 import { openApi } from '../import/plan-of.ts';
 import { startLoginWorld } from '../oauth/login-world.ts';
@@ -72,7 +72,7 @@ mock.timers.enable({ apis: ['setInterval'] });
 // The settings of operators instead of those that are usual in tests.
 const world = await startLoginWorld({
   env: { LOG_LEVEL: 'info', CALLS_PER_SECOND: '60', QUOTAS: '' },
-  surroundings: usualSurroundings,
+  surroundings: defaultRuntimeOptions,
 });
 const { toolhost, upstream } = world;
 upstream.on('GET /things/7', () => ({ body: { id: 7, name: 'A thing' } }));

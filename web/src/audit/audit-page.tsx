@@ -6,54 +6,54 @@ import { PagedList } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
-import { ClockTime, exactTime } from '../ui/text/time.tsx';
-import { visible } from '../ui/text/visible.ts';
-import { useAddress } from '../ui/use-address.ts';
+import { ClockTime, formatExactTime } from '../ui/text/time.tsx';
+import { toVisible } from '../ui/text/visible.ts';
+import { useUrlState } from '../ui/use-address.ts';
 import { usePages } from '../use-answer.ts';
 import { AuditFilters } from './audit-filters.tsx';
 import { Actor, Target } from './event-parts.tsx';
-import { detailText, operationText } from './operation-text.ts';
+import { formatDetail, formatOperation } from './operation-text.ts';
 
 const columns: Column<AuditEvent>[] = [
   { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
   { label: 'Actor', cell: (event) => <Actor event={event} /> },
-  { label: 'Action', cell: ({ operation }) => <span title={operation}>{operationText(operation)}</span> },
+  { label: 'Action', cell: ({ operation }) => <span title={operation}>{formatOperation(operation)}</span> },
   { label: 'Target', cell: (event) => <Target event={event} /> },
   {
     label: 'Details',
     cell: ({ detail }) => (
       <Text size="sm" c="dimmed" lineClamp={2}>
-        {visible(detailText(detail)) || '–'}
+        {toVisible(formatDetail(detail)) || '–'}
       </Text>
     ),
   },
 ];
 
 /** Converts the filters in the URL to REST API parameters. Days start and end in the browser's time zone. */
-function filterIn(get: (name: string) => string | undefined) {
-  const midnight = (day: string | undefined, later = 0) => {
+function parseFilter(get: (name: string) => string | undefined) {
+  const getMidnight = (day: string | undefined, addedDays = 0) => {
     const at = new Date(`${day}T00:00`);
-    at.setDate(at.getDate() + later);
+    at.setDate(at.getDate() + addedDays);
     return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
   };
   return {
     actor_id: get('who'),
     operation: get('what'),
     target: get('of'),
-    since: midnight(get('from')),
-    until: midnight(get('to'), 1),
+    since: getMidnight(get('from')),
+    until: getMidnight(get('to'), 1),
   };
 }
 
 /** Audit log of the workspace. */
 export function AuditPage() {
-  const { get, set, clear } = useAddress();
-  const filter = filterIn(get);
+  const { get, set, clear } = useUrlState();
+  const filter = parseFilter(get);
   const isNarrowed = Object.values(filter).some((value) => value !== undefined);
   const pages = usePages([...queryKeys.audit, filter], 'listAuditEvents', { ...filter, limit: 50 });
-  const emptyText = (searchedTo: string | undefined) =>
+  const getEmptyText = (searchedTo: string | undefined) =>
     isNarrowed
-      ? `No changes match the filters${searchedTo ? ` back to ${exactTime(searchedTo)}` : ''}.`
+      ? `No changes match the filters${searchedTo ? ` back to ${formatExactTime(searchedTo)}` : ''}.`
       : 'Changes to servers, secrets, keys, and members appear here.';
   return (
     <>
@@ -63,16 +63,16 @@ export function AuditPage() {
         text="Every change in this workspace, newest first. Secrets and keys are never recorded."
       />
       <AuditFilters get={get} set={set} onClear={isNarrowed ? clear : undefined} />
-      <PagedList pages={pages} rowsOf={(page) => page.events} more="Show older changes">
-        {(events, last) =>
+      <PagedList pages={pages} getRows={(page) => page.events} nextPageLabel="Show older changes">
+        {(events, lastPage) =>
           events.length === 0 ? (
             <Empty
               icon={<IconHistory size={24} />}
               title={isNarrowed ? 'No matching changes' : 'No changes yet'}
-              text={emptyText(last?.searched_to)}
+              text={getEmptyText(lastPage?.searched_to)}
             />
           ) : (
-            <Rows label="Changes" columns={columns} rows={events} keyOf={({ id }) => id} />
+            <Rows label="Changes" columns={columns} rows={events} getKey={({ id }) => id} />
           )
         }
       </PagedList>

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../answers.ts';
 
 /** Display text for each operation. */
-export const texts: { [operation: string]: string } = {
+export const operationLabels: { [operation: string]: string } = {
   createMcpServer: 'Created a server',
   updateMcpServer: 'Changed a server',
   replaceMcpServer: 'Changed a server',
@@ -49,23 +49,23 @@ export const texts: { [operation: string]: string } = {
 };
 
 /** Formats an operation: `createApiKey` → "Created an API key". Falls back to the operation name in words. */
-export function operationText(operation: string): string {
-  return texts[operation] ?? operation.replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
+export function formatOperation(operation: string): string {
+  return operationLabels[operation] ?? operation.replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
 /** Returns true for IDs, which are omitted because the name of the resource is shown separately. */
 const isId = (value: unknown): boolean =>
   Array.isArray(value) ? value.every(isId) : /^(?:grt|key|usr|srv|imp)_\w+$/.test(String(value));
 
-function valueText(value: unknown): string {
-  if (Array.isArray(value)) return value.map(valueText).join(', ');
+function formatValue(value: unknown): string {
+  if (Array.isArray(value)) return value.map(formatValue).join(', ');
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
 /** Formats details: `{version: 3, scopes: ['call', 'manage']}` → "version: 3 · scopes: call, manage". */
-export function detailText(detail: JsonObject): string {
+export function formatDetail(detail: JsonObject): string {
   return Object.entries(detail)
     .filter(([, value]) => !isId(value))
-    .map(([name, value]) => `${name.replaceAll('_', ' ')}: ${valueText(value)}`)
+    .map(([name, value]) => `${name.replaceAll('_', ' ')}: ${formatValue(value)}`)
     .join(' · ');
 }

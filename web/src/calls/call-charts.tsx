@@ -3,17 +3,17 @@ import { BarChart, LineChart } from '@mantine/charts';
 import { Box, Group, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { Statistics, Usage } from '../answers.ts';
-import { Folded } from '../ui/folded.tsx';
+import { Collapsible } from '../ui/folded.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { Loading } from '../ui/states/loading.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import type { CallFilter, Period } from './call-filter.ts';
-import { CountedRows, useCounted } from './counted.tsx';
+import { StatisticsTable, useStatistics } from './counted.tsx';
 
 /** Charts of calls, errors, and durations over time. Statistics exist only by server and tool. */
 export function CallCharts({ filter }: { filter: CallFilter }) {
   const { view, outcome, caller, key } = filter;
-  const query = useCounted(filter, 48);
+  const query = useStatistics(filter, 48);
   return (
     <Stack gap="xs">
       {(view || outcome || caller || key) && <Hint>The charts use only the Server, Tool, and Time filters.</Hint>}
@@ -26,7 +26,7 @@ export function CallCharts({ filter }: { filter: CallFilter }) {
   );
 }
 
-const shared = { h: 170, dataKey: 'at', withLegend: true, gridAxis: 'x', tickLine: 'none' } as const;
+const sharedProps = { h: 170, dataKey: 'at', withLegend: true, gridAxis: 'x', tickLine: 'none' } as const;
 const axis = { minTickGap: 40, interval: 'preserveStartEnd' } as const;
 
 type Counts = { at: string; calls: number; errors: number };
@@ -37,7 +37,7 @@ function CallsChart({ counts }: { counts: readonly Counts[] }) {
   return (
     <ChartCard title="Calls" text={`${sum('calls')} total, ${sum('errors')} failed`}>
       <BarChart
-        {...shared}
+        {...sharedProps}
         data={counts.map(({ at, calls, errors }) => ({ at, OK: calls - errors, Failed: errors }))}
         type="stacked"
         xAxisProps={axis}
@@ -66,8 +66,8 @@ export function DaysChart({ usage }: { usage: Usage }) {
 }
 
 function Charts({ statistics, period }: { statistics: Statistics; period: Period }) {
-  const isLong = statistics.bucket_ms * statistics.buckets.length > 36 * 3_600_000;
-  const day = isLong ? ({ month: 'short', day: 'numeric' } as const) : {};
+  const spansDays = statistics.bucket_ms * statistics.buckets.length > 36 * 3_600_000;
+  const day = spansDays ? ({ month: 'short', day: 'numeric' } as const) : {};
   const counts = statistics.buckets.map((bucket) => ({
     ...bucket,
     at: new Date(bucket.at).toLocaleString('en', { ...day, hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }),
@@ -77,7 +77,7 @@ function Charts({ statistics, period }: { statistics: Statistics; period: Period
       <CallsChart counts={counts} />
       <ChartCard title="Duration, ms" text="Median (p50) and 95th percentile (p95)">
         <LineChart
-          {...shared}
+          {...sharedProps}
           data={counts.map(({ at, p50_ms, p95_ms }) => ({ at, p50: p50_ms ?? null, p95: p95_ms ?? null }))}
           curveType="monotone"
           connectNulls
@@ -93,11 +93,11 @@ function Charts({ statistics, period }: { statistics: Statistics; period: Period
       </ChartCard>
       {statistics.by_tool.length > 0 && (
         <Box style={{ gridColumn: '1 / -1' }}>
-          <Folded label="By tool">
+          <Collapsible label="By tool">
             <div className="th-card">
-              <CountedRows label="Calls by tool" rows={statistics.by_tool} period={period} />
+              <StatisticsTable label="Calls by tool" rows={statistics.by_tool} period={period} />
             </div>
-          </Folded>
+          </Collapsible>
         </Box>
       )}
     </SimpleGrid>

@@ -6,32 +6,32 @@ import { ApiProblem, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { PersonName } from '../ui/text/person-name.tsx';
-import { sizeText } from '../ui/text/size-text.ts';
+import { formatSize } from '../ui/text/size-text.ts';
 import { TextLink } from '../ui/text/text-link.tsx';
-import { exactTime } from '../ui/text/time.tsx';
-import { visible } from '../ui/text/visible.ts';
-import { callerText, OutcomeBadge, reasonOf } from './call-parts.tsx';
+import { formatExactTime } from '../ui/text/time.tsx';
+import { toVisible } from '../ui/text/visible.ts';
+import { formatCaller, getReason, OutcomeBadge } from './call-parts.tsx';
 import { CaptureView } from './capture-view.tsx';
 
-type Props = { id: string | undefined; known: Call | undefined; onClose: () => void };
+type Props = { id: string | undefined; listedCall: Call | undefined; onClose: () => void };
 
 /** Details of one call. */
-export function CallDrawer({ id, known, onClose }: Props) {
+export function CallDrawer({ id, listedCall, onClose }: Props) {
   const query = useQuery({
     queryKey: queryKeys.call(id ?? ''),
     queryFn: async ({ signal }) => {
       try {
         return await api('getCall', { id: id ?? '' }, { signal });
       } catch (error) {
-        if (known && error instanceof ApiProblem && error.status === 404) return { call: known };
+        if (listedCall && error instanceof ApiProblem && error.status === 404) return { call: listedCall };
         throw error;
       }
     },
     enabled: id !== undefined,
     staleTime: 60_000,
-    ...(known && { placeholderData: { call: known } }),
+    ...(listedCall && { placeholderData: { call: listedCall } }),
   });
-  const title = query.data ? visible(query.data.call.tool) : 'Call';
+  const title = query.data ? toVisible(query.data.call.tool) : 'Call';
   return (
     <Drawer opened={id !== undefined} onClose={onClose} position="right" size="lg" title={title}>
       <Loaded query={query}>
@@ -47,23 +47,23 @@ export function CallDrawer({ id, known, onClose }: Props) {
 }
 
 function CallFacts({ detail: { call, caller_name } }: { detail: CallDetail }) {
-  const { upstream_host: host, upstream_status: status, upstream_ms: waiting, estimated_tokens: tokens } = call;
-  const requests = call.upstream_requests === undefined ? '' : `, ${call.upstream_requests} requests`;
+  const { upstream_host: host, upstream_status: status, upstream_ms: upstreamMs, estimated_tokens: tokens } = call;
+  const requestText = call.upstream_requests === undefined ? '' : `, ${call.upstream_requests} requests`;
   const facts: { [name: string]: ReactNode } = {
     Outcome: <OutcomeBadge call={call} />,
-    Reason: reasonOf(call),
+    Reason: getReason(call),
     Server: (
       <TextLink to={`/servers/${call.server}`} inherit>
-        {visible(call.server)}
+        {toVisible(call.server)}
       </TextLink>
     ),
-    View: call.view && visible(call.view),
-    Model: call.model && modelText(call),
-    Time: exactTime(call.at),
-    Duration: `${call.duration_ms} ms${waiting === undefined ? '' : `, ${waiting} ms of it at the API`}`,
-    API: host ? `${visible(host)}${status ? `, ${status}` : ''}${requests}` : 'no request sent',
+    View: call.view && toVisible(call.view),
+    Model: call.model && formatModel(call),
+    Time: formatExactTime(call.at),
+    Duration: `${call.duration_ms} ms${upstreamMs === undefined ? '' : `, ${upstreamMs} ms of it at the API`}`,
+    API: host ? `${toVisible(host)}${status ? `, ${status}` : ''}${requestText}` : 'no request sent',
     Caller: <Caller call={call} name={caller_name} />,
-    Size: `${sizeText(call.bytes_in)} in, ${sizeText(call.bytes_out)} out${tokens === undefined ? '' : `, about ${tokens} tokens`}`,
+    Size: `${formatSize(call.bytes_in)} in, ${formatSize(call.bytes_out)} out${tokens === undefined ? '' : `, about ${tokens} tokens`}`,
     Request: <span className="th-mono">{call.request_id}</span>,
   };
   return (
@@ -80,15 +80,15 @@ function CallFacts({ detail: { call, caller_name } }: { detail: CallDetail }) {
   );
 }
 
-function modelText({ model = '', input_tokens: input, output_tokens: output }: Call): string {
+function formatModel({ model = '', input_tokens: input, output_tokens: output }: Call): string {
   const tokens = input === undefined && output === undefined ? '' : `, ${input ?? '?'} tokens in, ${output ?? '?'} out`;
-  return visible(model) + tokens;
+  return toVisible(model) + tokens;
 }
 
 function Caller({ call: { caller_kind, key_id }, name }: { call: Call; name: string | undefined }) {
   return (
     <>
-      {callerText(caller_kind)}
+      {formatCaller(caller_kind)}
       {(caller_kind === 'try_out' || caller_kind === 'playground') && ' by'}{' '}
       {key_id && <PersonName id={key_id} name={name} />}
     </>

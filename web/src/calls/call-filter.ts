@@ -1,9 +1,9 @@
 import type { Input } from '../../../src/operations/index.ts';
-import { useAddress } from '../ui/use-address.ts';
+import { useUrlState } from '../ui/use-address.ts';
 
 const hourMs = 3_600_000;
-const spans = { '1h': hourMs, '24h': 24 * hourMs, '7d': 7 * 24 * hourMs, '30d': 30 * 24 * hourMs } as const;
-export type Period = keyof typeof spans;
+const periodMs = { '1h': hourMs, '24h': 24 * hourMs, '7d': 7 * 24 * hourMs, '30d': 30 * 24 * hourMs } as const;
+export type Period = keyof typeof periodMs;
 
 export const periods: { value: Period; label: string }[] = [
   { value: '1h', label: 'Last hour' },
@@ -12,12 +12,12 @@ export const periods: { value: Period; label: string }[] = [
   { value: '30d', label: 'Last 30 days' },
 ];
 
-const narrowing = ['server', 'view', 'tool', 'outcome', 'caller', 'key'] as const;
+const filterNames = ['server', 'view', 'tool', 'outcome', 'caller', 'key'] as const;
 
 /** Filter of the call list. It is stored in the URL, so that it can be shared and the back button works. */
-export type CallFilter = { [name in (typeof narrowing)[number]]?: string | undefined } & { period: Period };
+export type CallFilter = { [name in (typeof filterNames)[number]]?: string | undefined } & { period: Period };
 
-export const outcomes: { [outcome: string]: string } = {
+export const outcomeLabels: { [outcome: string]: string } = {
   failed: 'Any failure',
   ok: 'OK',
   invalid_arguments: 'Invalid arguments',
@@ -39,12 +39,18 @@ export const outcomes: { [outcome: string]: string } = {
 };
 
 /** Reads the call filter from the URL. `server` fixes the server, `usual` is the default period. */
-export function useCallFilter({ server, usual = '24h' }: { server?: string | undefined; usual?: Period } = {}) {
-  const { get, set, clear } = useAddress();
+export function useCallFilter({
+  server,
+  defaultPeriod = '24h',
+}: {
+  server?: string | undefined;
+  defaultPeriod?: Period;
+} = {}) {
+  const { get, set, clear } = useUrlState();
   const period = get('period');
-  const filter: CallFilter = { period: period && period in spans ? (period as Period) : usual };
-  for (const name of narrowing) filter[name] = name === 'server' && server ? server : get(name);
-  const isNarrowed = narrowing.some((name) => filter[name] && !(name === 'server' && server));
+  const filter: CallFilter = { period: period && period in periodMs ? (period as Period) : defaultPeriod };
+  for (const name of filterNames) filter[name] = name === 'server' && server ? server : get(name);
+  const isNarrowed = filterNames.some((name) => filter[name] && !(name === 'server' && server));
   // A view belongs to one server.
   const change = (name: keyof CallFilter | 'call', value: string | null | undefined) =>
     set(name, value, { isStep: name === 'call', ...(name === 'server' && { without: 'view' }) });
@@ -55,7 +61,7 @@ export function useCallFilter({ server, usual = '24h' }: { server?: string | und
  * Converts the filter to REST API parameters, relative to the current time. Values come from the URL, so the service
  * validates them.
  */
-export function queryOf({ server, view, tool, outcome, caller, key, period }: CallFilter) {
+export function toCallQuery({ server, view, tool, outcome, caller, key, period }: CallFilter) {
   return {
     slug: server,
     view,
@@ -63,6 +69,6 @@ export function queryOf({ server, view, tool, outcome, caller, key, period }: Ca
     outcome: outcome as Input<'listCalls'>['outcome'],
     caller_kind: caller as Input<'listCalls'>['caller_kind'],
     key_id: key,
-    since: new Date(Date.now() - spans[period]).toISOString(),
+    since: new Date(Date.now() - periodMs[period]).toISOString(),
   };
 }

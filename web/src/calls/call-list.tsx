@@ -3,7 +3,7 @@ import { lazy, Suspense } from 'react';
 import type { Call } from '../answers.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Hint } from '../ui/text/hint.tsx';
-import { visible } from '../ui/text/visible.ts';
+import { toVisible } from '../ui/text/visible.ts';
 import type { useCallFilter } from './call-filter.ts';
 
 // Loaded on demand to keep the first page small.
@@ -14,22 +14,22 @@ type Props<Row> = {
   rows: readonly Row[];
   columns: readonly Column<Row>[];
   /** True if all calls belong to one server. */
-  isOfServer: boolean;
+  isSingleServer: boolean;
   address: Pick<ReturnType<typeof useCallFilter>, 'opened' | 'change'>;
 };
 
 /** List of calls and the drawer of the selected call. */
-export function CallList<Row extends Call>({ label, rows, columns, isOfServer, address }: Props<Row>) {
+export function CallList<Row extends Call>({ label, rows, columns, isSingleServer, address }: Props<Row>) {
   const open = (id: string | undefined) => address.change('call', id);
   const tool: Column<Row> = {
     label: 'Tool',
     cell: ({ id, tool: name, server, view }) => (
       <UnstyledButton display="block" onClick={() => open(id)}>
         <Text className="th-mono" fw={600}>
-          {visible(name)}
+          {toVisible(name)}
         </Text>
-        {!isOfServer && <Hint size="xs">{visible(view === undefined ? server : `${server}/${view}`)}</Hint>}
-        {isOfServer && view !== undefined && <Hint size="xs">{`view ${visible(view)}`}</Hint>}
+        {!isSingleServer && <Hint size="xs">{toVisible(view === undefined ? server : `${server}/${view}`)}</Hint>}
+        {isSingleServer && view !== undefined && <Hint size="xs">{`view ${toVisible(view)}`}</Hint>}
       </UnstyledButton>
     ),
   };
@@ -40,14 +40,14 @@ export function CallList<Row extends Call>({ label, rows, columns, isOfServer, a
           label={label}
           columns={[tool, ...columns]}
           rows={rows}
-          keyOf={({ id }) => id}
+          getKey={({ id }) => id}
           onOpen={({ id }) => open(id)}
         />
       )}
       <Suspense>
         <CallDrawer
           id={address.opened}
-          known={rows.find(({ id }) => id === address.opened)}
+          listedCall={rows.find(({ id }) => id === address.opened)}
           onClose={() => open(undefined)}
         />
       </Suspense>

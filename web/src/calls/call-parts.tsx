@@ -1,10 +1,10 @@
 import { Badge, Text } from '@mantine/core';
 import type { Call } from '../answers.ts';
-import { visible } from '../ui/text/visible.ts';
-import { outcomes } from './call-filter.ts';
+import { toVisible } from '../ui/text/visible.ts';
+import { outcomeLabels } from './call-filter.ts';
 
 /** Display names of caller kinds. */
-export const callerKinds: { [kind: string]: string } = {
+export const callerLabels: { [kind: string]: string } = {
   api_key: 'API key',
   oauth: 'Login',
   caller_token: 'Caller token',
@@ -13,18 +13,19 @@ export const callerKinds: { [kind: string]: string } = {
 };
 
 /** Formats a caller kind. */
-export function callerText(kind: string): string {
-  return callerKinds[kind] ?? kind.replaceAll('_', ' ');
+export function formatCaller(kind: string): string {
+  return callerLabels[kind] ?? kind.replaceAll('_', ' ');
 }
 
 /** Returns the reason for a call's outcome, or undefined if there is nothing beyond the outcome itself. */
-export function reasonOf({ outcome, reason }: Call): string | undefined {
-  return reason === undefined || reason === outcome.replaceAll('_', ' ') ? undefined : visible(reason);
+export function getReason({ outcome, reason }: Call): string | undefined {
+  return reason === undefined || reason === outcome.replaceAll('_', ' ') ? undefined : toVisible(reason);
 }
 
 export function OutcomeBadge({ call: { outcome, upstream_status } }: { call: Call }) {
   const color = outcome === 'ok' ? 'green' : outcome === 'cancelled' || outcome === 'limited' ? 'yellow' : 'red';
-  const text = outcome === 'upstream_status' && upstream_status ? `API returned ${upstream_status}` : outcomes[outcome];
+  const text =
+    outcome === 'upstream_status' && upstream_status ? `API returned ${upstream_status}` : outcomeLabels[outcome];
   return <Badge color={color}>{text ?? outcome}</Badge>;
 }
 
@@ -33,7 +34,7 @@ export function Outcome({ call }: { call: Call }) {
     <div>
       <OutcomeBadge call={call} />
       <Text size="xs" c="dimmed" lineClamp={2} maw={420}>
-        {reasonOf(call)}
+        {getReason(call)}
       </Text>
     </div>
   );

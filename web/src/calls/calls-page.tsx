@@ -3,18 +3,18 @@ import { IconActivity, IconDownload } from '@tabler/icons-react';
 import { lazy, Suspense } from 'react';
 import { useParams } from 'react-router';
 import type { Call } from '../answers.ts';
-import { addressOf } from '../api.ts';
+import { getOperationUrl } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { PagedList } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import type { Column } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loading } from '../ui/states/loading.tsx';
-import { ClockTime, exactTime } from '../ui/text/time.tsx';
+import { ClockTime, formatExactTime } from '../ui/text/time.tsx';
 import { usePages } from '../use-answer.ts';
-import { queryOf, useCallFilter } from './call-filter.ts';
+import { toCallQuery, useCallFilter } from './call-filter.ts';
 import { CallList } from './call-list.tsx';
-import { callerText, Outcome } from './call-parts.tsx';
+import { formatCaller, Outcome } from './call-parts.tsx';
 import { FilterBar } from './filter-bar.tsx';
 
 const CallCharts = lazy(async () => ({ default: (await import('./call-charts.tsx')).CallCharts }));
@@ -35,8 +35,8 @@ export function CallsPage() {
 const columns: Column<Call>[] = [
   { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
   { label: 'Outcome', cell: (call) => <Outcome call={call} /> },
-  { label: 'Caller', cell: (call) => callerText(call.caller_kind) },
-  { label: 'Duration', end: true, cell: ({ duration_ms }) => `${duration_ms.toLocaleString('en')} ms` },
+  { label: 'Caller', cell: (call) => formatCaller(call.caller_kind) },
+  { label: 'Duration', isEndAligned: true, cell: ({ duration_ms }) => `${duration_ms.toLocaleString('en')} ms` },
 ];
 
 /** Live list of calls of the server in the URL, or of all servers. */
@@ -44,18 +44,18 @@ export function CallBrowser() {
   const { slug: server } = useParams();
   const address = useCallFilter({ server });
   const { filter, isNarrowed } = address;
-  const isOfServer = server !== undefined;
-  const pages = usePages(queryKeys.calls(filter), 'listCalls', () => ({ ...queryOf(filter), limit: 50 }), 5_000);
-  const emptyText = (searchedTo: string | undefined) => {
+  const isSingleServer = server !== undefined;
+  const pages = usePages(queryKeys.calls(filter), 'listCalls', () => ({ ...toCallQuery(filter), limit: 50 }), 5_000);
+  const getEmptyText = (searchedTo: string | undefined) => {
     if (!isNarrowed) return 'None in this period. Try a tool or connect a client. Calls appear here as they happen.';
-    return `None match the filters${searchedTo ? ` back to ${exactTime(searchedTo)}` : ' in this period'}.`;
+    return `None match the filters${searchedTo ? ` back to ${formatExactTime(searchedTo)}` : ' in this period'}.`;
   };
   return (
     <>
-      <FilterBar {...address} isOfServer={isOfServer}>
+      <FilterBar {...address} isSingleServer={isSingleServer}>
         <Button
           component="a"
-          href={addressOf('exportCalls', queryOf(filter))}
+          href={getOperationUrl('exportCalls', toCallQuery(filter))}
           download
           variant="default"
           leftSection={<IconDownload size={16} />}
@@ -67,13 +67,19 @@ export function CallBrowser() {
         <Suspense fallback={<Loading rows={1} height={260} />}>
           <CallCharts filter={filter} />
         </Suspense>
-        <PagedList pages={pages} rowsOf={(page) => page.calls} more="Show older calls">
-          {(calls, last) => (
+        <PagedList pages={pages} getRows={(page) => page.calls} nextPageLabel="Show older calls">
+          {(calls, lastPage) => (
             <>
               {calls.length === 0 && (
-                <Empty icon={<IconActivity size={24} />} title="No calls" text={emptyText(last?.searched_to)} />
+                <Empty icon={<IconActivity size={24} />} title="No calls" text={getEmptyText(lastPage?.searched_to)} />
               )}
-              <CallList label="Calls" rows={calls} columns={columns} isOfServer={isOfServer} address={address} />
+              <CallList
+                label="Calls"
+                rows={calls}
+                columns={columns}
+                isSingleServer={isSingleServer}
+                address={address}
+              />
             </>
           )}
         </PagedList>

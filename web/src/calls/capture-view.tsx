@@ -4,18 +4,18 @@ import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import type { Call, Capture } from '../answers.ts';
 import { CallCode } from '../explore/call-code.tsx';
-import { Sides } from '../explore/sides.tsx';
+import { ResponseAndResult } from '../explore/sides.tsx';
 import { RequestView } from '../ui/request-view.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
 import { Hint } from '../ui/text/hint.tsx';
-import { indented } from '../ui/text/indented.ts';
+import { indentJson } from '../ui/text/indented.ts';
 import { TextLink } from '../ui/text/text-link.tsx';
 import { Time } from '../ui/text/time.tsx';
-import { visibleJson } from '../ui/text/visible.ts';
+import { toVisibleJson } from '../ui/text/visible.ts';
 
 type Props = { call: Call; capture: Capture | undefined };
 
-const shortenedParts: { [part in NonNullable<Capture['shortened']>[number]]: string } = {
+const shortenedLabels: { [part in NonNullable<Capture['shortened']>[number]]: string } = {
   'result.text': 'the tool result',
   'request.headers': 'the request headers',
   'request.body': 'the request body',
@@ -40,7 +40,7 @@ export function CaptureView({ call, capture }: Props) {
     );
   }
   const { response, result, request, curl, shortened, arguments: args } = capture;
-  const got = result && (result.text ?? `${result.bytes} bytes, starting with a file`);
+  const resultText = result && (result.text ?? `${result.bytes} bytes, starting with a file`);
   return (
     <Stack gap="md">
       <Hint>
@@ -48,7 +48,7 @@ export function CaptureView({ call, capture }: Props) {
       </Hint>
       {shortened && (
         <Text size="sm">
-          Truncated because of its size: {shortened.map((part) => shortenedParts[part]).join(', ')}.
+          Truncated because of its size: {shortened.map((part) => shortenedLabels[part]).join(', ')}.
         </Text>
       )}
       {args && (
@@ -63,31 +63,33 @@ export function CaptureView({ call, capture }: Props) {
           Replay in Try it
         </Button>
       )}
-      <Part title="Arguments">
+      <CaptureSection title="Arguments">
         {args ? (
-          <CodeBlock code={visibleJson(args)} label="arguments" />
+          <CodeBlock code={toVisibleJson(args)} label="arguments" />
         ) : (
           <Text size="sm">
             {capture.arguments_bytes} bytes were too large to store, so the call cannot be replayed.
           </Text>
         )}
-      </Part>
+      </CaptureSection>
       {request && (
-        <Part title="Request">
+        <CaptureSection title="Request">
           <RequestView request={request} curl={curl} />
-        </Part>
+        </CaptureSection>
       )}
       {(response || result) && (
-        <Sides answer={response} tokens={call.estimated_tokens} isNarrow>
-          {got !== undefined && <CodeBlock code={indented(got, true)} label={result?.is_error ? 'error' : 'result'} />}
-        </Sides>
+        <ResponseAndResult response={response} tokens={call.estimated_tokens} isNarrow>
+          {resultText !== undefined && (
+            <CodeBlock code={indentJson(resultText, true)} label={result?.is_error ? 'error' : 'result'} />
+          )}
+        </ResponseAndResult>
       )}
       <CallCode slug={server} view={view} tool={tool} args={args ?? {}} />
     </Stack>
   );
 }
 
-function Part({ title, children }: { title: string; children: ReactNode }) {
+function CaptureSection({ title, children }: { title: string; children: ReactNode }) {
   return (
     <Stack gap={6}>
       <Title order={3}>{title}</Title>

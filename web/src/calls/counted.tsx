@@ -4,18 +4,18 @@ import { ApiProblem, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
-import { visible } from '../ui/text/visible.ts';
-import { type CallFilter, type Period, queryOf } from './call-filter.ts';
+import { toVisible } from '../ui/text/visible.ts';
+import { type CallFilter, type Period, toCallQuery } from './call-filter.ts';
 
-type Counting = Pick<CallFilter, 'server' | 'tool' | 'period'>;
+type StatisticsFilter = Pick<CallFilter, 'server' | 'tool' | 'period'>;
 
 /** Fetches call statistics for the workspace, a server, or a tool. Null if the service does not collect them. */
-export function useCounted(filter: CallFilter, buckets: number) {
-  const { server, tool, period }: Counting = filter;
+export function useStatistics(filter: CallFilter, buckets: number) {
+  const { server, tool, period }: StatisticsFilter = filter;
   return useQuery({
     queryKey: queryKeys.statistics({ server, tool, period, buckets }),
     queryFn: async ({ signal }) => {
-      const { slug, since } = queryOf(filter);
+      const { slug, since } = toCallQuery(filter);
       try {
         return await api('getCallStatistics', { slug, tool, since, buckets }, { signal });
       } catch (error) {
@@ -27,7 +27,7 @@ export function useCounted(filter: CallFilter, buckets: number) {
   });
 }
 
-export function msText(ms: number | undefined): string {
+export function formatMs(ms: number | undefined): string {
   if (ms === undefined) return '–';
   return ms < 10_000 ? `${ms.toLocaleString('en')} ms` : `${(ms / 1000).toFixed(0)} s`;
 }
@@ -37,12 +37,12 @@ type Row = Omit<Statistics['by_tool'][number], 'tool'> & { tool?: string };
 type Props = { label: string; rows: readonly Row[]; period: Period };
 
 /** Table of servers or tools, most called first, with links to their calls. */
-export function CountedRows({ label, rows, period }: Props) {
-  const isOfTools = rows[0]?.tool !== undefined;
-  const isOfOne = rows.every(({ slug }) => slug === rows[0]?.slug);
-  const count = (row: Row, value: number, color: string, more: { outcome?: string }) => {
+export function StatisticsTable({ label, rows, period }: Props) {
+  const hasTools = rows[0]?.tool !== undefined;
+  const isSingleServer = rows.every(({ slug }) => slug === rows[0]?.slug);
+  const renderCount = (row: Row, value: number, color: string, extraParams: { outcome?: string }) => {
     const { slug: server, tool } = row;
-    const search = new URLSearchParams({ server, ...(tool !== undefined && { tool }), ...more, period });
+    const search = new URLSearchParams({ server, ...(tool !== undefined && { tool }), ...extraParams, period });
     if (value === 0) return '0';
     return (
       <TextLink to={`/calls?${search}`} c={color}>
@@ -52,21 +52,25 @@ export function CountedRows({ label, rows, period }: Props) {
   };
   const columns: Column<Row>[] = [
     {
-      label: isOfTools ? 'Tool' : 'Server',
+      label: hasTools ? 'Tool' : 'Server',
       cell: ({ slug, tool }) => (
         <TextLink
           to={tool === undefined ? `/servers/${slug}` : `/servers/${slug}/tools?tool=${encodeURIComponent(tool)}`}
           className="th-mono"
         >
-          {isOfTools && !isOfOne && `${slug} / `}
-          {visible(tool ?? slug)}
+          {hasTools && !isSingleServer && `${slug} / `}
+          {toVisible(tool ?? slug)}
         </TextLink>
       ),
     },
-    { label: 'Calls', end: true, cell: (row) => count(row, row.calls, 'var(--mantine-color-text)', {}) },
-    { label: 'Failed', end: true, cell: (row) => count(row, row.errors, 'var(--th-bad)', { outcome: 'failed' }) },
-    { label: 'p50', end: true, cell: ({ p50_ms }) => msText(p50_ms) },
-    { label: 'p95', end: true, cell: ({ p95_ms }) => msText(p95_ms) },
+    { label: 'Calls', isEndAligned: true, cell: (row) => renderCount(row, row.calls, 'var(--mantine-color-text)', {}) },
+    {
+      label: 'Failed',
+      isEndAligned: true,
+      cell: (row) => renderCount(row, row.errors, 'var(--th-bad)', { outcome: 'failed' }),
+    },
+    { label: 'p50', isEndAligned: true, cell: ({ p50_ms }) => formatMs(p50_ms) },
+    { label: 'p95', isEndAligned: true, cell: ({ p95_ms }) => formatMs(p95_ms) },
   ];
-  return <Rows label={label} columns={columns} rows={rows} keyOf={({ slug, tool }) => `${slug}/${tool}`} />;
+  return <Rows label={label} columns={columns} rows={rows} getKey={({ slug, tool }) => `${slug}/${tool}`} />;
 }

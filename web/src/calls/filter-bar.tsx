@@ -1,56 +1,56 @@
 import type { SelectProps } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { queryKeys } from '../query-keys.ts';
-import { viewsOf } from '../servers/config.ts';
+import { getViews } from '../servers/config.ts';
 import { useServer, useServerChoices } from '../servers/server-queries.ts';
-import { Choice, Filters } from '../ui/filters.tsx';
-import { LateInput } from '../ui/late-input.tsx';
-import { visible } from '../ui/text/visible.ts';
-import { useAnswer } from '../use-answer.ts';
-import { type CallFilter, outcomes, periods, type useCallFilter } from './call-filter.ts';
-import { callerKinds } from './call-parts.tsx';
+import { FilterSelect, Filters } from '../ui/filters.tsx';
+import { DebouncedInput } from '../ui/late-input.tsx';
+import { toVisible } from '../ui/text/visible.ts';
+import { useOperationQuery } from '../use-answer.ts';
+import { type CallFilter, outcomeLabels, periods, type useCallFilter } from './call-filter.ts';
+import { callerLabels } from './call-parts.tsx';
 
-const choicesOf = (words: { [value: string]: string }) =>
-  Object.entries(words).map(([value, label]) => ({ value, label }));
-const outcomeChoices = choicesOf(outcomes);
-const callerChoices = choicesOf(callerKinds);
+const toChoices = (labels: { [value: string]: string }) =>
+  Object.entries(labels).map(([value, label]) => ({ value, label }));
+const outcomeChoices = toChoices(outcomeLabels);
+const callerChoices = toChoices(callerLabels);
 
 type Props = ReturnType<typeof useCallFilter> & {
   /** True if only calls of one server are shown. */
-  isOfServer: boolean;
+  isSingleServer: boolean;
   children: ReactNode;
 };
 
-export function FilterBar({ filter, isNarrowed, isOfServer, change, clear, children }: Props) {
+export function FilterBar({ filter, isNarrowed, isSingleServer, change, clear, children }: Props) {
   const servers = useServerChoices();
   const [cleared, setCleared] = useState(0);
   const clearAll = () => {
     setCleared(cleared + 1);
     clear();
   };
-  const keys = useAnswer([...queryKeys.keys, 'choices'], 'listApiKeys', { limit: 200 });
-  const serverChoices = servers.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
-  const keyChoices = keys.data?.keys.map(({ id, name }) => ({ value: id, label: visible(name) })) ?? [];
-  const of = (name: keyof CallFilter, label: string) => ({
+  const keys = useOperationQuery([...queryKeys.keys, 'choices'], 'listApiKeys', { limit: 200 });
+  const serverChoices = servers.data?.map(({ slug, name }) => ({ value: slug, label: toVisible(name) })) ?? [];
+  const keyChoices = keys.data?.keys.map(({ id, name }) => ({ value: id, label: toVisible(name) })) ?? [];
+  const getFilterProps = (name: keyof CallFilter, label: string) => ({
     label,
     value: filter[name] ?? null,
     onChange: (value: string | null) => change(name, value),
   });
   return (
-    <Filters label="Filter calls" onClear={isNarrowed ? clearAll : undefined} beside={children}>
-      {!isOfServer && <Choice {...of('server', 'Server')} data={serverChoices} searchable />}
-      <ViewChoice {...of('view', 'View')} server={filter.server} />
-      <LateInput
+    <Filters label="Filter calls" onClear={isNarrowed ? clearAll : undefined} actions={children}>
+      {!isSingleServer && <FilterSelect {...getFilterProps('server', 'Server')} data={serverChoices} searchable />}
+      <ViewChoice {...getFilterProps('view', 'View')} server={filter.server} />
+      <DebouncedInput
         key={cleared}
         label="Tool"
         placeholder="All"
         value={filter.tool ?? ''}
         onChange={(value) => change('tool', value)}
       />
-      <Choice {...of('outcome', 'Outcome')} data={outcomeChoices} />
-      <Choice {...of('caller', 'Caller')} data={callerChoices} />
-      <Choice {...of('key', 'API key')} data={keyChoices} searchable />
-      <Choice {...of('period', 'Time')} data={periods} clearable={false} allowDeselect={false} />
+      <FilterSelect {...getFilterProps('outcome', 'Outcome')} data={outcomeChoices} />
+      <FilterSelect {...getFilterProps('caller', 'Caller')} data={callerChoices} />
+      <FilterSelect {...getFilterProps('key', 'API key')} data={keyChoices} searchable />
+      <FilterSelect {...getFilterProps('period', 'Time')} data={periods} clearable={false} allowDeselect={false} />
     </Filters>
   );
 }
@@ -58,9 +58,11 @@ export function FilterBar({ filter, isNarrowed, isOfServer, change, clear, child
 /** Choice among the views of the selected server. Renders nothing if it has no views. */
 function ViewChoice({ server, ...props }: SelectProps & { server: string | undefined }) {
   const detail = useServer(server);
-  const views = new Set(Object.keys(viewsOf(detail.data?.config ?? {})));
+  const views = new Set(Object.keys(getViews(detail.data?.config ?? {})));
   // Calls through a view that no longer exists are still recorded.
   if (props.value) views.add(props.value);
   if (views.size === 0) return null;
-  return <Choice {...props} data={[...views].map((name) => ({ value: name, label: visible(name) }))} searchable />;
+  return (
+    <FilterSelect {...props} data={[...views].map((name) => ({ value: name, label: toVisible(name) }))} searchable />
+  );
 }

@@ -1,9 +1,9 @@
 import { SegmentedControl, Stack } from '@mantine/core';
 import { useState } from 'react';
-import { type CallCredential, callSnippets } from '../../../src/domain/snippets/call-snippets.ts';
+import { type CallCredential, createCallSnippets } from '../../../src/domain/snippets/call-snippets.ts';
 import type { JsonObject, ServerRecord } from '../answers.ts';
 import { useServer } from '../servers/server-queries.ts';
-import { Folded } from '../ui/folded.tsx';
+import { Collapsible } from '../ui/folded.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
 import { Hint } from '../ui/text/hint.tsx';
@@ -13,33 +13,33 @@ type Props = { slug: string; view: string | undefined; tool: string; args: JsonO
 /** Code for a call, as an MCP request and in several languages. */
 export function CallCode(props: Props) {
   return (
-    <Folded label="Copy as MCP request or code">
-      <Forms {...props} />
-    </Folded>
+    <Collapsible label="Copy as MCP request or code">
+      <CodeFormats {...props} />
+    </Collapsible>
   );
 }
 
-function Forms({ slug, view, tool, args }: Props) {
+function CodeFormats({ slug, view, tool, args }: Props) {
   const query = useServer(slug);
-  const [form, setForm] = useState('mcp');
+  const [format, setFormat] = useState('mcp');
   return (
     <Loaded query={query}>
       {({ server }) => {
         const url = view === undefined ? server.url : `${server.url}/${view}`;
-        const snippets = callSnippets({ url, tool, arguments: args, credential: credentialOf(server) });
-        const shown = snippets.find(({ id }) => id === form);
+        const snippets = createCallSnippets({ url, tool, arguments: args, credential: getCredential(server) });
+        const snippet = snippets.find(({ id }) => id === format);
         return (
           <Stack gap="xs" align="stretch">
             <SegmentedControl
               size="xs"
               fullWidth
               aria-label="Call format"
-              value={form}
-              onChange={setForm}
+              value={format}
+              onChange={setFormat}
               data={snippets.map(({ id, title }) => ({ value: id, label: title }))}
             />
-            {shown && <CodeBlock code={shown.code} label={`call as ${shown.title}`} />}
-            {shown && shown.needs !== '' && <Hint>{shown.needs}</Hint>}
+            {snippet && <CodeBlock code={snippet.code} label={`call as ${snippet.title}`} />}
+            {snippet && snippet.needs !== '' && <Hint>{snippet.needs}</Hint>}
           </Stack>
         );
       }}
@@ -47,7 +47,7 @@ function Forms({ slug, view, tool, args }: Props) {
   );
 }
 
-function credentialOf({ access, open }: ServerRecord): CallCredential {
+function getCredential({ access, open }: ServerRecord): CallCredential {
   if (access === 'api_key') return 'api_key';
   if (access === 'caller_token') return open ? 'none' : 'caller_token';
   return 'login';

@@ -1,15 +1,15 @@
 import { Badge, Group, SimpleGrid, Stack, Title } from '@mantine/core';
 import { type ReactNode, useId } from 'react';
-import type { Header, UpstreamAnswer } from '../answers.ts';
-import { Folded } from '../ui/folded.tsx';
+import type { Header, UpstreamResponse } from '../answers.ts';
+import { Collapsible } from '../ui/folded.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
 import { Hint } from '../ui/text/hint.tsx';
-import { indented } from '../ui/text/indented.ts';
-import { sizeText } from '../ui/text/size-text.ts';
+import { indentJson } from '../ui/text/indented.ts';
+import { formatSize } from '../ui/text/size-text.ts';
 
 type Props = {
   /** API response; undefined if there was none or the user may not see it. */
-  answer: UpstreamAnswer | undefined;
+  response: UpstreamResponse | undefined;
   /** Estimated tokens of the result; undefined if unknown. */
   tokens: number | undefined;
   /** Description of the files in the result. */
@@ -21,44 +21,44 @@ type Props = {
 };
 
 /** API response next to the tool result that the agent received. */
-export function Sides({ answer, tokens, files = '', isNarrow = false, children }: Props) {
+export function ResponseAndResult({ response, tokens, files = '', isNarrow = false, children }: Props) {
   return (
-    <SimpleGrid cols={isNarrow || !answer ? 1 : { base: 1, md: 2 }} spacing="lg" verticalSpacing="md">
-      {answer && <AnswerSide answer={answer} />}
-      <Side title="Sent to agent" about={gotText(tokens, files, answer?.estimated_tokens)}>
+    <SimpleGrid cols={isNarrow || !response ? 1 : { base: 1, md: 2 }} spacing="lg" verticalSpacing="md">
+      {response && <ResponseSide response={response} />}
+      <Side title="Sent to agent" summary={formatResultSize(tokens, files, response?.estimated_tokens)}>
         {children}
       </Side>
     </SimpleGrid>
   );
 }
 
-function AnswerSide({
-  answer: { status, headers, body, body_bytes: bytes, estimated_tokens },
+function ResponseSide({
+  response: { status, headers, body, body_bytes: bytes, estimated_tokens },
 }: {
-  answer: UpstreamAnswer;
+  response: UpstreamResponse;
 }) {
-  const tokens = estimated_tokens === undefined ? '' : `, about ${tokenText(estimated_tokens)}`;
+  const tokens = estimated_tokens === undefined ? '' : `, about ${formatTokens(estimated_tokens)}`;
   const isCut = body !== undefined && new TextEncoder().encode(body).length < bytes;
-  const first = headers.filter(([name]) => telling.test(name));
-  const others = headers.filter(([name]) => !telling.test(name));
+  const mainHeaders = headers.filter(([name]) => mainHeaderNames.test(name));
+  const otherHeaders = headers.filter(([name]) => !mainHeaderNames.test(name));
   return (
     <Side
       title="API response"
-      about={`${sizeText(bytes)}${tokens}`}
+      summary={`${formatSize(bytes)}${tokens}`}
       badge={<Badge color={status < 300 ? 'green' : status < 400 ? 'yellow' : 'red'}>{status}</Badge>}
     >
-      <Headers headers={first} label="response headers" />
+      <Headers headers={mainHeaders} label="response headers" />
       {bytes > 0 && (
         <CodeBlock
-          code={body === undefined ? `${bytes} bytes of binary data` : indented(body, isCut)}
+          code={body === undefined ? `${bytes} bytes of binary data` : indentJson(body, isCut)}
           label="response body"
         />
       )}
       {isCut && <Hint>Only the beginning is shown.</Hint>}
-      {others.length > 0 && (
-        <Folded label={others.length === 1 ? 'One more header' : `${others.length} more headers`}>
-          <Headers headers={others} label="other response headers" />
-        </Folded>
+      {otherHeaders.length > 0 && (
+        <Collapsible label={otherHeaders.length === 1 ? 'One more header' : `${otherHeaders.length} more headers`}>
+          <Headers headers={otherHeaders} label="other response headers" />
+        </Collapsible>
       )}
     </Side>
   );
@@ -69,9 +69,9 @@ function Headers({ headers, label }: { headers: readonly Header[]; label: string
   return <CodeBlock code={headers.map(([name, value]) => `${name}: ${value}`).join('\n')} label={label} />;
 }
 
-type SideProps = { title: string; about: string; badge?: ReactNode; children: ReactNode };
+type SideProps = { title: string; summary: string; badge?: ReactNode; children: ReactNode };
 
-function Side({ title, about, badge, children }: SideProps) {
+function Side({ title, summary, badge, children }: SideProps) {
   const id = useId();
   return (
     <Stack gap="xs" miw={0} component="section" aria-labelledby={id}>
@@ -80,25 +80,28 @@ function Side({ title, about, badge, children }: SideProps) {
           {title}
         </Title>
         {badge}
-        <Hint>{about}</Hint>
+        <Hint>{summary}</Hint>
       </Group>
       {children}
     </Stack>
   );
 }
 
-export function tokenText(tokens: number): string {
+export function formatTokens(tokens: number): string {
   return tokens === 1 ? '1 token' : `${tokens.toLocaleString('en')} tokens`;
 }
 
 /** Formats the size of the tool result and its reduction compared to the API response. */
-function gotText(tokens: number | undefined, files: string, all: number | undefined): string {
+function formatResultSize(tokens: number | undefined, files: string, responseTokens: number | undefined): string {
   if (tokens === undefined) return files;
-  if (files !== '') return `about ${tokenText(tokens)} and ${files}`;
-  const less = all !== undefined && all > tokens ? `, ${Math.floor((1 - tokens / all) * 100)}% less` : '';
-  return `about ${tokenText(tokens)}${less}`;
+  if (files !== '') return `about ${formatTokens(tokens)} and ${files}`;
+  const reduction =
+    responseTokens !== undefined && responseTokens > tokens
+      ? `, ${Math.floor((1 - tokens / responseTokens) * 100)}% less`
+      : '';
+  return `about ${formatTokens(tokens)}${reduction}`;
 }
 
 /** Response headers about content, pagination, rate limits, or deprecation. They are shown first. */
-const telling =
+const mainHeaderNames =
   /^(content-(type|length|language|range|disposition|encoding)|link|location|etag|last-modified|retry-after|allow|warning|deprecation|sunset|www-authenticate|x-(total(-count)?|next-page|page|per-page|request-id)|.*rate-?limit.*|.*request-?id)$/i;

@@ -1,15 +1,15 @@
 import { Anchor, Badge, Code, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { basePath } from '../base-path.ts';
-import { Folded } from '../ui/folded.tsx';
+import { Collapsible } from '../ui/folded.tsx';
 import { SearchInput } from '../ui/late-input.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { Rows } from '../ui/rows.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
-import { useAddress } from '../ui/use-address.ts';
+import { useUrlState } from '../ui/use-address.ts';
 
 type Schema = { type?: string; enum?: unknown[]; description?: string; properties?: { [name: string]: Schema } };
-type Described = {
+type DescribedOperation = {
   operationId: string;
   summary: string;
   description?: string;
@@ -17,18 +17,18 @@ type Described = {
   parameters: { name: string; in: string; required: boolean; schema: Schema }[];
   requestBody?: { content: { 'application/json': { schema: Schema & { required?: string[] } } } };
 };
-type Document = { servers: { url: string }[]; paths: { [path: string]: { [method: string]: Described } } };
+type Document = { servers: { url: string }[]; paths: { [path: string]: { [method: string]: DescribedOperation } } };
 
-const address = `${basePath}/api/v1/openapi.json`;
+const openApiUrl = `${basePath}/api/v1/openapi.json`;
 
 /** REST API reference, rendered from the OpenAPI document. */
 export function ApiPage() {
-  const { get, set } = useAddress();
+  const { get, set } = useUrlState();
   const query = get('query') ?? '';
-  const words = query.toLowerCase().split(/\s+/);
+  const terms = query.toLowerCase().split(/\s+/);
   const document = useQuery({
     queryKey: ['openapi'],
-    queryFn: async ({ signal }) => (await (await fetch(address, { signal })).json()) as Document,
+    queryFn: async ({ signal }) => (await (await fetch(openApiUrl, { signal })).json()) as Document,
     staleTime: Number.POSITIVE_INFINITY,
   });
   return (
@@ -39,7 +39,7 @@ export function ApiPage() {
         text={
           <>
             Everything this dashboard does, with an API key as the bearer token. Generate clients from the{' '}
-            <Anchor href={address} size="sm" underline="always">
+            <Anchor href={openApiUrl} size="sm" underline="always">
               OpenAPI document
             </Anchor>
             .
@@ -58,7 +58,7 @@ export function ApiPage() {
                 Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
               )
               .filter(({ path, operation: { operationId, summary } }) =>
-                words.every((word) => `${operationId} ${path} ${summary}`.toLowerCase().includes(word)),
+                terms.every((term) => `${operationId} ${path} ${summary}`.toLowerCase().includes(term)),
               )
               .map((one) => (
                 <Operation key={one.operation.operationId} {...one} />
@@ -70,9 +70,13 @@ export function ApiPage() {
   );
 }
 
-type Shown = { path: string; method: string; operation: Described };
+type OperationProps = { path: string; method: string; operation: DescribedOperation };
 
-function Operation({ path, method, operation: { operationId, summary, description, parameters, ...more } }: Shown) {
+function Operation({
+  path,
+  method,
+  operation: { operationId, summary, description, parameters, ...more },
+}: OperationProps) {
   const { properties = {}, required = [] } = more.requestBody?.content['application/json'].schema ?? {};
   const fields = [
     ...parameters.map(({ schema, ...parameter }) => ({ ...parameter, ...schema })),
@@ -99,11 +103,11 @@ function Operation({ path, method, operation: { operationId, summary, descriptio
         </Text>
       )}
       {fields.length > 0 && (
-        <Folded label={`${operationId} parameters (${fields.length})`}>
+        <Collapsible label={`${operationId} parameters (${fields.length})`}>
           <Rows
             label={`${operationId} parameters`}
             rows={fields}
-            keyOf={({ name }) => name}
+            getKey={({ name }) => name}
             columns={[
               { label: 'Name', cell: ({ name, required: isRequired }) => <b>{isRequired ? `${name} *` : name}</b> },
               { label: 'In', cell: (field) => field.in },
@@ -111,7 +115,7 @@ function Operation({ path, method, operation: { operationId, summary, descriptio
               { label: 'Description', cell: (field) => field.description ?? '–' },
             ]}
           />
-        </Folded>
+        </Collapsible>
       )}
     </section>
   );

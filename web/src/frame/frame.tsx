@@ -6,7 +6,7 @@ import { lazy, Suspense, useEffect, useReducer, useState } from 'react';
 import { Outlet, ScrollRestoration, useLocation, useNavigation } from 'react-router';
 import { ApiProblem } from '../api.ts';
 import { basePath } from '../base-path.ts';
-import { readAgain } from '../query-client.ts';
+import { refetchQueries } from '../query-client.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Empty } from '../ui/states/empty.tsx';
 import { LoadingPage } from '../ui/states/loading.tsx';
@@ -55,8 +55,8 @@ function SignedOut() {
 
 function Shell() {
   const [isOpen, menu] = useDisclosure(false);
-  const [asked, find] = useReducer((times: number) => times + 1, 0);
-  useHotkeys([['mod+K', find]], [], true);
+  const [searchRequests, openSearch] = useReducer((count: number) => count + 1, 0);
+  useHotkeys([['mod+K', openSearch]], [], true);
   const { pathname } = useLocation();
   const isLoading = useNavigation().state === 'loading';
   // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes whenever the page changes
@@ -83,14 +83,14 @@ function Shell() {
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="sm" aria-label="Sidebar" component="aside">
-        <Navigation onSearch={find} />
+        <Navigation onSearch={openSearch} />
       </AppShell.Navbar>
       <AppShell.Main className="th-main" id="main" tabIndex={-1}>
         <Progress isActive={isLoading} />
         <div className="th-page">
           <div className="th-notices">
-            <SessionNotice />
-            <ConnectionNotice />
+            <SessionAlert />
+            <ConnectionAlert />
           </div>
           <Suspense fallback={<LoadingPage />}>
             <Outlet />
@@ -98,16 +98,16 @@ function Shell() {
         </div>
       </AppShell.Main>
       <ScrollRestoration />
-      {asked > 0 && (
+      {searchRequests > 0 && (
         <Suspense>
-          <Palette asked={asked} />
+          <Palette searchRequests={searchRequests} />
         </Suspense>
       )}
     </AppShell>
   );
 }
 
-const bar = {
+const progressStyle = {
   position: 'fixed',
   top: 0,
   left: 0,
@@ -120,27 +120,27 @@ const bar = {
 
 /** Thin line at the top while the next page loads, shown after 100 ms. */
 function Progress({ isActive }: { isActive: boolean }) {
-  const [isShown, setShown] = useState(false);
+  const [isVisible, setVisible] = useState(false);
   useEffect(() => {
-    if (!isActive) return setShown(false);
-    const timer = setTimeout(() => setShown(true), 100);
+    if (!isActive) return setVisible(false);
+    const timer = setTimeout(() => setVisible(true), 100);
     return () => clearTimeout(timer);
   }, [isActive]);
-  return isShown ? <div style={bar} role="progressbar" aria-label="Loading page" /> : null;
+  return isVisible ? <div style={progressStyle} role="progressbar" aria-label="Loading page" /> : null;
 }
 
-const againMs = 3_000;
+const reconnectMs = 3_000;
 
 /** Shows that the service is unreachable, and polls until it responds. */
-function ConnectionNotice() {
+function ConnectionAlert() {
   const client = useQueryClient();
-  const isLost = useFlag(queryKeys.unreachable);
+  const isUnreachable = useFlag(queryKeys.unreachable);
   useEffect(() => {
-    if (!isLost) return;
-    const timer = setInterval(() => void client.refetchQueries({ queryKey: queryKeys.session }), againMs);
+    if (!isUnreachable) return;
+    const timer = setInterval(() => void client.refetchQueries({ queryKey: queryKeys.session }), reconnectMs);
     return () => clearInterval(timer);
-  }, [client, isLost]);
-  if (!isLost) return null;
+  }, [client, isUnreachable]);
+  if (!isUnreachable) return null;
   return (
     <Alert color="yellow" icon={<IconWifiOff size={18} />} title="Connection lost" role="alert" className="th-notice">
       <Text size="sm">This page may be out of date. Your input is kept. Reconnecting…</Text>
@@ -149,11 +149,11 @@ function ConnectionNotice() {
 }
 
 /** Shows that the session has ended, and leaves the page with its input unchanged. */
-function SessionNotice() {
+function SessionAlert() {
   const client = useQueryClient();
-  const isEnded = useFlag(queryKeys.sessionEnded);
-  if (!isEnded) return null;
-  const resume = () => readAgain(client);
+  const hasEnded = useFlag(queryKeys.sessionEnded);
+  if (!hasEnded) return null;
+  const resume = () => refetchQueries(client);
   return (
     <Alert
       color="yellow"

@@ -14,7 +14,7 @@ import {
 } from '@tabler/icons-react';
 import { Link, useLocation } from 'react-router';
 import { basePath } from '../base-path.ts';
-import { visible } from '../ui/text/visible.ts';
+import { toVisible } from '../ui/text/visible.ts';
 import { Logo } from './logo.tsx';
 import { SchemeSwitch } from './scheme-switch.tsx';
 import { useSession } from './session.ts';
@@ -35,7 +35,7 @@ const isMac = /Mac|iPhone|iPad/.test(navigator.userAgent);
 
 export function Navigation({ onSearch }: { onSearch: () => void }) {
   const { pathname } = useLocation();
-  const isHere = (to: string) => (to === '/' ? pathname === '/' : pathname.startsWith(to));
+  const isCurrent = (to: string) => (to === '/' ? pathname === '/' : pathname.startsWith(to));
   return (
     <Stack h="100%" justify="space-between" gap="md">
       <Stack gap="md">
@@ -65,15 +65,15 @@ export function Navigation({ onSearch }: { onSearch: () => void }) {
               to={to}
               label={label}
               className="th-nav-link"
-              active={isHere(to)}
-              aria-current={isHere(to) ? 'page' : undefined}
+              active={isCurrent(to)}
+              aria-current={isCurrent(to) ? 'page' : undefined}
               leftSection={<Icon size={18} stroke={1.7} aria-hidden />}
             />
           ))}
         </Stack>
       </Stack>
       <Group justify="space-between" wrap="nowrap" gap="xs">
-        <Person />
+        <UserMenu />
         <SchemeSwitch />
       </Group>
     </Stack>
@@ -87,9 +87,9 @@ async function signOut(): Promise<void> {
 }
 
 /** Menu of the signed-in user, with sign-out. */
-function Person() {
+function UserMenu() {
   const { user, workspace } = useSession();
-  const name = visible(user.name ?? user.email ?? user.id);
+  const name = toVisible(user.name ?? user.email ?? user.id);
   return (
     <Menu position="top-start" width={220} withinPortal>
       <Menu.Target>
@@ -110,7 +110,7 @@ function Person() {
         </UnstyledButton>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>{visible(user.email ?? user.id)}</Menu.Label>
+        <Menu.Label>{toVisible(user.email ?? user.id)}</Menu.Label>
         <Menu.Item component={Link} to="/api-reference" leftSection={<IconApi size={16} />}>
           REST API
         </Menu.Item>

@@ -3,7 +3,7 @@ import { useForm } from '@mantine/form';
 import { api } from '../api.ts';
 import { basePath } from '../base-path.ts';
 import { DialogForm } from '../ui/actions/confirm.tsx';
-import { refusalText } from '../ui/actions/refusal.ts';
+import { getFormErrorText } from '../ui/actions/refusal.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 
 /** Dialog that creates a workspace and opens it. */
@@ -30,7 +30,7 @@ export function NewWorkspace({ opened, onClose }: { opened: boolean; onClose: ()
           data-autofocus
           autoComplete="off"
           {...form.getInputProps('name')}
-          error={form.errors.name ?? refusalText(create, form.values)}
+          error={form.errors.name ?? getFormErrorText(create, form.values)}
         />
       </DialogForm>
     </Modal>

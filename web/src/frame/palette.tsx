@@ -6,34 +6,34 @@ import { IconSearch } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useNavigate } from 'react-router';
-import type { Found } from '../answers.ts';
+import type { SearchResults } from '../answers.ts';
 import { api } from '../api.ts';
-import { outcomes } from '../calls/call-filter.ts';
-import { type Guide, guideAddress, guides } from '../guides.ts';
-import { visible } from '../ui/text/visible.ts';
+import { outcomeLabels } from '../calls/call-filter.ts';
+import { type Guide, getGuideUrl, guides } from '../guides.ts';
+import { toVisible } from '../ui/text/visible.ts';
 import { pages } from './navigation.tsx';
 import { useCanEdit, useSession } from './session.ts';
-import { useSwitch } from './workspace-switcher.tsx';
+import { useSwitchWorkspace } from './workspace-switcher.tsx';
 
 /** Destination or action. The search matches `label` and `about`. */
 type Entry = { id: string; label: string; about?: string; run: () => void };
-type Go = (to: string) => void;
+type Navigate = (to: string) => void;
 
-const eachAtMost = 6;
-const pauseMs = 120;
+const maxPerGroup = 6;
+const debounceMs = 120;
 
 /** Command palette that searches everything in the workspace. It opens each time `asked` increases. */
-export function Palette({ asked }: { asked: number }) {
+export function Palette({ searchRequests }: { searchRequests: number }) {
   const [query, setQuery] = useState('');
   const navigate = useNavigate();
   // biome-ignore lint/correctness/useExhaustiveDependencies: it reopens on each request
-  useEffect(() => spotlight.open(), [asked]);
-  const go: Go = (to) => void navigate(to);
-  const own = useOwn(go);
-  const { found, isBehind } = useFound(query.trim());
+  useEffect(() => spotlight.open(), [searchRequests]);
+  const go: Navigate = (to) => void navigate(to);
+  const ownGroups = useOwnGroups(go);
+  const { found: results, isBehind: isStale } = useSearchResults(query.trim());
   const groups = [
-    ...(found ? groupsOf(found, go) : []),
-    ...own.map(([name, all]) => [name, fitting(all, query)] as const),
+    ...(results ? toGroups(results, go) : []),
+    ...ownGroups.map(([name, all]) => [name, filterEntries(all, query)] as const),
   ];
   const isEmpty = groups.every(([, entries]) => entries.length === 0);
   return (
@@ -51,7 +51,7 @@ export function Palette({ asked }: { asked: number }) {
         aria-label="Find anything"
         maxLength={100}
         leftSection={<IconSearch size={18} aria-hidden />}
-        onKeyDown={(event) => event.key === 'Enter' && !isBehind && pressFirst(event.currentTarget)}
+        onKeyDown={(event) => event.key === 'Enter' && !isStale && openFirst(event.currentTarget)}
       />
       <Spotlight.ActionsList>
         {groups.map(
@@ -64,7 +64,7 @@ export function Palette({ asked }: { asked: number }) {
               </Spotlight.ActionsGroup>
             ),
         )}
-        {isEmpty && <Spotlight.Empty>{isBehind ? 'Searching…' : 'No results'}</Spotlight.Empty>}
+        {isEmpty && <Spotlight.Empty>{isStale ? 'Searching…' : 'No results'}</Spotlight.Empty>}
       </Spotlight.ActionsList>
       <Spotlight.Footer>
         <Text size="xs" c="dimmed">
@@ -77,32 +77,32 @@ export function Palette({ asked }: { asked: number }) {
 }
 
 /** Opens the first entry on Enter if none is selected. */
-function pressFirst(input: HTMLElement): void {
+function openFirst(input: HTMLElement): void {
   const dialog = input.closest('[role="dialog"]');
   if (dialog?.querySelector('[data-selected]')) return;
   dialog?.querySelector<HTMLElement>('[data-action]')?.click();
 }
 
 /** Searches the workspace. The previous results stay until the next response arrives. */
-function useFound(typed: string) {
-  const [query] = useDebouncedValue(typed, pauseMs);
+function useSearchResults(searchText: string) {
+  const [query] = useDebouncedValue(searchText, debounceMs);
   const { data, isFetching } = useQuery({
     queryKey: ['search', query],
-    queryFn: ({ signal }) => api('search', { query, limit: eachAtMost }, { signal }),
+    queryFn: ({ signal }) => api('search', { query, limit: maxPerGroup }, { signal }),
     enabled: query !== '',
     placeholderData: keepPreviousData,
   });
-  return { found: typed === '' ? undefined : data, isBehind: isFetching || query !== typed };
+  return { found: searchText === '' ? undefined : data, isBehind: isFetching || query !== searchText };
 }
 
-function groupsOf({ servers, tools, keys, calls }: Found, go: Go): [string, Entry[]][] {
-  const at = encodeURIComponent;
+function toGroups({ servers, tools, keys, calls }: SearchResults, go: Navigate): [string, Entry[]][] {
+  const encode = encodeURIComponent;
   return [
     [
       'Servers',
       servers.map(({ slug, name }) => ({
         id: `server ${slug}`,
-        label: visible(name),
+        label: toVisible(name),
         about: `/mcp/${slug}`,
         run: () => go(`/servers/${slug}`),
       })),
@@ -111,25 +111,25 @@ function groupsOf({ servers, tools, keys, calls }: Found, go: Go): [string, Entr
       'Tools',
       tools.map(({ server, server_name, tool }) => ({
         id: `tool ${server} ${tool}`,
-        label: visible(tool),
-        about: `in ${visible(server_name)}`,
-        run: () => go(`/servers/${server}/tools?tool=${at(tool)}`),
+        label: toVisible(tool),
+        about: `in ${toVisible(server_name)}`,
+        run: () => go(`/servers/${server}/tools?tool=${encode(tool)}`),
       })),
     ],
     [
       'API keys',
       keys.map(({ id, name, works }) => ({
         id,
-        label: visible(name),
+        label: toVisible(name),
         about: works ? id : `${id}, inactive`,
-        run: () => go(`/keys?query=${at(id)}`),
+        run: () => go(`/keys?query=${encode(id)}`),
       })),
     ],
     [
       'Calls',
       calls.map(({ id, server, tool, outcome }) => ({
         id,
-        label: `${visible(tool)} in ${server}: ${outcomes[outcome] ?? outcome}`,
+        label: `${toVisible(tool)} in ${server}: ${outcomeLabels[outcome] ?? outcome}`,
         about: id,
         run: () => go(`/calls?call=${id}`),
       })),
@@ -138,10 +138,10 @@ function groupsOf({ servers, tools, keys, calls }: Found, go: Go): [string, Entr
 }
 
 /** Returns the dashboard's own entries: pages, actions, other workspaces, and guides. */
-function useOwn(go: Go): [string, Entry[]][] {
+function useOwnGroups(go: Navigate): [string, Entry[]][] {
   const canEdit = useCanEdit();
   const { workspace, workspaces } = useSession();
-  const change = useSwitch();
+  const change = useSwitchWorkspace();
   const link = (label: string, to: string): Entry => ({ id: to, label, run: () => go(to) });
   const actions = [
     link('New server', '/servers/new'),
@@ -149,30 +149,30 @@ function useOwn(go: Go): [string, Entry[]][] {
     link('Start from a gallery example', '/servers/new/gallery'),
     link('New API key', '/keys?new'),
   ];
-  const others = workspaces
+  const switchEntries = workspaces
     .filter(({ id }) => id !== workspace.id)
     .map((other): Entry => {
-      const label = `Switch to ${visible(other.name)}`;
+      const label = `Switch to ${toVisible(other.name)}`;
       return { id: other.id, label, about: 'Another workspace', run: () => change.mutate(other) };
     });
   return [
     ['Pages', [...pages.map(({ to, label }) => link(label, to)), link('REST API', '/api-reference')]],
-    ['Actions', [...(canEdit ? actions : []), ...others]],
+    ['Actions', [...(canEdit ? actions : []), ...switchEntries]],
     ['Guides', guideEntries()],
   ];
 }
 
 function guideEntries(): Entry[] {
   return Object.entries(guides).flatMap(([path, label]) => {
-    const address = guideAddress(path as Guide);
+    const address = getGuideUrl(path as Guide);
     return address ? [{ id: path, label, run: () => void open(address, '_blank', 'noopener') }] : [];
   });
 }
 
 /** Returns the first entries that contain every word. */
-function fitting(entries: readonly Entry[], query: string): Entry[] {
-  const words = query.toLowerCase().split(/\s+/);
+function filterEntries(entries: readonly Entry[], query: string): Entry[] {
+  const terms = query.toLowerCase().split(/\s+/);
   return entries
-    .filter(({ label, about = '' }) => words.every((word) => `${label} ${about}`.toLowerCase().includes(word)))
-    .slice(0, eachAtMost + 2);
+    .filter(({ label, about = '' }) => terms.every((term) => `${label} ${about}`.toLowerCase().includes(term)))
+    .slice(0, maxPerGroup + 2);
 }

@@ -6,13 +6,13 @@ import type { Workspace } from '../answers.ts';
 import { api } from '../api.ts';
 import { basePath } from '../base-path.ts';
 import { useAction } from '../ui/actions/use-action.ts';
-import { visible } from '../ui/text/visible.ts';
+import { toVisible } from '../ui/text/visible.ts';
 import { useSession } from './session.ts';
 
 const NewWorkspace = lazy(async () => ({ default: (await import('./new-workspace.tsx')).NewWorkspace }));
 
 /** Switches to another workspace and opens its home page. */
-export function useSwitch() {
+export function useSwitchWorkspace() {
   return useAction({
     run: (to: Workspace) => api('switchWorkspace', { workspace_id: to.id }),
     onDone: () => location.assign(`${basePath}/`),
@@ -23,9 +23,9 @@ export function useSwitch() {
 /** Menu with the current workspace, the user's other workspaces, and "New workspace". */
 export function WorkspaceSwitcher() {
   const { workspace, workspaces } = useSession();
-  const change = useSwitch();
-  const [isAsked, ask] = useReducer(() => true, false);
-  const [isOpen, dialog] = useDisclosure(false, { onOpen: ask });
+  const change = useSwitchWorkspace();
+  const [hasOpened, markOpened] = useReducer(() => true, false);
+  const [isOpen, dialog] = useDisclosure(false, { onOpen: markOpened });
   return (
     <>
       <Menu width={216} position="bottom-start" withinPortal>
@@ -37,7 +37,7 @@ export function WorkspaceSwitcher() {
                   Workspace
                 </Text>
                 <Text size="sm" fw={600} truncate>
-                  {visible(workspace.name)}
+                  {toVisible(workspace.name)}
                 </Text>
               </Box>
               <IconSelector size={16} aria-hidden />
@@ -52,7 +52,7 @@ export function WorkspaceSwitcher() {
               onClick={() => entry.id !== workspace.id && change.mutate(entry)}
               rightSection={entry.id === workspace.id ? <IconCheck size={14} aria-label="current" /> : null}
             >
-              {visible(entry.name)}
+              {toVisible(entry.name)}
               <Text size="xs" c="dimmed">
                 {entry.own ? 'your own' : entry.role}
               </Text>
@@ -64,7 +64,7 @@ export function WorkspaceSwitcher() {
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
-      {isAsked && (
+      {hasOpened && (
         <Suspense>
           <NewWorkspace opened={isOpen} onClose={dialog.close} />
         </Suspense>

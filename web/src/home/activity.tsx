@@ -5,10 +5,10 @@ import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import type { Call, Statistics } from '../answers.ts';
 import { api } from '../api.ts';
-import { queryOf, useCallFilter } from '../calls/call-filter.ts';
+import { toCallQuery, useCallFilter } from '../calls/call-filter.ts';
 import { CallList } from '../calls/call-list.tsx';
 import { Outcome } from '../calls/call-parts.tsx';
-import { CountedRows, msText, useCounted } from '../calls/counted.tsx';
+import { formatMs, StatisticsTable, useStatistics } from '../calls/counted.tsx';
 import { queryKeys } from '../query-keys.ts';
 import type { Column } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
@@ -23,21 +23,21 @@ const periods = [
   { value: '7d', label: '7 days' },
 ];
 /** Maximum rows of a table on a home page. */
-const mostRows = 8;
+const maxRows = 8;
 
 type Props = {
   /** Server to show; undefined for the whole workspace. */
   server?: string;
   /** Server to suggest if there were no calls. */
-  newest: string;
+  newestSlug: string;
   children?: ReactNode;
 };
 
 /** Call activity of a period: counts, failures, and the most called servers or tools. */
-export function Activity({ server, newest, children }: Props) {
-  const address = useCallFilter({ server, usual: '7d' });
+export function Activity({ server, newestSlug, children }: Props) {
+  const address = useCallFilter({ server, defaultPeriod: '7d' });
   const { period } = address.filter;
-  const counted = useCounted(address.filter, 1);
+  const statisticsQuery = useStatistics(address.filter, 1);
   const title = server ? 'Most-called tools' : 'Busiest servers';
   return (
     <Stack gap="md">
@@ -51,22 +51,22 @@ export function Activity({ server, newest, children }: Props) {
         />
         {children}
       </Group>
-      <Loaded query={counted}>
+      <Loaded query={statisticsQuery}>
         {(statistics) =>
           statistics?.by_server.length ? (
             <>
-              <Figures statistics={statistics} isOfServer={server !== undefined} />
-              <Failures address={address} isOfServer={server !== undefined} />
-              <Section title={title} flush>
-                <CountedRows
+              <Figures statistics={statistics} isSingleServer={server !== undefined} />
+              <Failures address={address} isSingleServer={server !== undefined} />
+              <Section title={title} isFlush>
+                <StatisticsTable
                   label={title}
-                  rows={(server ? statistics.by_tool : statistics.by_server).slice(0, mostRows)}
+                  rows={(server ? statistics.by_tool : statistics.by_server).slice(0, maxRows)}
                   period={period}
                 />
               </Section>
             </>
           ) : (
-            <NoCalls slug={newest} />
+            <NoCalls slug={newestSlug} />
           )
         }
       </Loaded>
@@ -77,22 +77,22 @@ export function Activity({ server, newest, children }: Props) {
 /** Figures of a period. Durations are shown for a single server only. */
 function Figures({
   statistics: { buckets, by_server, by_tool },
-  isOfServer,
+  isSingleServer,
 }: {
   statistics: Statistics;
-  isOfServer: boolean;
+  isSingleServer: boolean;
 }) {
   const sum = (name: 'calls' | 'errors') => buckets.reduce((all, bucket) => all + bucket[name], 0);
   const [calls, errors] = [sum('calls'), sum('errors')];
   const { p50_ms, p95_ms } = by_server[0] ?? {};
   const percent = `${((errors / calls) * 100).toFixed(errors * 100 < calls ? 1 : 0)}%`;
   // The service lists at most 100.
-  const counted = ({ length }: readonly unknown[]) => (length < 100 ? length : '100 or more');
+  const formatCount = ({ length }: readonly unknown[]) => (length < 100 ? length : '100 or more');
   const figures: [label: string, value: number | string, note?: string][] = [
     ['Calls', calls],
     ['Failed', errors, errors > 0 ? percent : ''],
-    isOfServer ? ['Median duration', msText(p50_ms), 'p50'] : ['Servers called', counted(by_server)],
-    isOfServer ? ['95th percentile', msText(p95_ms), 'p95'] : ['Tools called', counted(by_tool)],
+    isSingleServer ? ['Median duration', formatMs(p50_ms), 'p50'] : ['Servers called', formatCount(by_server)],
+    isSingleServer ? ['95th percentile', formatMs(p95_ms), 'p95'] : ['Tools called', formatCount(by_tool)],
   ];
   return (
     <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="md" component="dl" m={0}>
@@ -122,34 +122,36 @@ function Figures({
 /** Latest call among calls that failed for the same reason, with their count. */
 type Failure = Call & { count: number };
 
-function failuresIn(calls: readonly Call[]): Failure[] {
-  const alike = Map.groupBy(calls, ({ server, tool, outcome, upstream_status, reason }) =>
+function groupFailures(calls: readonly Call[]): Failure[] {
+  const callsByFailure = Map.groupBy(calls, ({ server, tool, outcome, upstream_status, reason }) =>
     JSON.stringify([server, tool, outcome, upstream_status, reason]),
   );
-  return [...alike.values()].flatMap((same) => same.slice(0, 1).map((newest) => ({ ...newest, count: same.length })));
+  return [...callsByFailure.values()].flatMap((group) =>
+    group.slice(0, 1).map((newest) => ({ ...newest, count: group.length })),
+  );
 }
 
 const failureColumns: Column<Failure>[] = [
   { label: 'Reason', cell: (call) => <Outcome call={call} /> },
-  { label: 'Calls', end: true, cell: ({ count }) => count.toLocaleString('en') },
-  { label: 'Last', end: true, cell: ({ at }) => <Time at={at} /> },
+  { label: 'Calls', isEndAligned: true, cell: ({ count }) => count.toLocaleString('en') },
+  { label: 'Last', isEndAligned: true, cell: ({ at }) => <Time at={at} /> },
 ];
 
-type FailuresProps = { address: ReturnType<typeof useCallFilter>; isOfServer: boolean };
+type FailuresProps = { address: ReturnType<typeof useCallFilter>; isSingleServer: boolean };
 
 /** Failure reasons of the latest 200 failed calls. */
-function Failures({ address, isOfServer }: FailuresProps) {
+function Failures({ address, isSingleServer }: FailuresProps) {
   const { server, period } = address.filter;
-  const failed = { server, period, outcome: 'failed' };
+  const failedFilter = { server, period, outcome: 'failed' };
   const query = useQuery({
-    queryKey: queryKeys.calls({ ...failed, limit: 200 }),
+    queryKey: queryKeys.calls({ ...failedFilter, limit: 200 }),
     queryFn: ({ signal }) =>
-      api('listCalls', { ...queryOf({ ...address.filter, outcome: 'failed' }), limit: 200 }, { signal }),
+      api('listCalls', { ...toCallQuery({ ...address.filter, outcome: 'failed' }), limit: 200 }, { signal }),
     refetchInterval: 15_000,
   });
   const search = new URLSearchParams({ ...(server && { server }), outcome: 'failed', period });
   return (
-    <Section title="Failures" flush actions={<TextLink to={`/calls?${search}`}>All failed calls</TextLink>}>
+    <Section title="Failures" isFlush actions={<TextLink to={`/calls?${search}`}>All failed calls</TextLink>}>
       <Loaded query={query}>
         {({ calls }) => (
           <>
@@ -160,9 +162,9 @@ function Failures({ address, isOfServer }: FailuresProps) {
             )}
             <CallList
               label="Failures"
-              rows={failuresIn(calls).slice(0, mostRows)}
+              rows={groupFailures(calls).slice(0, maxRows)}
               columns={failureColumns}
-              isOfServer={isOfServer}
+              isSingleServer={isSingleServer}
               address={address}
             />
           </>

@@ -1,8 +1,8 @@
 import { Button, List, Stack, Text } from '@mantine/core';
 import { Link } from 'react-router';
 import { Actor, Target } from '../audit/event-parts.tsx';
-import { operationText } from '../audit/operation-text.ts';
-import { JoinedNotice } from '../frame/joined-notice.tsx';
+import { formatOperation } from '../audit/operation-text.ts';
+import { InvitationAlert } from '../frame/joined-notice.tsx';
 import { useCanEdit, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { FirstServer } from '../servers/new/start-choices.tsx';
@@ -11,22 +11,22 @@ import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
 import { Time } from '../ui/text/time.tsx';
-import { visible } from '../ui/text/visible.ts';
-import { useAnswer } from '../use-answer.ts';
+import { toVisible } from '../ui/text/visible.ts';
+import { useOperationQuery } from '../use-answer.ts';
 import { Activity } from './activity.tsx';
-import { ToLookAt } from './to-look-at.tsx';
+import { NeedsAttention } from './to-look-at.tsx';
 
 /** Home page of a workspace: pending actions, call activity, and recent changes. */
 export function HomePage() {
   const { workspace } = useSession();
   const canEdit = useCanEdit();
-  const newest = useAnswer([...queryKeys.servers, 'newest'], 'listMcpServers', { limit: 1 });
+  const newest = useOperationQuery([...queryKeys.servers, 'newest'], 'listMcpServers', { limit: 1 });
   return (
     <>
       <PageHeader
         title="Home"
         guide="docs/tutorial.md"
-        text={`Calls, failures, and changes in ${visible(workspace.name)}.`}
+        text={`Calls, failures, and changes in ${toVisible(workspace.name)}.`}
       >
         {canEdit && newest.data?.servers.length !== 0 && (
           <Button component={Link} to="/servers/new" variant="default">
@@ -34,13 +34,13 @@ export function HomePage() {
           </Button>
         )}
       </PageHeader>
-      <JoinedNotice />
+      <InvitationAlert />
       <Loaded query={newest}>
         {({ servers: [server] }) =>
           server ? (
             <Stack gap="md">
-              <Needs />
-              <Activity newest={server.slug} />
+              <PendingActions />
+              <Activity newestSlug={server.slug} />
               <RecentChanges />
             </Stack>
           ) : (
@@ -52,25 +52,25 @@ export function HomePage() {
   );
 }
 
-const descriptions = { changed: 'has changed', unreadable: 'cannot be read' } as const;
+const descriptionStates = { changed: 'has changed', unreadable: 'cannot be read' } as const;
 
 /** Pending actions: missing secrets, and API descriptions that changed or cannot be read. */
-function Needs() {
-  const { data } = useAnswer([...queryKeys.servers, 'needs'], 'listNeeds', {});
+function PendingActions() {
+  const { data } = useOperationQuery([...queryKeys.servers, 'needs'], 'listNeeds', {});
   const items = data?.servers.map(({ slug, missing_secrets, moved_secrets, description }) => ({
     label: slug,
     text: [
       ...missing_secrets.map((name) => `${name} has no value`),
       ...moved_secrets.map((name) => `${name} was set for another host`),
-      ...(description === undefined ? [] : [`its API description ${descriptions[description]}`]),
+      ...(description === undefined ? [] : [`its API description ${descriptionStates[description]}`]),
     ].join(', '),
     to: `/servers/${slug}`,
   }));
-  return <ToLookAt items={items ?? []} />;
+  return <NeedsAttention items={items ?? []} />;
 }
 
 function RecentChanges() {
-  const query = useAnswer([...queryKeys.audit, 'newest'], 'listAuditEvents', { limit: 6 });
+  const query = useOperationQuery([...queryKeys.audit, 'newest'], 'listAuditEvents', { limit: 6 });
   return (
     <Section title="Recent changes" actions={<TextLink to="/audit">All changes</TextLink>}>
       <Loaded query={query}>
@@ -78,7 +78,7 @@ function RecentChanges() {
           <List size="sm" spacing={6} listStyleType="none">
             {events.map((event) => (
               <List.Item key={event.id}>
-                {operationText(event.operation)} <Target event={event} isInText />
+                {formatOperation(event.operation)} <Target event={event} isInline />
                 <Text span inherit c="dimmed">
                   {' '}
                   · <Actor event={event} /> · <Time at={event.at} />

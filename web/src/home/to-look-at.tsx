@@ -1,23 +1,23 @@
 import { Alert, List } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
-import { Folded } from '../ui/folded.tsx';
+import { Collapsible } from '../ui/folded.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
-import { visible } from '../ui/text/visible.ts';
+import { toVisible } from '../ui/text/visible.ts';
 
 export type Item = { label: string; text: string; to: string };
 
-const mostShown = 5;
+const maxShown = 5;
 
 /** Pending actions, each with a link. */
-export function ToLookAt({ items }: { items: readonly Item[] }) {
+export function NeedsAttention({ items }: { items: readonly Item[] }) {
   if (items.length === 0) return null;
   return (
     <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title="Needs attention">
-      <Items items={items.slice(0, mostShown)} />
-      {items.length > mostShown && (
-        <Folded label={`${items.length - mostShown} more`}>
-          <Items items={items.slice(mostShown)} />
-        </Folded>
+      <Items items={items.slice(0, maxShown)} />
+      {items.length > maxShown && (
+        <Collapsible label={`${items.length - maxShown} more`}>
+          <Items items={items.slice(maxShown)} />
+        </Collapsible>
       )}
     </Alert>
   );
@@ -29,9 +29,9 @@ function Items({ items }: { items: readonly Item[] }) {
       {items.map(({ label, text, to }) => (
         <List.Item key={`${label} ${text}`}>
           <TextLink to={to} underline="always" className="th-mono">
-            {visible(label)}
+            {toVisible(label)}
           </TextLink>
-          : {visible(text)}
+          : {toVisible(text)}
         </List.Item>
       ))}
     </List>

@@ -4,13 +4,13 @@ import type { UseMutationResult } from '@tanstack/react-query';
 import type { ApiKey, KeyScope, NewApiKey } from '../answers.ts';
 import { useServerChoices } from '../servers/server-queries.ts';
 import { DialogForm } from '../ui/actions/confirm.tsx';
-import { errorAt, refusalOf } from '../ui/actions/refusal.ts';
-import { exactTime } from '../ui/text/time.tsx';
-import { visible } from '../ui/text/visible.ts';
+import { getFieldError, getFormErrors } from '../ui/actions/refusal.ts';
+import { formatExactTime } from '../ui/text/time.tsx';
+import { toVisible } from '../ui/text/visible.ts';
 
 type Props = {
   replaced: ApiKey | undefined;
-  creating: UseMutationResult<NewApiKey, Error, KeyValues>;
+  createMutation: UseMutationResult<NewApiKey, Error, KeyValues>;
   onCancel: () => void;
 };
 
@@ -21,7 +21,7 @@ const scopes: { value: KeyScope; label: string; description: string }[] = [
 ];
 
 /** Choice to keep the expiration time of the replaced key. */
-const asBefore = 'as-before';
+const keepExpiry = 'as-before';
 
 /** Days until a key expires. */
 const expiries = [
@@ -38,55 +38,63 @@ export type KeyValues = { name: string; scopes: string[]; servers: string[]; vie
 const dayS = 86_400;
 
 /** Converts the form to REST API input. A new key inherits the limits of the key that it replaces. */
-export function wantedOf({ name, scopes: chosen, servers, views, expires }: KeyValues, replaced: ApiKey | undefined) {
+export function toKeyInput({ name, scopes: chosen, servers, views, expires }: KeyValues, replaced: ApiKey | undefined) {
   return {
     name,
     scopes: chosen as KeyScope[],
     servers: servers.length > 0 ? servers : undefined,
     views: views.length > 0 ? views : undefined,
-    ...(expires === asBefore
+    ...(expires === keepExpiry
       ? { expires_at: replaced?.expires_at }
       : expires !== '' && { expires_in: Number(expires) * dayS }),
     ...replaced?.limits,
   };
 }
 
-export function KeyForm({ replaced, creating, onCancel }: Props) {
+export function KeyForm({ replaced, createMutation, onCancel }: Props) {
   const choices = useServerChoices();
-  const ending = replaced?.expires_at;
+  const expiresAt = replaced?.expires_at;
   const form = useForm<KeyValues>({
     initialValues: {
       name: replaced?.name ?? '',
       scopes: replaced?.scopes ?? ['call'],
       servers: replaced?.servers ?? [],
       views: replaced?.views ?? [],
-      expires: ending === undefined ? '' : asBefore,
+      expires: expiresAt === undefined ? '' : keepExpiry,
     },
     validate: {
       name: (name) => (name.trim() === '' ? 'Enter a name.' : null),
       scopes: (chosen) => (chosen.length === 0 ? 'Select at least one scope.' : null),
     },
   });
-  const refusal = refusalOf(creating, form.values);
-  const field = (name: keyof KeyValues) => {
+  const formErrors = getFormErrors(createMutation, form.values);
+  const getFieldProps = (name: keyof KeyValues) => {
     const props = form.getInputProps(name);
-    return { ...props, error: props.error ?? errorAt(refusal, name) };
+    return { ...props, error: props.error ?? getFieldError(formErrors, name) };
   };
-  const kept = ending === undefined ? [] : [{ value: asBefore, label: `Unchanged: ${exactTime(ending)}` }];
-  const servers = choices.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
-  const listed = choices.data?.flatMap(({ slug, views: names = [] }) => names.map((name) => `${slug}/${name}`)) ?? [];
+  const keepOptions =
+    expiresAt === undefined ? [] : [{ value: keepExpiry, label: `Unchanged: ${formatExactTime(expiresAt)}` }];
+  const servers = choices.data?.map(({ slug, name }) => ({ value: slug, label: toVisible(name) })) ?? [];
+  const listedViews =
+    choices.data?.flatMap(({ slug, views: names = [] }) => names.map((name) => `${slug}/${name}`)) ?? [];
   // Views of a replaced key may belong to servers that are not in the list.
-  const views = [...new Set([...form.values.views, ...listed])];
+  const views = [...new Set([...form.values.views, ...listedViews])];
   return (
     <DialogForm
       action={replaced ? 'Create new key' : 'Create key'}
-      isPending={creating.isPending}
-      error={refusal.failure}
+      isPending={createMutation.isPending}
+      error={formErrors.failure}
       onClose={onCancel}
-      onSubmit={form.onSubmit((values) => creating.mutate(values))}
+      onSubmit={form.onSubmit((values) => createMutation.mutate(values))}
     >
-      <TextInput label="Name" description="What the key is for." withAsterisk data-autofocus {...field('name')} />
-      <Checkbox.Group label="Scopes" withAsterisk {...field('scopes')} errorProps={{ role: 'alert' }}>
+      <TextInput
+        label="Name"
+        description="What the key is for."
+        withAsterisk
+        data-autofocus
+        {...getFieldProps('name')}
+      />
+      <Checkbox.Group label="Scopes" withAsterisk {...getFieldProps('scopes')} errorProps={{ role: 'alert' }}>
         <Stack gap="xs" mt={6}>
           {scopes.map((scope) => (
             <Checkbox key={scope.value} {...scope} />
@@ -99,7 +107,7 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
         data={servers}
         searchable
         clearable
-        {...field('servers')}
+        {...getFieldProps('servers')}
       />
       {views.length > 0 && (
         <MultiSelect
@@ -108,10 +116,15 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
           data={views}
           searchable
           clearable
-          {...field('views')}
+          {...getFieldProps('views')}
         />
       )}
-      <Select label="Expires" data={[...kept, ...expiries]} allowDeselect={false} {...field('expires')} />
+      <Select
+        label="Expires"
+        data={[...keepOptions, ...expiries]}
+        allowDeselect={false}
+        {...getFieldProps('expires')}
+      />
     </DialogForm>
   );
 }

@@ -6,7 +6,7 @@ import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { RowButton } from '../ui/actions/row-button.tsx';
-import { useQuestion } from '../ui/actions/use-question.tsx';
+import { useConfirmation } from '../ui/actions/use-question.tsx';
 import { SearchInput } from '../ui/late-input.tsx';
 import { PagedList } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
@@ -15,12 +15,12 @@ import { Empty } from '../ui/states/empty.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import { Time } from '../ui/text/time.tsx';
-import { visible } from '../ui/text/visible.ts';
-import { useAddress } from '../ui/use-address.ts';
+import { toVisible } from '../ui/text/visible.ts';
+import { useUrlState } from '../ui/use-address.ts';
 import { usePages } from '../use-answer.ts';
 import { KeyDialog } from './key-dialog.tsx';
 
-function isOver({ revoked_at, expires_at }: ApiKey): boolean {
+function hasEnded({ revoked_at, expires_at }: ApiKey): boolean {
   return revoked_at !== undefined || (expires_at !== undefined && Date.parse(expires_at) <= Date.now());
 }
 
@@ -28,10 +28,10 @@ const columns: Column<ApiKey>[] = [
   {
     label: 'Key',
     cell: (key) => (
-      <RowName name={visible(key.name)}>
+      <RowName name={toVisible(key.name)}>
         <div className="th-mono">{key.id}</div>
-        {key.creator_left && !isOver(key) && (
-          <>Created by {visible(key.created_by_name ?? key.created_by)}, who has left the workspace.</>
+        {key.creator_left && !hasEnded(key) && (
+          <>Created by {toVisible(key.created_by_name ?? key.created_by)}, who has left the workspace.</>
         )}
       </RowName>
     ),
@@ -66,10 +66,12 @@ function Status({ apiKey }: { apiKey: ApiKey }) {
   const at = revoked_at ?? expires_at;
   return (
     <Group gap={6}>
-      {!revoked_at && <Badge color={isOver(apiKey) ? 'gray' : 'green'}>{isOver(apiKey) ? 'expired' : 'active'}</Badge>}
+      {!revoked_at && (
+        <Badge color={hasEnded(apiKey) ? 'gray' : 'green'}>{hasEnded(apiKey) ? 'expired' : 'active'}</Badge>
+      )}
       {at && (
         <Hint size="xs">
-          {revoked_at ? 'revoked ' : !isOver(apiKey) && 'expires '}
+          {revoked_at ? 'revoked ' : !hasEnded(apiKey) && 'expires '}
           <Time at={at} />
         </Hint>
       )}
@@ -79,40 +81,42 @@ function Status({ apiKey }: { apiKey: ApiKey }) {
 
 export function KeysPage() {
   const canEdit = useCanEdit();
-  const { get, set } = useAddress();
+  const { get, set } = useUrlState();
   const query = get('query');
-  const [made, setMade] = useState<ApiKey | 'new' | undefined>(location.search === '?new' ? 'new' : undefined);
-  const revoke = useQuestion({
-    title: ({ name }: ApiKey) => `Revoke ${visible(name)}?`,
+  const [dialogTarget, setDialogTarget] = useState<ApiKey | 'new' | undefined>(
+    location.search === '?new' ? 'new' : undefined,
+  );
+  const revoke = useConfirmation({
+    title: ({ name }: ApiKey) => `Revoke ${toVisible(name)}?`,
     text: () =>
       'Clients that use it are rejected within 2 seconds. Keys created with it are also revoked. This cannot be undone.',
     action: 'Revoke key',
     run: ({ id }) => api('revokeApiKey', { id }),
-    done: (_, { name }) => `Revoked ${visible(name)}`,
+    done: (_, { name }) => `Revoked ${toVisible(name)}`,
     refresh: [queryKeys.keys],
   });
   const pages = usePages([...queryKeys.keys, 'pages', query], 'listApiKeys', { query, limit: 50 });
-  const isWithout = query === undefined && pages.data?.pages[0]?.keys.length === 0;
-  const create = canEdit && (
-    <Button leftSection={<IconPlus size={16} />} onClick={() => setMade('new')}>
+  const isEmpty = query === undefined && pages.data?.pages[0]?.keys.length === 0;
+  const createButton = canEdit && (
+    <Button leftSection={<IconPlus size={16} />} onClick={() => setDialogTarget('new')}>
       New API key
     </Button>
   );
   const actions = (key: ApiKey) => {
-    const name = visible(key.name);
-    const isChangeable = canEdit && !isOver(key);
+    const name = toVisible(key.name);
+    const isChangeable = canEdit && !hasEnded(key);
     return (
       <>
-        <RowButton label="Calls" of={`of ${name}`} to={`/calls?key=${key.id}`} />
+        <RowButton label="Calls" subject={`of ${name}`} to={`/calls?key=${key.id}`} />
         {key.scopes.some((scope) => scope !== 'call') && (
-          <RowButton label="Changes" of={`by ${name}`} to={`/audit?who=${key.id}`} />
+          <RowButton label="Changes" subject={`by ${name}`} to={`/audit?who=${key.id}`} />
         )}
-        {isChangeable && <RowButton label="Replace" of={name} onClick={() => setMade(key)} />}
-        {isChangeable && <RowButton label="Revoke" of={name} onClick={() => revoke.ask(key)} />}
+        {isChangeable && <RowButton label="Replace" subject={name} onClick={() => setDialogTarget(key)} />}
+        {isChangeable && <RowButton label="Revoke" subject={name} onClick={() => revoke.ask(key)} />}
       </>
     );
   };
-  const empty = isWithout
+  const empty = isEmpty
     ? { title: 'No API keys yet', text: 'A key is shown once, when it is created. Only its hash is stored.' }
     : { title: 'No matching keys', text: 'No key has this name or ID.' };
   return (
@@ -122,10 +126,10 @@ export function KeysPage() {
         guide="docs/credentials.md"
         text="For clients of servers with a stored credential, and for scripts and agents that manage servers."
       >
-        {!isWithout && create}
+        {!isEmpty && createButton}
       </PageHeader>
       <ViewerNote>Only editors and owners can create or revoke keys.</ViewerNote>
-      {!isWithout && (
+      {!isEmpty && (
         <SearchInput
           mb="md"
           aria-label="Search keys by name or ID"
@@ -134,18 +138,18 @@ export function KeysPage() {
           onChange={(value) => set('query', value)}
         />
       )}
-      <PagedList pages={pages} rowsOf={(page) => page.keys} more="Show more keys">
+      <PagedList pages={pages} getRows={(page) => page.keys} nextPageLabel="Show more keys">
         {(keys) =>
           keys.length > 0 ? (
-            <Rows label="API keys" columns={columns} rows={keys} keyOf={({ id }) => id} actions={actions} />
+            <Rows label="API keys" columns={columns} rows={keys} getKey={({ id }) => id} actions={actions} />
           ) : (
             <Empty icon={<IconKey size={24} />} {...empty}>
-              {isWithout && create}
+              {isEmpty && createButton}
             </Empty>
           )
         }
       </PagedList>
-      <KeyDialog made={made} onClose={() => setMade(undefined)} />
+      <KeyDialog target={dialogTarget} onClose={() => setDialogTarget(undefined)} />
       {revoke.dialog}
     </>
   );

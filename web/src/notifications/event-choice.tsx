@@ -1,5 +1,5 @@
 import { Checkbox, type CheckboxGroupProps } from '@mantine/core';
-import { noticeEventNames, noticeEvents } from '../../../src/domain/notices.ts';
+import { notificationEventNames, notificationEvents } from '../../../src/domain/notices.ts';
 import { TwoColumns } from '../ui/two-columns.tsx';
 
 type Props = Omit<CheckboxGroupProps, 'children'> & { disabled?: boolean };
@@ -9,8 +9,8 @@ export function EventChoice({ disabled = false, ...group }: Props) {
   return (
     <Checkbox.Group {...group} errorProps={{ role: 'alert' }}>
       <TwoColumns>
-        {noticeEventNames.map((name) => {
-          const { label, text } = noticeEvents[name];
+        {notificationEventNames.map((name) => {
+          const { label, text } = notificationEvents[name];
           return <Checkbox key={name} value={name} label={label} description={text} disabled={disabled} />;
         })}
       </TwoColumns>

@@ -1,7 +1,7 @@
 import { Stack, Text } from '@mantine/core';
 import { IconBell } from '@tabler/icons-react';
-import { noticeEvents } from '../../../src/domain/notices.ts';
-import type { Notice, NoticeEvent } from '../answers.ts';
+import { notificationEvents } from '../../../src/domain/notices.ts';
+import type { NotificationEvent, NotificationRecord } from '../answers.ts';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { useAction } from '../ui/actions/use-action.ts';
@@ -15,8 +15,8 @@ import { ViewerNote } from '../ui/states/viewer-note.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
 import { Time } from '../ui/text/time.tsx';
-import { visible } from '../ui/text/visible.ts';
-import { useAnswer, usePages } from '../use-answer.ts';
+import { toVisible } from '../ui/text/visible.ts';
+import { useOperationQuery, usePages } from '../use-answer.ts';
 import { EventChoice } from './event-choice.tsx';
 import { WebhooksSection } from './webhooks-section.tsx';
 
@@ -33,23 +33,23 @@ export function NotificationsPage() {
       <Stack gap="md">
         <WebhooksSection />
         <MailSection />
-        <ToldSection />
+        <HistorySection />
       </Stack>
     </>
   );
 }
 
-const mailText = (isAvailable: boolean, email: string | undefined) => {
+const formatMailStatus = (isAvailable: boolean, email: string | undefined) => {
   if (!isAvailable) return 'Email is not configured. Ask the operator of this service to set SMTP_URL.';
   if (email === undefined) return 'Your identity provider did not share an email address, so you cannot receive email.';
-  return `Sent to ${visible(email)}.`;
+  return `Sent to ${toVisible(email)}.`;
 };
 
 /** Email notification settings of the signed-in user. Each change is saved immediately. */
 function MailSection() {
-  const query = useAnswer(queryKeys.notifications, 'getNotifications', {});
+  const query = useOperationQuery(queryKeys.notifications, 'getNotifications', {});
   const choose = useAction({
-    run: (events: NoticeEvent[]) => api('setNotifications', { events }),
+    run: (events: NotificationEvent[]) => api('setNotifications', { events }),
     done: ({ events }) => (events.length === 0 ? 'Email notifications are off' : 'Saved email notifications'),
     refresh: [queryKeys.notifications],
     toastFailure: true,
@@ -59,11 +59,11 @@ function MailSection() {
       <Loaded query={query}>
         {({ events, email, mail_available: isAvailable }) => (
           <Stack gap="sm">
-            <Hint>{mailText(isAvailable, email)}</Hint>
+            <Hint>{formatMailStatus(isAvailable, email)}</Hint>
             <EventChoice
               aria-label="Email notifications"
               value={choose.isPending ? choose.variables : events}
-              onChange={(wanted) => choose.mutate(wanted as NoticeEvent[])}
+              onChange={(selected) => choose.mutate(selected as NotificationEvent[])}
               disabled={!isAvailable || email === undefined}
             />
           </Stack>
@@ -73,18 +73,18 @@ function MailSection() {
   );
 }
 
-const columns: Column<Notice>[] = [
+const columns: Column<NotificationRecord>[] = [
   {
     label: 'Event',
     cell: ({ event, text, page }) => (
       <RowName
         name={
           <TextLink to={page} inherit>
-            {noticeEvents[event].label}
+            {notificationEvents[event].label}
           </TextLink>
         }
       >
-        {visible(text)}
+        {toVisible(text)}
       </RowName>
     ),
   },
@@ -94,27 +94,27 @@ const columns: Column<Notice>[] = [
     cell: ({ deliveries, attempts }) =>
       deliveries.map(({ to, name, state, error }) => (
         <Text key={`${to} ${name}`} size="xs" {...(error && { c: 'var(--th-bad)' })}>
-          {visible(name)}: {stateText(state, attempts)}
-          {error && ` (${visible(error)})`}
+          {toVisible(name)}: {formatState(state, attempts)}
+          {error && ` (${toVisible(error)})`}
         </Text>
       )),
   },
 ];
 
-function stateText(state: Notice['deliveries'][number]['state'], attempts: number): string {
+function formatState(state: NotificationRecord['deliveries'][number]['state'], attempts: number): string {
   if (state === 'delivered') return 'delivered';
   if (state === 'given_up') return `failed after ${attempts} attempts`;
   return attempts === 0 ? 'pending' : 'retrying';
 }
 
-function ToldSection() {
-  const pages = usePages(queryKeys.notices, 'listNotices', { limit: 20 }, 15_000);
+function HistorySection() {
+  const pages = usePages(queryKeys.notificationHistory, 'listNotices', { limit: 20 }, 15_000);
   return (
-    <Section title="Recent notifications" text="Last 30 days. Each event is sent at most once a day." flush>
-      <PagedList pages={pages} rowsOf={({ notices }) => notices} more="Show more" isInCard>
+    <Section title="Recent notifications" text="Last 30 days. Each event is sent at most once a day." isFlush>
+      <PagedList pages={pages} getRows={({ notices }) => notices} nextPageLabel="Show more" isInCard>
         {(notices) =>
           notices.length > 0 ? (
-            <Rows label="Recent notifications" columns={columns} rows={notices} keyOf={({ id }) => id} />
+            <Rows label="Recent notifications" columns={columns} rows={notices} getKey={({ id }) => id} />
           ) : (
             <Empty
               icon={<IconBell size={24} />}

@@ -1,23 +1,23 @@
 import { Button, Group, Modal, Stack, Switch, Text, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
 import type { UseMutationResult } from '@tanstack/react-query';
-import { noticeEventNames } from '../../../src/domain/notices.ts';
-import type { NewWebhook, NoticeEvent, Webhook } from '../answers.ts';
+import { notificationEventNames } from '../../../src/domain/notices.ts';
+import type { NewWebhook, NotificationEvent, Webhook } from '../answers.ts';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { DialogForm } from '../ui/actions/confirm.tsx';
-import { errorAt, refusalOf } from '../ui/actions/refusal.ts';
+import { getFieldError, getFormErrors } from '../ui/actions/refusal.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 import { ShownOnce } from '../ui/shown-once.tsx';
-import { visible } from '../ui/text/visible.ts';
+import { toVisible } from '../ui/text/visible.ts';
 import { EventChoice } from './event-choice.tsx';
 
-type Values = { url: string; events: NoticeEvent[]; isOn: boolean };
+type Values = { url: string; events: NotificationEvent[]; isOn: boolean };
 type Props = { edited: Webhook | 'new' | undefined; onClose: () => void };
 
 /** Creates or changes a webhook. A new secret is shown only once. */
 export function WebhookDialog({ edited, onClose }: Props) {
-  const store = useAction({
+  const saveWebhook = useAction({
     run: async ({ url, events, isOn }: Values): Promise<NewWebhook | undefined> => {
       if (edited === undefined || edited === 'new') return api('createWebhook', { url, events });
       const { secret, ...webhook } = await api('updateWebhook', {
@@ -29,22 +29,22 @@ export function WebhookDialog({ edited, onClose }: Props) {
       return secret === undefined ? undefined : { ...webhook, secret };
     },
     refresh: [queryKeys.webhooks],
-    onDone: (made) => made || onClose(),
+    onDone: (savedWebhook) => savedWebhook || onClose(),
   });
   const close = () => {
     // The dialog stays open while the webhook is being saved. A secret could not be shown later.
-    if (store.isPending) return;
-    store.reset();
+    if (saveWebhook.isPending) return;
+    saveWebhook.reset();
     onClose();
   };
-  const made = store.data;
+  const made = saveWebhook.data;
   const title = made ? 'Webhook secret' : edited === 'new' ? 'New webhook' : 'Edit webhook';
   return (
     <Modal opened={edited !== undefined} onClose={close} title={title} size="lg" closeOnClickOutside={!made}>
       {made ? (
-        <NewSecret made={made} onClose={close} />
+        <NewSecret savedWebhook={made} onClose={close} />
       ) : (
-        <WebhookForm webhook={edited === 'new' ? undefined : edited} storing={store} onClose={close} />
+        <WebhookForm webhook={edited === 'new' ? undefined : edited} saveMutation={saveWebhook} onClose={close} />
       )}
     </Modal>
   );
@@ -53,15 +53,15 @@ export function WebhookDialog({ edited, onClose }: Props) {
 type FormProps = {
   /** Webhook to edit; undefined for a new one. */
   webhook: Webhook | undefined;
-  storing: UseMutationResult<unknown, Error, Values>;
+  saveMutation: UseMutationResult<unknown, Error, Values>;
   onClose: () => void;
 };
 
-function WebhookForm({ webhook, storing, onClose }: FormProps) {
+function WebhookForm({ webhook, saveMutation, onClose }: FormProps) {
   const form = useForm<Values>({
     initialValues: {
       url: '',
-      events: webhook?.events ?? [...noticeEventNames],
+      events: webhook?.events ?? [...notificationEventNames],
       isOn: webhook?.paused_at === undefined,
     },
     validate: {
@@ -69,20 +69,20 @@ function WebhookForm({ webhook, storing, onClose }: FormProps) {
       events: (events) => (events.length === 0 ? 'Select at least one event.' : null),
     },
   });
-  const refusal = refusalOf(storing, form.values);
+  const formErrors = getFormErrors(saveMutation, form.values);
   return (
     <DialogForm
       action={webhook ? 'Save webhook' : 'Create webhook'}
-      isPending={storing.isPending}
-      error={refusal.failure}
+      isPending={saveMutation.isPending}
+      error={formErrors.failure}
       onClose={onClose}
-      onSubmit={form.onSubmit((values) => storing.mutate(values))}
+      onSubmit={form.onSubmit((values) => saveMutation.mutate(values))}
     >
       <TextInput
         label="URL"
         description={
           webhook
-            ? `Leave empty to keep ${visible(webhook.origin)}/…. A different host gets a new secret.`
+            ? `Leave empty to keep ${toVisible(webhook.origin)}/…. A different host gets a new secret.`
             : 'Receives the POST requests. Only its host is shown later.'
         }
         placeholder="https://hooks.example.com/toolhost"
@@ -91,7 +91,7 @@ function WebhookForm({ webhook, storing, onClose }: FormProps) {
         data-autofocus
         autoComplete="off"
         {...form.getInputProps('url')}
-        error={form.errors.url ?? errorAt(refusal, 'url')}
+        error={form.errors.url ?? getFieldError(formErrors, 'url')}
       />
       <EventChoice label="Events" withAsterisk {...form.getInputProps('events')} />
       {webhook && (
@@ -105,17 +105,17 @@ function WebhookForm({ webhook, storing, onClose }: FormProps) {
   );
 }
 
-function NewSecret({ made, onClose }: { made: NewWebhook; onClose: () => void }) {
+function NewSecret({ savedWebhook, onClose }: { savedWebhook: NewWebhook; onClose: () => void }) {
   const test = useTest();
   return (
     <Stack gap="sm">
-      <ShownOnce code={made.secret} label="webhook secret" />
+      <ShownOnce code={savedWebhook.secret} label="webhook secret" />
       <Text size="sm">
         The receiver uses it to verify the webhook-signature header, as defined by Standard Webhooks. Its libraries
         accept this text unchanged.
       </Text>
       <Group justify="flex-end" mt="sm">
-        <Button variant="default" loading={test.isPending} onClick={() => test.mutate(made)}>
+        <Button variant="default" loading={test.isPending} onClick={() => test.mutate(savedWebhook)}>
           Send test
         </Button>
         <Button onClick={onClose}>Done</Button>
@@ -131,7 +131,7 @@ export function useTest() {
       const { delivered, error } = await api('testWebhook', { id });
       if (!delivered) throw new Error(`the test was not delivered: ${error}`);
     },
-    done: (_, { origin }) => `Delivered to ${visible(origin)}`,
+    done: (_, { origin }) => `Delivered to ${toVisible(origin)}`,
     toastFailure: true,
   });
 }

@@ -1,21 +1,21 @@
 import { Badge, Button } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
-import { noticeEvents } from '../../../src/domain/notices.ts';
+import { notificationEvents } from '../../../src/domain/notices.ts';
 import type { Webhook } from '../answers.ts';
 import { api } from '../api.ts';
 import { useCanEdit, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { RowButton } from '../ui/actions/row-button.tsx';
 import { useAction } from '../ui/actions/use-action.ts';
-import { useQuestion } from '../ui/actions/use-question.tsx';
+import { useConfirmation } from '../ui/actions/use-question.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import { Time } from '../ui/text/time.tsx';
-import { visible } from '../ui/text/visible.ts';
-import { useAnswer } from '../use-answer.ts';
+import { toVisible } from '../ui/text/visible.ts';
+import { useOperationQuery } from '../use-answer.ts';
 import { useTest, WebhookDialog } from './webhook-dialog.tsx';
 
 const columns: Column<Webhook>[] = [
@@ -23,12 +23,12 @@ const columns: Column<Webhook>[] = [
     label: 'URL',
     cell: ({ origin, paused_at, unconfirmed }) => (
       <>
-        <span className="th-mono">{visible(origin)}/…</span> {paused_at && <Badge color="gray">paused</Badge>}
+        <span className="th-mono">{toVisible(origin)}/…</span> {paused_at && <Badge color="gray">paused</Badge>}
         {unconfirmed && <Hint size="xs">Its creator's access has ended. Another member can confirm it.</Hint>}
       </>
     ),
   },
-  { label: 'Events', cell: ({ events }) => events.map((event) => noticeEvents[event].label).join(', ') },
+  { label: 'Events', cell: ({ events }) => events.map((event) => notificationEvents[event].label).join(', ') },
   { label: 'Created', cell: ({ created_at }) => <Time at={created_at} /> },
 ];
 
@@ -36,8 +36,8 @@ export function WebhooksSection() {
   const canEdit = useCanEdit();
   const { user } = useSession();
   const [edited, setEdited] = useState<Webhook | 'new'>();
-  const remove = useQuestion({
-    title: ({ origin }: Webhook) => `Delete the webhook to ${visible(origin)}?`,
+  const remove = useConfirmation({
+    title: ({ origin }: Webhook) => `Delete the webhook to ${toVisible(origin)}?`,
     text: () => 'Undelivered notifications are dropped. A new webhook gets a different secret.',
     action: 'Delete webhook',
     run: ({ id }) => api('deleteWebhook', { id }),
@@ -46,26 +46,31 @@ export function WebhooksSection() {
   });
   const confirm = useAction({
     run: ({ id }: Webhook) => api('updateWebhook', { id, paused: false }),
-    done: (_, { origin }) => `Resumed the webhook to ${visible(origin)}`,
+    done: (_, { origin }) => `Resumed the webhook to ${toVisible(origin)}`,
     refresh: [queryKeys.webhooks, queryKeys.members],
     toastFailure: true,
   });
   const test = useTest();
-  const query = useAnswer(queryKeys.webhooks, 'listWebhooks', {});
+  const query = useOperationQuery(queryKeys.webhooks, 'listWebhooks', {});
   const actions = (webhook: Webhook) => {
-    const of = visible(webhook.origin);
-    const isWaiting = webhook.unconfirmed && webhook.created_by === user.id;
-    const isTested = test.isPending && test.variables.id === webhook.id;
+    const host = toVisible(webhook.origin);
+    const isAwaitingOthers = webhook.unconfirmed && webhook.created_by === user.id;
+    const isTesting = test.isPending && test.variables.id === webhook.id;
     return (
       <>
-        {webhook.unconfirmed && !isWaiting && (
-          <RowButton label="Confirm" of={of} isPending={confirm.isPending} onClick={() => confirm.mutate(webhook)} />
+        {webhook.unconfirmed && !isAwaitingOthers && (
+          <RowButton
+            label="Confirm"
+            subject={host}
+            isPending={confirm.isPending}
+            onClick={() => confirm.mutate(webhook)}
+          />
         )}
         {!webhook.unconfirmed && (
-          <RowButton label="Test" of={of} isPending={isTested} onClick={() => test.mutate(webhook)} />
+          <RowButton label="Test" subject={host} isPending={isTesting} onClick={() => test.mutate(webhook)} />
         )}
-        {!isWaiting && <RowButton label="Edit" of={of} onClick={() => setEdited(webhook)} />}
-        <RowButton label="Delete" of={of} onClick={() => remove.ask(webhook)} />
+        {!isAwaitingOthers && <RowButton label="Edit" subject={host} onClick={() => setEdited(webhook)} />}
+        <RowButton label="Delete" subject={host} onClick={() => remove.ask(webhook)} />
       </>
     );
   };
@@ -80,7 +85,7 @@ export function WebhooksSection() {
           </Button>
         )
       }
-      flush
+      isFlush
     >
       <Loaded query={query}>
         {({ webhooks }) =>
@@ -93,7 +98,7 @@ export function WebhooksSection() {
               label="Webhooks"
               columns={columns}
               rows={webhooks}
-              keyOf={({ id }) => id}
+              getKey={({ id }) => id}
               actions={canEdit && actions}
             />
           )

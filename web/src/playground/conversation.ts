@@ -1,20 +1,20 @@
 import type { Input } from '../../../src/operations/index.ts';
-import type { ModelAnswer, ModelPart, Tried } from '../answers.ts';
-import { textIn } from '../servers/try/result/file-in.ts';
+import type { ModelReply, ModelReplyPart, ToolCallResult } from '../answers.ts';
+import { getText } from '../servers/try/result/file-in.ts';
 
-export type Asked = Input<'askModel'>;
-export type Messages = Asked['messages'];
+export type ModelRequest = Input<'askModel'>;
+export type Messages = ModelRequest['messages'];
 /** Tools to give the model: the server or a view, in a mode or version that may differ from the one agents use. */
-export type Target = Pick<Asked, 'view' | 'mode' | 'version'>;
-export type CallPart = Extract<ModelPart, { type: 'call' }>;
+export type Target = Pick<ModelRequest, 'view' | 'mode' | 'version'>;
+export type ToolCallPart = Extract<ModelReplyPart, { type: 'call' }>;
 
 /** Call that the model requested, and its result. */
 export type Call = {
-  part: CallPart;
+  toolCall: ToolCallPart;
   /** Tool result; undefined if the tool was not called. */
-  tried?: Tried | undefined;
+  result?: ToolCallResult | undefined;
   /** Text that the model receives instead of a result. */
-  instead?: string | undefined;
+  fallbackText?: string | undefined;
 };
 
 /** One reply of the model. */
@@ -22,8 +22,8 @@ export type Step = {
   text: string;
   thought: string;
   /** Tool whose arguments are being streamed. */
-  writing?: string | undefined;
-  answer?: ModelAnswer | undefined;
+  pendingTool?: string | undefined;
+  reply?: ModelReply | undefined;
   calls: readonly Call[];
 };
 
@@ -33,54 +33,54 @@ export type Exchange = { question: string; steps: readonly Step[]; error?: unkno
 /** Conversation with one target. */
 export type Run = { id: number; target: Target; model: string; exchanges: readonly Exchange[] };
 
-const neverAnswered = 'The user stopped the conversation before this call.';
+const notCalledText = 'The user stopped the conversation before this call.';
 
 /** Formats the result of a call for the model. */
-function textOfCall({ tried, instead }: Call): string {
-  if (!tried) return instead ?? neverAnswered;
-  return tried.content
-    .map((block) => textIn(block) || `(${block.type}: not shown to the model here)`)
-    .concat(tried.left_out ?? [])
+function formatCallResult({ result, fallbackText }: Call): string {
+  if (!result) return fallbackText ?? notCalledText;
+  return result.content
+    .map((block) => getText(block) || `(${block.type}: not shown to the model here)`)
+    .concat(result.left_out ?? [])
     .join('\n');
 }
 
 /** Converts the conversation to model messages. A reply that was stopped is omitted. */
-export function messagesOf(exchanges: readonly Exchange[]): Messages {
+export function toMessages(exchanges: readonly Exchange[]): Messages {
   return exchanges.flatMap(
     ({ question, steps }): Messages => [
       { role: 'user', text: question },
-      ...steps.flatMap(({ answer, calls }): Messages => {
-        if (!answer || answer.parts.length === 0) return [];
+      ...steps.flatMap(({ reply, calls }): Messages => {
+        if (!reply || reply.parts.length === 0) return [];
         const results = calls.map((call) => ({
-          id: call.part.id,
-          tool: call.part.tool,
-          text: textOfCall(call),
-          is_error: call.tried?.is_error ?? true,
+          id: call.toolCall.id,
+          tool: call.toolCall.tool,
+          text: formatCallResult(call),
+          is_error: call.result?.is_error ?? true,
         }));
-        const said: Messages[number] = { role: 'model', parts: answer.parts };
-        return results.length === 0 ? [said] : [said, { role: 'tools', results }];
+        const modelMessage: Messages[number] = { role: 'model', parts: reply.parts };
+        return results.length === 0 ? [modelMessage] : [modelMessage, { role: 'tools', results }];
       }),
     ],
   );
 }
 
 /** Sums up calls, tokens, and time of a conversation, for comparison with another. */
-export function totalsOf({ exchanges }: Run) {
+export function getTotals({ exchanges }: Run) {
   const steps = exchanges.flatMap((exchange) => exchange.steps);
   const calls = steps.flatMap((step) => step.calls);
   const sum = (values: readonly (number | undefined)[]) => values.reduce<number>((all, one) => all + (one ?? 0), 0);
   return {
-    answers: steps.filter(({ answer }) => answer).length,
-    calls: calls.filter(({ tried }) => tried).length,
-    failed: calls.filter(({ tried }) => tried?.is_error).length,
-    input: sum(steps.map(({ answer }) => answer?.input_tokens)),
-    output: sum(steps.map(({ answer }) => answer?.output_tokens)),
-    ms: sum([...steps.map(({ answer }) => answer?.ms), ...calls.map(({ tried }) => tried?.timing?.total_ms)]),
+    replies: steps.filter(({ reply }) => reply).length,
+    calls: calls.filter(({ result }) => result).length,
+    failed: calls.filter(({ result }) => result?.is_error).length,
+    input: sum(steps.map(({ reply }) => reply?.input_tokens)),
+    output: sum(steps.map(({ reply }) => reply?.output_tokens)),
+    ms: sum([...steps.map(({ reply }) => reply?.ms), ...calls.map(({ result }) => result?.timing?.total_ms)]),
   };
 }
 
 /** Formats a target: `View reads, with search, version 3`. */
-export function targetText({ view, mode, version }: Target): string {
+export function formatTarget({ view, mode, version }: Target): string {
   return [
     view === undefined ? 'Server' : `View ${view}`,
     ...(mode === 'search' ? ['with search'] : mode === 'list' ? ['all tools listed'] : []),

@@ -1,22 +1,22 @@
 import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { type ModelKind, modelUrls } from '../../../src/domain/model.ts';
+import { defaultModelUrls, type ModelKind } from '../../../src/domain/model.ts';
 import type { StoredModel } from '../answers.ts';
 import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { slugFrom } from '../servers/config.ts';
-import { refusalOf } from '../ui/actions/refusal.ts';
+import { toSlug } from '../servers/config.ts';
+import { getFormErrors } from '../ui/actions/refusal.ts';
 import { useAction } from '../ui/actions/use-action.ts';
-import { Folded } from '../ui/folded.tsx';
+import { Collapsible } from '../ui/folded.tsx';
 import { SecretInput } from '../ui/secret-input.tsx';
-import { ProblemAlert, sentence } from '../ui/states/problem-alert.tsx';
-import { visible } from '../ui/text/visible.ts';
-import type { Asked } from './conversation.ts';
+import { ProblemAlert, toSentence } from '../ui/states/problem-alert.tsx';
+import { toVisible } from '../ui/text/visible.ts';
+import type { ModelRequest } from './conversation.ts';
 
 /** Model settings as entered. They are kept in this tab, including the key, until the tab is closed. */
-type Typed = {
+type ModelSettings = {
   /** Name of the selected saved model; empty for a custom model, absent if nothing was selected. */
   saved?: string;
   kind: ModelKind;
@@ -25,8 +25,8 @@ type Typed = {
   key: string;
 };
 
-const storedAs = 'toolhost-playground-model';
-const nothing: Typed = { kind: 'anthropic', url: '', model: '', key: '' };
+const storageKey = 'toolhost-playground-model';
+const emptySettings: ModelSettings = { kind: 'anthropic', url: '', model: '', key: '' };
 
 const kinds: { value: ModelKind; label: string; example: string }[] = [
   { value: 'anthropic', label: 'Anthropic', example: 'claude-…' },
@@ -35,13 +35,15 @@ const kinds: { value: ModelKind; label: string; example: string }[] = [
 ];
 
 export function useModel() {
-  const [typed, setTyped] = useState<Typed>(() => {
-    const kept = sessionStorage.getItem(storedAs);
-    return kept === null ? nothing : { ...nothing, ...(JSON.parse(kept) as Partial<Typed>) };
+  const [typed, setTyped] = useState<ModelSettings>(() => {
+    const storedText = sessionStorage.getItem(storageKey);
+    return storedText === null
+      ? emptySettings
+      : { ...emptySettings, ...(JSON.parse(storedText) as Partial<ModelSettings>) };
   });
-  const type = (change: Partial<Typed>) => {
+  const type = (change: Partial<ModelSettings>) => {
     const next = { ...typed, ...change };
-    sessionStorage.setItem(storedAs, JSON.stringify(next));
+    sessionStorage.setItem(storageKey, JSON.stringify(next));
     setTyped(next);
   };
   const { data: models = [] } = useQuery({
@@ -50,12 +52,12 @@ export function useModel() {
   });
   const { saved = models[0]?.name, kind, url, model, key } = typed;
   const stored = models.find(({ name }) => name === saved);
-  const own = { kind, model, url: url || undefined, key: key || undefined };
-  const asked: Asked['model'] = stored ? { saved: stored.name } : own;
-  return { typed, type, models, stored, asked, name: stored?.name ?? model };
+  const customModel = { kind, model, url: url || undefined, key: key || undefined };
+  const request: ModelRequest['model'] = stored ? { saved: stored.name } : customModel;
+  return { typed, type, models, stored, asked: request, name: stored?.name ?? model };
 }
 
-type OwnProps = Pick<ReturnType<typeof useModel>, 'typed' | 'type'>;
+type CustomModelProps = Pick<ReturnType<typeof useModel>, 'typed' | 'type'>;
 
 /** Choice between the workspace's saved models and a custom one. */
 export function ModelChoice({ model }: { model: ReturnType<typeof useModel> }) {
@@ -66,7 +68,7 @@ export function ModelChoice({ model }: { model: ReturnType<typeof useModel> }) {
         <Select
           label="Model"
           data={[
-            ...models.map((one) => ({ value: one.name, label: visible(`${one.name} (${one.model})`) })),
+            ...models.map((one) => ({ value: one.name, label: toVisible(`${one.name} (${one.model})`) })),
             { value: '', label: 'Custom model' },
           ]}
           value={stored?.name ?? ''}
@@ -75,15 +77,15 @@ export function ModelChoice({ model }: { model: ReturnType<typeof useModel> }) {
         />
       )}
       {stored ? (
-        <StoredNote stored={stored} onDeleted={() => type({ saved: '' })} />
+        <SavedModelNote stored={stored} onDeleted={() => type({ saved: '' })} />
       ) : (
-        <OwnModel typed={typed} type={type} />
+        <CustomModel typed={typed} type={type} />
       )}
     </Stack>
   );
 }
 
-function StoredNote({ stored, onDeleted }: { stored: StoredModel; onDeleted: () => void }) {
+function SavedModelNote({ stored, onDeleted }: { stored: StoredModel; onDeleted: () => void }) {
   const canEdit = useCanEdit();
   const remove = useAction({
     run: () => api('deleteModel', { name: stored.name }),
@@ -95,7 +97,7 @@ function StoredNote({ stored, onDeleted }: { stored: StoredModel; onDeleted: () 
   return (
     <Group justify="space-between" gap="xs">
       <Text size="sm" c="dimmed">
-        At {visible(new URL(stored.url).host)}
+        At {toVisible(new URL(stored.url).host)}
         {stored.has_key ? ', with a stored key' : ', without a key'}.
       </Text>
       {canEdit && (
@@ -113,7 +115,7 @@ function StoredNote({ stored, onDeleted }: { stored: StoredModel; onDeleted: () 
   );
 }
 
-function OwnModel({ typed, type }: OwnProps) {
+function CustomModel({ typed, type }: CustomModelProps) {
   const canEdit = useCanEdit();
   const { kind, url, model, key } = typed;
   return (
@@ -138,7 +140,7 @@ function OwnModel({ typed, type }: OwnProps) {
       <TextInput
         label="Base URL"
         description={kind === 'openai' ? 'Local Ollama: http://127.0.0.1:11434/v1' : undefined}
-        placeholder={modelUrls[kind]}
+        placeholder={defaultModelUrls[kind]}
         value={url}
         onChange={(event) => type({ url: event.currentTarget.value.trim() })}
         className="th-mono"
@@ -151,41 +153,43 @@ function OwnModel({ typed, type }: OwnProps) {
         onChange={(event) => type({ key: event.currentTarget.value.trim() })}
         autoComplete="off"
       />
-      {canEdit && model !== '' && <StoreModel typed={typed} onStored={(saved) => type({ saved, key: '' })} />}
+      {canEdit && model !== '' && <SaveModel typed={typed} onStored={(saved) => type({ saved, key: '' })} />}
     </>
   );
 }
 
 /** Saves the model for everyone in the workspace. */
-function StoreModel({ typed, onStored }: { typed: Typed; onStored: (name: string) => void }) {
+function SaveModel({ typed, onStored }: { typed: ModelSettings; onStored: (name: string) => void }) {
   const { kind, url, model, key } = typed;
   const [name, setName] = useState('');
-  const wanted = name || slugFrom(model).slice(0, 40);
-  const input = { name: wanted, kind, model, url: url || undefined, key: key || undefined };
+  const savedName = name || toSlug(model).slice(0, 40);
+  const input = { name: savedName, kind, model, url: url || undefined, key: key || undefined };
   const store = useAction({
-    run: (given: typeof input) => api('saveModel', given),
-    done: () => `Saved ${wanted} for the workspace`,
+    run: (values: typeof input) => api('saveModel', values),
+    done: () => `Saved ${savedName} for the workspace`,
     refresh: [queryKeys.models],
-    onDone: (_, given) => onStored(given.name),
+    onDone: (_, values) => onStored(values.name),
   });
-  const { problems, failure } = refusalOf(store, input);
-  const ofName = problems.find(({ path }) => path === 'name');
-  const other = problems.find(({ path }) => path !== 'name');
+  const { problems, failure } = getFormErrors(store, input);
+  const nameProblem = problems.find(({ path }) => path === 'name');
+  const otherProblem = problems.find(({ path }) => path !== 'name');
   return (
-    <Folded label="Save for workspace">
+    <Collapsible label="Save for workspace">
       <Text size="sm" c="dimmed">
         Everyone in the workspace who can call tools can then use it. The key is encrypted and never shown again.
       </Text>
       <TextInput
         label="Save as"
-        value={wanted}
+        value={savedName}
         onChange={(event) => setName(event.currentTarget.value)}
-        error={ofName && sentence(ofName.message)}
+        error={nameProblem && toSentence(nameProblem.message)}
       />
-      {(failure || other) && <ProblemAlert error={failure ?? new Error(`${other?.path}: ${other?.message}`)} />}
+      {(failure || otherProblem) && (
+        <ProblemAlert error={failure ?? new Error(`${otherProblem?.path}: ${otherProblem?.message}`)} />
+      )}
       <Button variant="default" loading={store.isPending} onClick={() => store.mutate(input)}>
         Save model
       </Button>
-    </Folded>
+    </Collapsible>
   );
 }

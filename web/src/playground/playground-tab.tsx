@@ -3,29 +3,29 @@ import { IconMessages, IconPlayerStop, IconSend } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { useCanEdit } from '../frame/session.ts';
-import { useShownServer } from '../servers/server-page.tsx';
+import { useCurrentServer } from '../servers/server-page.tsx';
 import { Confirm } from '../ui/actions/confirm.tsx';
 import { Rows } from '../ui/rows.tsx';
 import { SecretInput } from '../ui/secret-input.tsx';
 import { Section } from '../ui/section.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
-import { visible } from '../ui/text/visible.ts';
-import { isSameTarget, type Run, type Target, targetText, totalsOf } from './conversation.ts';
-import { CallInDoubt, ExchangeView } from './exchange-view.tsx';
+import { toVisible } from '../ui/text/visible.ts';
+import { formatTarget, getTotals, isSameTarget, type Run, type Target } from './conversation.ts';
+import { CallConfirmation, ExchangeView } from './exchange-view.tsx';
 import { ModelChoice, useModel } from './model-choice.tsx';
 import { TargetChoice } from './target-choice.tsx';
 import { useConversation } from './use-conversation.ts';
 
 /** Conversation with a model that can use the server's tools. */
 export function PlaygroundTab() {
-  const { server, config } = useShownServer();
+  const { server, config } = useCurrentServer();
   const [search] = useSearchParams();
   const view = search.get('view') ?? undefined;
   const [target, setTarget] = useState<Target>(view === undefined ? {} : { view });
   const [token, setToken] = useState('');
   const model = useModel();
-  const talk = useConversation({ slug: server.slug, model: model.asked, modelName: model.name, token });
+  const conversation = useConversation({ slug: server.slug, model: model.asked, modelName: model.name, token });
   const isForwarding =
     server.access !== 'api_key' && (config.authentication !== undefined || config.oauth !== undefined);
   return (
@@ -51,34 +51,36 @@ export function PlaygroundTab() {
       </Stack>
       <Section title="Playground" text="Ask a model, and see which tools it calls and what they return.">
         <Stack gap="lg">
-          <Conversation talk={talk} />
-          <Composer talk={talk} target={target} model={model} />
+          <Conversation conversation={conversation} />
+          <Composer conversation={conversation} target={target} model={model} />
         </Stack>
       </Section>
-      {talk.runs.length > 1 && <Runs runs={talk.runs} shown={talk.shown} onShow={talk.show} />}
+      {conversation.runs.length > 1 && (
+        <Runs runs={conversation.runs} shown={conversation.shown} onShow={conversation.show} />
+      )}
       <Confirm
-        opened={talk.doubt !== undefined}
+        opened={conversation.doubt !== undefined}
         title="Allow this call?"
         action="Call tool"
         isPending={false}
         error={undefined}
-        onClose={() => talk.doubt?.decide(false)}
-        onConfirm={() => talk.doubt?.decide(true)}
+        onClose={() => conversation.doubt?.decide(false)}
+        onConfirm={() => conversation.doubt?.decide(true)}
       >
-        {talk.doubt && <CallInDoubt part={talk.doubt.part} />}
+        {conversation.doubt && <CallConfirmation toolCall={conversation.doubt.toolCall} />}
       </Confirm>
     </div>
   );
 }
 
-type Talk = ReturnType<typeof useConversation>;
+type ConversationState = ReturnType<typeof useConversation>;
 
-function Conversation({ talk: { shown, isRunning } }: { talk: Talk }) {
-  const end = useRef<HTMLDivElement>(null);
+function Conversation({ conversation: { shown, isRunning } }: { conversation: ConversationState }) {
+  const endRef = useRef<HTMLDivElement>(null);
   const steps = shown?.exchanges.at(-1)?.steps.length;
   // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls to each step of a reply when it starts
   useEffect(() => {
-    if (isRunning) end.current?.scrollIntoView({ block: 'nearest' });
+    if (isRunning) endRef.current?.scrollIntoView({ block: 'nearest' });
   }, [isRunning, steps]);
   if (!shown)
     return (
@@ -91,7 +93,7 @@ function Conversation({ talk: { shown, isRunning } }: { talk: Talk }) {
   return (
     <Stack gap="lg" role="log" aria-label="Conversation" aria-busy={isRunning}>
       <Text size="sm" c="dimmed">
-        {visible(`${targetText(shown.target)} · ${shown.model}`)}
+        {toVisible(`${formatTarget(shown.target)} · ${shown.model}`)}
       </Text>
       {shown.exchanges.map((exchange, index) => (
         <ExchangeView
@@ -101,30 +103,30 @@ function Conversation({ talk: { shown, isRunning } }: { talk: Talk }) {
           isRunning={isRunning && index === shown.exchanges.length - 1}
         />
       ))}
-      <div ref={end} />
+      <div ref={endRef} />
     </Stack>
   );
 }
 
-type ComposerProps = { talk: Talk; target: Target; model: ReturnType<typeof useModel> };
+type ComposerProps = { conversation: ConversationState; target: Target; model: ReturnType<typeof useModel> };
 
 /** Input for a question. Enter sends it, Shift+Enter starts a new line. */
-function Composer({ talk, target, model }: ComposerProps) {
+function Composer({ conversation, target, model }: ComposerProps) {
   const [question, setQuestion] = useState('');
   const canCall = useCanEdit();
-  const { shown, isRunning } = talk;
+  const { shown, isRunning } = conversation;
   if (!canCall) return <ViewerNote>Members can ask a model.</ViewerNote>;
-  const isOther = shown && (!isSameTarget(shown.target, target) || shown.model !== model.name);
-  if (isOther && !isRunning)
+  const hasOtherTarget = shown && (!isSameTarget(shown.target, target) || shown.model !== model.name);
+  if (hasOtherTarget && !isRunning)
     return (
       <Group justify="flex-end" gap="sm" className="th-composer">
         <Text size="sm" c="dimmed" flex="1 1 14rem">
-          {visible(`Now selected: ${targetText(target)} · ${model.name}`)}
+          {toVisible(`Now selected: ${formatTarget(target)} · ${model.name}`)}
         </Text>
-        <Button variant="default" onClick={talk.startAnew}>
+        <Button variant="default" onClick={conversation.startNew}>
           New conversation{' '}
         </Button>{' '}
-        <Button onClick={() => talk.replay(shown, target)} disabled={model.name === ''}>
+        <Button onClick={() => conversation.replay(shown, target)} disabled={model.name === ''}>
           Repeat questions
         </Button>
       </Group>
@@ -132,7 +134,7 @@ function Composer({ talk, target, model }: ComposerProps) {
   const isReady = question.trim() !== '' && model.name !== '' && !isRunning;
   const send = () => {
     if (!isReady) return;
-    talk.ask(target, question.trim());
+    conversation.ask(target, question.trim());
     setQuestion('');
   };
   return (
@@ -159,12 +161,12 @@ function Composer({ talk, target, model }: ComposerProps) {
           </Text>
         )}
         {shown && !isRunning && (
-          <Button variant="default" onClick={talk.startAnew}>
+          <Button variant="default" onClick={conversation.startNew}>
             New conversation
           </Button>
         )}
         {isRunning ? (
-          <Button variant="default" leftSection={<IconPlayerStop size={16} />} onClick={talk.stop}>
+          <Button variant="default" leftSection={<IconPlayerStop size={16} />} onClick={conversation.stop}>
             Stop
           </Button>
         ) : (
@@ -181,13 +183,13 @@ type RunsProps = { runs: readonly Run[]; shown: Run | undefined; onShow: (id: nu
 
 /** Conversations since the page was opened, to compare their cost. */
 function Runs({ runs, shown, onShow }: RunsProps) {
-  const rows = runs.map((run) => ({ run, ...totalsOf(run) }));
+  const rows = runs.map((run) => ({ run, ...getTotals(run) }));
   return (
-    <Section title="Conversations" text="Kept until you leave this page." flush>
+    <Section title="Conversations" text="Kept until you leave this page." isFlush>
       <Rows
         label="Conversations"
         rows={rows}
-        keyOf={({ run }) => String(run.id)}
+        getKey={({ run }) => String(run.id)}
         columns={[
           {
             label: 'Target',
@@ -198,19 +200,19 @@ function Runs({ runs, shown, onShow }: RunsProps) {
                 aria-pressed={run === shown}
                 onClick={() => onShow(run.id)}
               >
-                {visible(`${run.id}. ${targetText(run.target)} · ${run.model}`)}
+                {toVisible(`${run.id}. ${formatTarget(run.target)} · ${run.model}`)}
               </Button>
             ),
           },
-          { label: 'Replies', end: true, cell: ({ answers }) => answers },
+          { label: 'Replies', isEndAligned: true, cell: ({ replies }) => replies },
           {
             label: 'Calls',
-            end: true,
+            isEndAligned: true,
             cell: ({ calls, failed }) => (failed === 0 ? calls : `${calls}, ${failed} failed`),
           },
-          { label: 'Input tokens', end: true, cell: ({ input }) => input.toLocaleString('en') },
-          { label: 'Output tokens', end: true, cell: ({ output }) => output.toLocaleString('en') },
-          { label: 'Duration', end: true, cell: ({ ms }) => `${(ms / 1000).toFixed(1)} s` },
+          { label: 'Input tokens', isEndAligned: true, cell: ({ input }) => input.toLocaleString('en') },
+          { label: 'Output tokens', isEndAligned: true, cell: ({ output }) => output.toLocaleString('en') },
+          { label: 'Duration', isEndAligned: true, cell: ({ ms }) => `${(ms / 1000).toFixed(1)} s` },
         ]}
       />
     </Section>

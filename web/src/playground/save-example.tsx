@@ -4,32 +4,32 @@ import type { JsonObject } from '../answers.ts';
 import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { isObject, listOf, sameJson, textOf, toolsOf, valueAt, withValue } from '../servers/config.ts';
-import { useShownServer } from '../servers/server-page.tsx';
+import { asList, asText, getTools, isJsonEqual, isObject, valueAt, withValue } from '../servers/config.ts';
+import { useCurrentServer } from '../servers/server-page.tsx';
 import { isJsonSchema } from '../servers/try/form/arguments.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 
 /** Maximum examples of a field, as in the configuration schema. */
-const mostExamples = 20;
+const maxExamples = 20;
 
 /** Returns the tool's schema with these arguments added to its field examples, or undefined if nothing changes. */
 function withExamples(schema: JsonObject, args: JsonObject): JsonObject | undefined {
-  const above = isJsonSchema(schema) ? ['properties'] : [];
-  const changed = Object.entries(args).reduce<unknown>((made, [name, value]) => {
-    const field = valueAt(made, [...above, name]);
-    if (!isObject(field) || field.value !== undefined) return made;
-    const examples = listOf(field.examples);
-    if (examples.length >= mostExamples || examples.some((one) => sameJson(one, value))) return made;
-    return withValue(made, [...above, name, 'examples'], [...examples, value]);
+  const prefix = isJsonSchema(schema) ? ['properties'] : [];
+  const changed = Object.entries(args).reduce<unknown>((updated, [name, value]) => {
+    const field = valueAt(updated, [...prefix, name]);
+    if (!isObject(field) || field.value !== undefined) return updated;
+    const examples = asList(field.examples);
+    if (examples.length >= maxExamples || examples.some((one) => isJsonEqual(one, value))) return updated;
+    return withValue(updated, [...prefix, name, 'examples'], [...examples, value]);
   }, schema);
   return changed === schema ? undefined : (changed as JsonObject);
 }
 
 /** Button that saves the arguments of a call as examples of its tool, which models read. */
 export function SaveExample({ tool: name, args }: { tool: string; args: JsonObject }) {
-  const { server, config } = useShownServer();
+  const { server, config } = useCurrentServer();
   const canEdit = useCanEdit();
-  const tool = toolsOf(config).find((one) => textOf(one.name) === name);
+  const tool = getTools(config).find((one) => asText(one.name) === name);
   const changed = tool && isObject(tool.input_schema) ? withExamples(tool.input_schema, args) : undefined;
   const save = useAction({
     run: (input_schema: JsonObject) =>

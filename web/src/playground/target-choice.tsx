@@ -1,17 +1,20 @@
 import { Select, Stack } from '@mantine/core';
-import { viewsOf } from '../servers/config.ts';
-import { useShownServer } from '../servers/server-page.tsx';
-import { visible } from '../ui/text/visible.ts';
+import { getViews } from '../servers/config.ts';
+import { useCurrentServer } from '../servers/server-page.tsx';
+import { toVisible } from '../ui/text/visible.ts';
 import type { Target } from './conversation.ts';
 
 /** Maximum versions to choose from: the default number that a workspace retains. */
-const mostVersions = 50;
+const maxVersions = 50;
 
 /** Choice of the tools that the model gets, and how it gets them. */
 export function TargetChoice({ target, onChange }: { target: Target; onChange: (target: Target) => void }) {
-  const { server, config } = useShownServer();
-  const views = Object.keys(viewsOf(config));
-  const older = Array.from({ length: Math.min(mostVersions, server.version - 1) }, (_, i) => server.version - 1 - i);
+  const { server, config } = useCurrentServer();
+  const views = Object.keys(getViews(config));
+  const olderVersions = Array.from(
+    { length: Math.min(maxVersions, server.version - 1) },
+    (_, i) => server.version - 1 - i,
+  );
   const { view, mode, version } = target;
   const change = (next: Target) => onChange({ ...target, ...next });
   return (
@@ -21,7 +24,7 @@ export function TargetChoice({ target, onChange }: { target: Target; onChange: (
           label="Tools from"
           data={[
             { value: '', label: 'Server' },
-            ...views.map((name) => ({ value: name, label: `View ${visible(name)}` })),
+            ...views.map((name) => ({ value: name, label: `View ${toVisible(name)}` })),
           ]}
           value={view ?? ''}
           onChange={(next) => change({ view: next || undefined })}
@@ -39,17 +42,17 @@ export function TargetChoice({ target, onChange }: { target: Target; onChange: (
         onChange={(next) => change({ mode: (next || undefined) as Target['mode'] })}
         allowDeselect={false}
       />
-      {older.length > 0 && (
+      {olderVersions.length > 0 && (
         <Select
           label="Version"
           data={[
             { value: '', label: `${server.version} (current)` },
-            ...older.map((number) => ({ value: String(number), label: String(number) })),
+            ...olderVersions.map((number) => ({ value: String(number), label: String(number) })),
           ]}
           value={version === undefined ? '' : String(version)}
           onChange={(next) => change({ version: next ? Number(next) : undefined })}
           allowDeselect={false}
-          searchable={older.length > 10}
+          searchable={olderVersions.length > 10}
         />
       )}
     </Stack>

@@ -1,48 +1,48 @@
 import { useEffect, useRef, useState } from 'react';
-import { mostModelSteps } from '../../../src/domain/model.ts';
+import { maxModelSteps } from '../../../src/domain/model.ts';
 import type { JsonObject } from '../answers.ts';
 import { api, askModel } from '../api.ts';
 import { parseJson } from '../exact-json.ts';
 import { isObject } from '../servers/config.ts';
-import { messageOf } from '../ui/states/problem-alert.tsx';
+import { getErrorMessage } from '../ui/states/problem-alert.tsx';
 import {
-  type Asked,
   type Call,
-  type CallPart,
   type Exchange,
-  messagesOf,
+  type ModelRequest,
   type Run,
   type Step,
   type Target,
+  type ToolCallPart,
+  toMessages,
 } from './conversation.ts';
 
 /** Call that waits for the user's decision. */
-export type Doubt = { part: CallPart; decide: (isAllowed: boolean) => void };
+export type PendingCall = { toolCall: ToolCallPart; decide: (isAllowed: boolean) => void };
 
-type Settings = { slug: string; model: Asked['model']; modelName: string; token: string };
+type Settings = { slug: string; model: ModelRequest['model']; modelName: string; token: string };
 
-const declined = 'The user did not allow this call.';
+const declinedText = 'The user did not allow this call.';
 
 /** Manages conversations with a model, one of which is shown. The service calls the model, one reply at a time. */
 export function useConversation(settings: Settings) {
   const [runs, setRuns] = useState<readonly Run[]>([]);
   const [shownId, setShownId] = useState(0);
-  const [doubt, setDoubt] = useState<Doubt>();
+  const [pendingCall, setPendingCall] = useState<PendingCall>();
   const [running, setRunning] = useState<AbortController>();
   const latest = useRef(settings);
   latest.current = settings;
   useEffect(() => () => running?.abort(), [running]);
 
   /** Asks the questions one after the other, continuing the run's exchanges. */
-  async function talk(run: Run, questions: readonly string[]): Promise<void> {
-    const stop = new AbortController();
-    setRunning(stop);
+  async function askQuestions(run: Run, questions: readonly string[]): Promise<void> {
+    const abortController = new AbortController();
+    setRunning(abortController);
     let { exchanges } = run;
     for (const question of questions) {
-      if (stop.signal.aborted) break;
-      const before = exchanges;
+      if (abortController.signal.aborted) break;
+      const previousExchanges = exchanges;
       const publish = (exchange: Exchange) => {
-        exchanges = [...before, exchange];
+        exchanges = [...previousExchanges, exchange];
         const changed = { ...run, exchanges };
         setRuns((all) =>
           all.some(({ id }) => id === run.id)
@@ -50,88 +50,89 @@ export function useConversation(settings: Settings) {
             : [...all, changed],
         );
       };
-      await answer({
+      await answerQuestion({
         ...latest.current,
         target: run.target,
-        before,
+        previousExchanges,
         question,
         publish,
-        signal: stop.signal,
-        ask: setDoubt,
+        signal: abortController.signal,
+        ask: setPendingCall,
       });
       if (exchanges.at(-1)?.error !== undefined) break;
     }
-    setDoubt(undefined);
+    setPendingCall(undefined);
     setRunning(undefined);
   }
-  const begin = (target: Target, questions: readonly string[]) => {
+  const startRun = (target: Target, questions: readonly string[]) => {
     const run = { id: runs.length + 1, target, model: settings.modelName, exchanges: [] };
     setShownId(run.id);
-    void talk(run, questions);
+    void askQuestions(run, questions);
   };
   const shown = runs.find(({ id }) => id === shownId);
   return {
     runs,
     shown,
-    doubt,
+    doubt: pendingCall,
     isRunning: running !== undefined,
     show: setShownId,
     stop: () => running?.abort(),
-    ask: (target: Target, question: string) => (shown ? void talk(shown, [question]) : begin(target, [question])),
+    ask: (target: Target, question: string) =>
+      shown ? void askQuestions(shown, [question]) : startRun(target, [question]),
     replay: (run: Run, target: Target) =>
-      begin(
+      startRun(
         target,
         run.exchanges.map(({ question }) => question),
       ),
-    startAnew: () => setShownId(0),
+    startNew: () => setShownId(0),
   };
 }
 
-type Answering = Settings & {
+type AnswerContext = Settings & {
   target: Target;
-  before: readonly Exchange[];
+  previousExchanges: readonly Exchange[];
   question: string;
   publish: (exchange: Exchange) => void;
   signal: AbortSignal;
-  ask: (doubt: Doubt | undefined) => void;
+  ask: (pendingCall: PendingCall | undefined) => void;
 };
 
 /** Answers one question: calls the model until it requests no more tool calls. */
-async function answer(of: Answering): Promise<void> {
-  const { slug, model, target, before, question, signal } = of;
+async function answerQuestion(context: AnswerContext): Promise<void> {
+  const { slug, model, target, previousExchanges, question, signal } = context;
   let exchange: Exchange = { question, steps: [] };
   const change = (next: Partial<Exchange>) => {
     exchange = { ...exchange, ...next };
-    of.publish(exchange);
+    context.publish(exchange);
   };
   const changeStep = (next: Partial<Step>) =>
     change({ steps: exchange.steps.with(-1, { ...(exchange.steps.at(-1) as Step), ...next }) });
   const step = () => exchange.steps.at(-1) as Step;
   try {
-    for (let count = 0; count < mostModelSteps; count++) {
-      const messages = messagesOf([...before, exchange]);
+    for (let count = 0; count < maxModelSteps; count++) {
+      const messages = toMessages([...previousExchanges, exchange]);
       change({ steps: [...exchange.steps, { text: '', thought: '', calls: [] }] });
-      const told = await askModel(
+      const reply = await askModel(
         { slug, model, messages, ...target },
         (progress) => {
           if ('text' in progress) changeStep({ text: step().text + progress.text });
           else if ('thought' in progress) changeStep({ thought: step().thought + progress.thought });
-          else changeStep({ writing: progress.tool });
+          else changeStep({ pendingTool: progress.tool });
         },
         signal,
       );
-      const calls = told.parts.filter((part) => part.type === 'call').map((part): Call => ({ part }));
-      changeStep({ answer: told, calls, writing: undefined });
+      const calls = reply.parts.filter((toolCall) => toolCall.type === 'call').map((toolCall): Call => ({ toolCall }));
+      changeStep({ reply: reply, calls, pendingTool: undefined });
       if (calls.length === 0) return;
       for (const [index, call] of calls.entries()) {
         signal.throwIfAborted();
-        const made = await makeCall(of, call);
-        changeStep({ calls: step().calls.with(index, made) });
+        const completedCall = await makeCall(context, call);
+        changeStep({ calls: step().calls.with(index, completedCall) });
       }
     }
     change({
       error: new Error(
-        `The model did not finish within ${mostModelSteps} replies. Ask for less at a time, or continue with another question.`,
+        `The model did not finish within ${maxModelSteps} replies. Ask for less at a time, or continue with another question.`,
       ),
     });
   } catch (error) {
@@ -140,29 +141,29 @@ async function answer(of: Answering): Promise<void> {
 }
 
 /** Makes a call as the user, after confirmation if the tool is not read-only. */
-async function makeCall({ slug, target, token, signal, ask }: Answering, call: Call): Promise<Call> {
-  const { part } = call;
-  const args = argumentsIn(part);
-  if (!args) return { part, instead: 'The arguments are not a JSON object.' };
-  if (!part.reads) {
+async function makeCall({ slug, target, token, signal, ask }: AnswerContext, call: Call): Promise<Call> {
+  const { toolCall } = call;
+  const args = parseArguments(toolCall);
+  if (!args) return { toolCall, fallbackText: 'The arguments are not a JSON object.' };
+  if (!toolCall.reads) {
     const isAllowed = await new Promise<boolean>((decide) => {
       signal.addEventListener('abort', () => decide(false), { once: true });
-      ask({ part, decide });
+      ask({ toolCall, decide });
     });
     ask(undefined);
     signal.throwIfAborted();
-    if (!isAllowed) return { part, instead: declined };
+    if (!isAllowed) return { toolCall, fallbackText: declinedText };
   }
   try {
-    const given = { arguments: args, token: token || undefined, ...target };
-    return { part, tried: await api('callTool', { slug, tool: part.tool, ...given }) };
+    const input = { arguments: args, token: token || undefined, ...target };
+    return { toolCall, result: await api('callTool', { slug, tool: toolCall.tool, ...input }) };
   } catch (error) {
-    return { part, instead: messageOf(error) };
+    return { toolCall, fallbackText: getErrorMessage(error) };
   }
 }
 
 /** Parses the model's arguments without rounding numbers. Returns undefined unless they are an object. */
-export function argumentsIn({ arguments: text }: CallPart): JsonObject | undefined {
+export function parseArguments({ arguments: text }: ToolCallPart): JsonObject | undefined {
   try {
     const value = parseJson(text === '' ? '{}' : text);
     return isObject(value) ? value : undefined;

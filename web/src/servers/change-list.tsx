@@ -1,21 +1,21 @@
 import { Stack, Text } from '@mantine/core';
 import type { Change } from '../answers.ts';
 import { queryKeys } from '../query-keys.ts';
-import { Folded } from '../ui/folded.tsx';
+import { Collapsible } from '../ui/folded.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
-import { visible, visibleJson } from '../ui/text/visible.ts';
-import { useAnswer } from '../use-answer.ts';
+import { toVisible, toVisibleJson } from '../ui/text/visible.ts';
+import { useOperationQuery } from '../use-answer.ts';
 
 /** Labels for the two values of a change. */
-export type Signs = { before: string; after: string };
+export type ChangeLabels = { before: string; after: string };
 
-type Props = { changes: readonly Change[]; signs: Signs; label: string };
+type Props = { changes: readonly Change[]; labels: ChangeLabels; label: string };
 
 /** Length above which values are collapsed. */
-const longValue = 240;
+const collapseLength = 240;
 
 /** List of changes in plain language, each with its values. */
-export function ChangeList({ changes, signs, label }: Props) {
+export function ChangeList({ changes, labels, label }: Props) {
   if (changes.length === 0) {
     return (
       <Text size="sm" c="dimmed">
@@ -26,23 +26,23 @@ export function ChangeList({ changes, signs, label }: Props) {
   return (
     <Stack component="section" gap="xs" aria-label={label}>
       {changes.map(({ path, text, ...values }) => {
-        const [before, after] = [valueText(values.before), valueText(values.after)];
+        const [before, after] = [formatValue(values.before), formatValue(values.after)];
         const sides = (
           <div>
-            {before !== undefined && <Side kind="removed" sign={signs.before} value={before} />}
-            {after !== undefined && <Side kind="added" sign={signs.after} value={after} />}
+            {before !== undefined && <Side kind="removed" label={labels.before} value={before} />}
+            {after !== undefined && <Side kind="added" label={labels.after} value={after} />}
           </div>
         );
-        if ((before?.length ?? 0) + (after?.length ?? 0) > longValue)
+        if ((before?.length ?? 0) + (after?.length ?? 0) > collapseLength)
           return (
-            <Folded key={path} label={visible(text)}>
+            <Collapsible key={path} label={toVisible(text)}>
               {sides}
-            </Folded>
+            </Collapsible>
           );
         return (
           <div key={path}>
             <Text size="sm" fw={550}>
-              {visible(text)}
+              {toVisible(text)}
             </Text>
             {sides}
           </div>
@@ -52,23 +52,23 @@ export function ChangeList({ changes, signs, label }: Props) {
   );
 }
 
-function valueText(value: unknown): string | undefined {
-  return value === undefined || typeof value === 'string' ? value : visibleJson(value);
+function formatValue(value: unknown): string | undefined {
+  return value === undefined || typeof value === 'string' ? value : toVisibleJson(value);
 }
 
 /** One value of a change. */
-export function Side({ kind, sign, value }: { kind: 'removed' | 'added'; sign: string; value: string | undefined }) {
+export function Side({ kind, label, value }: { kind: 'removed' | 'added'; label: string; value: string | undefined }) {
   return (
     <div className="th-side" data-kind={kind}>
-      <span>{sign}</span>
-      <span>{value === undefined ? <em>not set</em> : visible(value)}</span>
+      <span>{label}</span>
+      <span>{value === undefined ? <em>not set</em> : toVisible(value)}</span>
     </div>
   );
 }
 
 /** Changes from one version of a server to another. */
 export function VersionChanges({ slug, from, to }: { slug: string; from: number; to: number }) {
-  const query = useAnswer(
+  const query = useOperationQuery(
     [...queryKeys.versions(slug), from, to],
     'compareVersions',
     { slug, before: from, version: to },
@@ -80,7 +80,7 @@ export function VersionChanges({ slug, from, to }: { slug: string; from: number;
       {({ changes }) => (
         <ChangeList
           changes={changes}
-          signs={{ before: `version ${from}`, after: `version ${to}` }}
+          labels={{ before: `version ${from}`, after: `version ${to}` }}
           label={`Changes from version ${from} to version ${to}`}
         />
       )}

@@ -15,44 +15,44 @@ export type Config = JsonObject & {
 };
 
 /** Casts a configuration to the operations' input type. It may be incomplete; the service reports its problems. */
-export function unchecked(config: Config): Input<'createMcpServer'> {
+export function asInput(config: Config): Input<'createMcpServer'> {
   return config as Input<'createMcpServer'>;
 }
 
-export type PathPart = string | number;
+export type PathSegment = string | number;
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }
 
 /** Formats a path as the service does: `['tools', 2, 'url']` → `tools[2].url`. */
-export function pathText(path: readonly PathPart[]): string {
+export function formatPath(path: readonly PathSegment[]): string {
   return path.reduce<string>(
-    (text, part) => (typeof part === 'number' ? `${text}[${part}]` : text ? `${text}.${part}` : part),
+    (text, segment) => (typeof segment === 'number' ? `${text}[${segment}]` : text ? `${text}.${segment}` : segment),
     '',
   );
 }
 
-export function valueAt(value: unknown, path: readonly PathPart[]): unknown {
-  return path.reduce<unknown>((inner, part) => {
-    if (typeof inner !== 'object' || inner === null || !Object.hasOwn(inner, part)) return undefined;
-    return (inner as Record<PathPart, unknown>)[part];
+export function valueAt(value: unknown, path: readonly PathSegment[]): unknown {
+  return path.reduce<unknown>((inner, segment) => {
+    if (typeof inner !== 'object' || inner === null || !Object.hasOwn(inner, segment)) return undefined;
+    return (inner as Record<PathSegment, unknown>)[segment];
   }, value);
 }
 
 /** Returns a copy with one value changed. Undefined removes it. */
-export function withValue(value: unknown, path: readonly PathPart[], next: unknown): unknown {
-  const [part, ...rest] = path;
-  if (part === undefined) return next;
-  if (typeof part === 'number') {
+export function withValue(value: unknown, path: readonly PathSegment[], next: unknown): unknown {
+  const [segment, ...remainingPath] = path;
+  if (segment === undefined) return next;
+  if (typeof segment === 'number') {
     const list = Array.isArray(value) ? [...value] : [];
-    list[part] = withValue(list[part], rest, next);
+    list[segment] = withValue(list[segment], remainingPath, next);
     return list;
   }
   const object: JsonObject = isObject(value) ? { ...value } : {};
-  const inner = withValue(object[part], rest, next);
-  if (inner === undefined) delete object[part];
-  else object[part] = inner;
+  const inner = withValue(object[segment], remainingPath, next);
+  if (inner === undefined) delete object[segment];
+  else object[segment] = inner;
   return object;
 }
 
@@ -60,36 +60,39 @@ export function withValue(value: unknown, path: readonly PathPart[], next: unkno
  * Returns true if two values are the same JSON, with names in the same order. Unchanged subtrees are the same object
  * and are not traversed.
  */
-export function sameJson(a: unknown, b: unknown): boolean {
+export function isJsonEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (Array.isArray(a) && Array.isArray(b)) {
     if (a.length !== b.length) return false;
-    for (let i = 0; i < a.length; i++) if (a[i] !== b[i] && !sameJson(a[i], b[i])) return false;
+    for (let i = 0; i < a.length; i++) if (a[i] !== b[i] && !isJsonEqual(a[i], b[i])) return false;
     return true;
   }
   if (!isObject(a) || !isObject(b)) return false;
   const names = Object.keys(a);
-  const others = Object.keys(b);
-  return names.length === others.length && names.every((name, at) => name === others[at] && sameJson(a[name], b[name]));
+  const otherNames = Object.keys(b);
+  return (
+    names.length === otherNames.length &&
+    names.every((name, at) => name === otherNames[at] && isJsonEqual(a[name], b[name]))
+  );
 }
 
-const none: readonly unknown[] = [];
+const emptyList: readonly unknown[] = [];
 
-export function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : none;
+export function asList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : emptyList;
 }
 
-export function toolsOf(config: Config): JsonObject[] {
-  return listOf(config.tools).map((tool) => (isObject(tool) ? tool : {}));
+export function getTools(config: Config): JsonObject[] {
+  return asList(config.tools).map((tool) => (isObject(tool) ? tool : {}));
 }
 
 /** Returns the views by name. */
-export function viewsOf(config: Config): JsonObject {
+export function getViews(config: Config): JsonObject {
   return isObject(config.views) ? config.views : {};
 }
 
 /** Returns the names of credentials that a tool may use instead of the server's. */
-export function namedCredentials({ credentials }: Config): string[] {
+export function getCredentialNames({ credentials }: Config): string[] {
   return isObject(credentials) ? Object.keys(credentials).filter((name) => name !== 'none') : [];
 }
 
@@ -100,17 +103,17 @@ export function isDisabled(tool: unknown): boolean {
 
 /** Returns true if a tool is read-only, according to its annotation or else its method (RFC 9110, 9.2.1). */
 export function isReadOnly(tool: JsonObject): boolean {
-  const said = valueAt(tool, ['annotations', 'readOnlyHint']);
-  return typeof said === 'boolean' ? said : /^(?:GET|HEAD|OPTIONS)$/.test(textOf(tool.method));
+  const hint = valueAt(tool, ['annotations', 'readOnlyHint']);
+  return typeof hint === 'boolean' ? hint : /^(?:GET|HEAD|OPTIONS)$/.test(asText(tool.method));
 }
 
-export function textOf(value: unknown): string {
+export function asText(value: unknown): string {
   if (isRawNumber(value)) return value.rawJSON;
   return typeof value === 'string' ? value : value === undefined || value === null ? '' : String(value);
 }
 
 /** Derives a slug from a name: `My Projects!` → `my-projects`. */
-export function slugFrom(name: string): string {
+export function toSlug(name: string): string {
   const ascii = name.normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase();
   return ascii
     .replaceAll(/[^a-z0-9]+/g, '-')

@@ -9,12 +9,12 @@ import { CopyButton } from '../ui/actions/copy-button.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { AccessBadge } from '../ui/text/access-badge.tsx';
-import { visible } from '../ui/text/visible.ts';
+import { toVisible } from '../ui/text/visible.ts';
 import { Tags } from './list/tags.tsx';
 import { useServer } from './server-queries.ts';
 
 /** Returns the server shown in the tabs. */
-export function useShownServer(): ServerDetail {
+export function useCurrentServer(): ServerDetail {
   return useOutletContext<ServerDetail>();
 }
 
@@ -38,13 +38,13 @@ export function ServerPage() {
 function Heading({ detail }: { detail: ServerDetail }) {
   const { server } = detail;
   const { pathname } = useLocation();
-  const tab = tabsOf(detail).find(({ to }) => to === pathname);
+  const tab = getTabs(detail).find(({ to }) => to === pathname);
   return (
     <PageHeader
-      title={visible(server.name)}
+      title={toVisible(server.name)}
       guide={tab?.guide ?? 'docs/troubleshooting.md'}
-      part={tab?.label}
-      text={server.description && visible(server.description)}
+      section={tab?.label}
+      text={server.description && toVisible(server.description)}
       back={{ to: '/servers', label: 'Servers' }}
     >
       <Tags server={server} />
@@ -60,7 +60,7 @@ function Heading({ detail }: { detail: ServerDetail }) {
 }
 
 /** Returns the tabs of a server, each with its guide. */
-function tabsOf({ server, config }: ServerDetail): { to: string; label: string; guide: Guide }[] {
+function getTabs({ server, config }: ServerDetail): { to: string; label: string; guide: Guide }[] {
   const hasLogins = server.access === 'oauth' || server.access === 'passthrough';
   const tabs: [string, string, Guide][] = [
     ['', 'Home', 'docs/troubleshooting.md'],
@@ -81,14 +81,14 @@ function tabsOf({ server, config }: ServerDetail): { to: string; label: string; 
 
 function ServerTabs({ detail }: { detail: ServerDetail }) {
   const { pathname } = useLocation();
-  const bar = useRef<HTMLElement>(null);
+  const navRef = useRef<HTMLElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the tab changes with the path
   useEffect(() => {
-    bar.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    navRef.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }, [pathname]);
   return (
-    <nav ref={bar} className="th-tabs" aria-label="Server sections">
-      {tabsOf(detail).map(({ to, label }) => (
+    <nav ref={navRef} className="th-tabs" aria-label="Server sections">
+      {getTabs(detail).map(({ to, label }) => (
         <NavLink key={to} to={to} end className="th-tab">
           {label}
         </NavLink>

@@ -3,7 +3,7 @@ import type { Input } from '../../../src/operations/index.ts';
 import type { Activity } from '../answers.ts';
 import { ApiProblem, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { useAnswer, usePages } from '../use-answer.ts';
+import { useOperationQuery, usePages } from '../use-answer.ts';
 
 const pageSize = 50;
 
@@ -24,7 +24,7 @@ export function useServerChoices() {
 
 /** Fetches a server with its configuration. Disabled without a slug. */
 export function useServer(slug = '') {
-  return useAnswer(queryKeys.server(slug), 'getMcpServer', { slug }, { enabled: slug !== '' });
+  return useOperationQuery(queryKeys.server(slug), 'getMcpServer', { slug }, { enabled: slug !== '' });
 }
 
 /** Fetches the last 24 hours' calls for servers on these pages. Empty if the service does not collect statistics. */

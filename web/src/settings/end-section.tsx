@@ -1,23 +1,23 @@
 import { Button, Group } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
 import type { Workspace } from '../answers.ts';
-import { addressOf, api } from '../api.ts';
+import { api, getOperationUrl } from '../api.ts';
 import { basePath } from '../base-path.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
-import { useQuestion } from '../ui/actions/use-question.tsx';
+import { useConfirmation } from '../ui/actions/use-question.tsx';
 import { Section } from '../ui/section.tsx';
-import { visible } from '../ui/text/visible.ts';
+import { toVisible } from '../ui/text/visible.ts';
 
 /** Export and deletion of the workspace. */
 export function EndSection() {
   const { workspace } = useSession();
   const isOwner = useIsOwner();
-  const remove = useQuestion({
-    title: ({ name }: Workspace) => `Delete ${visible(name)}?`,
+  const remove = useConfirmation({
+    title: ({ name }: Workspace) => `Delete ${toVisible(name)}?`,
     text: () =>
       'Its servers and keys stop working immediately, for everyone. Secrets, members, and webhooks are deleted, and the slugs stay reserved. This cannot be undone.',
     action: 'Delete workspace',
-    word: workspace.name,
+    confirmText: workspace.name,
     run: ({ name }) => api('deleteWorkspace', { name }),
     onDone: () => location.assign(`${basePath}/`),
   });
@@ -26,7 +26,7 @@ export function EndSection() {
       <Group gap="sm">
         <Button
           component="a"
-          href={addressOf('exportWorkspace', {})}
+          href={getOperationUrl('exportWorkspace', {})}
           download
           variant="default"
           leftSection={<IconDownload size={16} />}

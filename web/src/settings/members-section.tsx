@@ -5,19 +5,19 @@ import { api } from '../api.ts';
 import { basePath } from '../base-path.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { isSame, refusalText } from '../ui/actions/refusal.ts';
+import { getFormErrorText, isEqual } from '../ui/actions/refusal.ts';
 import { RowButton } from '../ui/actions/row-button.tsx';
 import { useAction } from '../ui/actions/use-action.ts';
-import { useQuestion } from '../ui/actions/use-question.tsx';
+import { useConfirmation } from '../ui/actions/use-question.tsx';
 import { type Column, RowName, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
-import { messageOf } from '../ui/states/problem-alert.tsx';
+import { getErrorMessage } from '../ui/states/problem-alert.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import { usePeople } from '../ui/text/person-name.tsx';
 import { Time } from '../ui/text/time.tsx';
-import { visible } from '../ui/text/visible.ts';
-import { accessText, nameOf, useRemoval } from './remains.tsx';
+import { toVisible } from '../ui/text/visible.ts';
+import { formatAccess, formatName, useRemoval } from './remains.tsx';
 
 const roles = [
   { value: 'owner', label: 'Owner' },
@@ -26,16 +26,16 @@ const roles = [
 ];
 
 /** Member, or invited person who has not joined yet. */
-type Person = Member | Invitation;
+type MemberOrInvitation = Member | Invitation;
 
 /** Members of the workspace, and invitations. */
 export function MembersSection() {
   const isOwner = useIsOwner();
   const { user, workspace } = useSession();
-  const people = usePeople();
+  const peopleQuery = usePeople();
   const removal = useRemoval();
-  const leaving = useQuestion({
-    title: ({ name }: Workspace) => `Leave ${visible(name)}?`,
+  const leave = useConfirmation({
+    title: ({ name }: Workspace) => `Leave ${toVisible(name)}?`,
     text: () =>
       'Your agents are logged out of this workspace immediately, and your webhooks are paused. Servers, API keys, and models that you created stay here. Only an owner can let you in again.',
     action: 'Leave workspace',
@@ -44,18 +44,18 @@ export function MembersSection() {
   });
   const withdraw = useAction({
     run: ({ email }: Invitation) => api('withdrawInvitation', { email }),
-    done: (_, { email }) => `Withdrew the invitation for ${visible(email)}`,
+    done: (_, { email }) => `Withdrew the invitation for ${toVisible(email)}`,
     refresh: [queryKeys.members],
     toastFailure: true,
   });
   const confirm = useAction({
     run: ({ email, role }: Invitation) => api('inviteMember', { email, role }),
-    done: (_, { email }) => `Invited ${visible(email)}`,
+    done: (_, { email }) => `Invited ${toVisible(email)}`,
     refresh: [queryKeys.members],
     toastFailure: true,
   });
-  const columns: Column<Person>[] = [
-    { label: 'Member', cell: (person) => <Name person={person} /> },
+  const columns: Column<MemberOrInvitation>[] = [
+    { label: 'Member', cell: (person) => <MemberName person={person} /> },
     {
       label: 'Role',
       cell: (person) =>
@@ -67,53 +67,53 @@ export function MembersSection() {
     },
     { label: 'Since', cell: ({ created_at }) => <Time at={created_at} /> },
   ];
-  const actionsFor = (members: readonly Member[]) => (person: Person) => {
+  const createActions = (members: readonly Member[]) => (person: MemberOrInvitation) => {
     if (!('id' in person))
       return (
         isOwner && (
           <>
             {person.unconfirmed && (
-              <RowButton label="Confirm" of={visible(person.email)} onClick={() => confirm.mutate(person)} />
+              <RowButton label="Confirm" subject={toVisible(person.email)} onClick={() => confirm.mutate(person)} />
             )}
-            <RowButton label="Withdraw" of={visible(person.email)} onClick={() => withdraw.mutate(person)} />
+            <RowButton label="Withdraw" subject={toVisible(person.email)} onClick={() => withdraw.mutate(person)} />
           </>
         )
       );
     if (person.id !== user.id)
-      return isOwner && <RowButton label="Remove" of={nameOf(person)} onClick={() => removal.ask(person)} />;
+      return isOwner && <RowButton label="Remove" subject={formatName(person)} onClick={() => removal.ask(person)} />;
     // The only owner cannot leave.
     const canLeave = !isOwner || members.some(({ id, role }) => id !== user.id && role === 'owner');
-    return canLeave && <RowButton label="Leave" onClick={() => leaving.ask(workspace)} />;
+    return canLeave && <RowButton label="Leave" onClick={() => leave.ask(workspace)} />;
   };
   return (
     <Section
       title="Members"
       text="Owners can do everything. Editors cannot manage members. Viewers can only read."
-      flush
+      isFlush
     >
-      <Loaded query={people}>
+      <Loaded query={peopleQuery}>
         {({ members, invitations }) => (
-          <Rows<Person>
+          <Rows<MemberOrInvitation>
             label="Members"
             columns={columns}
             rows={[...members, ...invitations]}
-            keyOf={(person) => ('id' in person ? person.id : person.email)}
-            actions={actionsFor(members)}
+            getKey={(person) => ('id' in person ? person.id : person.email)}
+            actions={createActions(members)}
           />
         )}
       </Loaded>
       {isOwner && <InviteForm />}
-      {leaving.dialog}
+      {leave.dialog}
       {removal.dialog}
     </Section>
   );
 }
 
-function Name({ person }: { person: Person }) {
+function MemberName({ person }: { person: MemberOrInvitation }) {
   const { user } = useSession();
   if (!('id' in person))
     return (
-      <RowName name={visible(person.email)}>
+      <RowName name={toVisible(person.email)}>
         {person.unconfirmed ? 'invited by someone who is no longer an owner' : 'invited'}
       </RowName>
     );
@@ -121,11 +121,11 @@ function Name({ person }: { person: Person }) {
     <RowName
       name={
         <>
-          {nameOf(person)} {person.id === user.id && <Badge color="gray">you</Badge>}
+          {formatName(person)} {person.id === user.id && <Badge color="gray">you</Badge>}
         </>
       }
     >
-      {visible(person.email ?? '')}
+      {toVisible(person.email ?? '')}
     </RowName>
   );
 }
@@ -135,19 +135,19 @@ function RoleChoice({ member }: { member: Member }) {
     run: (role: Role) => api('changeMember', { id: member.id, role }),
     done: ({ key_count: keys, models }, role) => {
       const count = keys + models.length;
-      const still = `, but ${accessText(keys, models.length)} that they created still ${count === 1 ? 'works' : 'work'}`;
-      return `The role is now ${role}${role === 'viewer' && count > 0 ? still : ''}`;
+      const accessNote = `, but ${formatAccess(keys, models.length)} that they created still ${count === 1 ? 'works' : 'work'}`;
+      return `The role is now ${role}${role === 'viewer' && count > 0 ? accessNote : ''}`;
     },
     refresh: [queryKeys.members, queryKeys.session],
   });
   return (
     <Select
-      aria-label={`Role of ${nameOf(member)}`}
+      aria-label={`Role of ${formatName(member)}`}
       data={roles}
       value={member.role}
       onChange={(role) => role && change.mutate(role as Role)}
       allowDeselect={false}
-      error={change.error && messageOf(change.error)}
+      error={change.error && getErrorMessage(change.error)}
       size="xs"
       maw={change.error ? 260 : 110}
     />
@@ -158,9 +158,9 @@ function InviteForm() {
   const form = useForm<{ email: string; role: Role }>({ initialValues: { email: '', role: 'editor' } });
   const invite = useAction({
     run: (invited: typeof form.values) => api('inviteMember', invited),
-    done: ({ email }) => `Invited ${visible(email)}`,
+    done: ({ email }) => `Invited ${toVisible(email)}`,
     refresh: [queryKeys.members],
-    onDone: (_, sent) => isSame(sent, form.getValues()) && form.reset(),
+    onDone: (_, input) => isEqual(input, form.getValues()) && form.reset(),
   });
   return (
     <form
@@ -176,7 +176,7 @@ function InviteForm() {
           flex="1 1 14rem"
           maw={360}
           {...form.getInputProps('email')}
-          error={refusalText(invite, form.values)}
+          error={getFormErrorText(invite, form.values)}
           autoComplete="off"
         />
         <Group gap="sm" wrap="nowrap" align="flex-end">

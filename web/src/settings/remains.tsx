@@ -1,49 +1,50 @@
 import { Checkbox, Stack, Text } from '@mantine/core';
 import { useEffect, useState } from 'react';
-import type { Member, Remains } from '../answers.ts';
+import type { Member, MemberAccess } from '../answers.ts';
 import { api } from '../api.ts';
 import { useIsOwner } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { RowButton } from '../ui/actions/row-button.tsx';
-import { useQuestion } from '../ui/actions/use-question.tsx';
+import { useConfirmation } from '../ui/actions/use-question.tsx';
 import { type Column, RowName, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
-import { visible } from '../ui/text/visible.ts';
-import { useAnswer } from '../use-answer.ts';
+import { toVisible } from '../ui/text/visible.ts';
+import { useOperationQuery } from '../use-answer.ts';
 
 type Person = Pick<Member, 'id' | 'name' | 'email'>;
 
-export const nameOf = ({ id, name, email }: Person) => visible(name ?? email ?? id);
+export const formatName = ({ id, name, email }: Person) => toVisible(name ?? email ?? id);
 
-const counted = (count: number, what: string) =>
-  count === 0 ? [] : [count === 1 ? `one ${what}` : `${count} ${what}s`];
+const pluralize = (count: number, noun: string) =>
+  count === 0 ? [] : [count === 1 ? `one ${noun}` : `${count} ${noun}s`];
 
 /** Formats keys and models: "2 API keys and one model". Empty if there are none. */
-export function accessText(keys: number, models: number): string {
-  return [...counted(keys, 'API key'), ...counted(models, 'model')].join(' and ');
+export function formatAccess(keys: number, models: number): string {
+  return [...pluralize(keys, 'API key'), ...pluralize(models, 'model')].join(' and ');
 }
 
-type Ended = { revoked_key_count: number; deleted_models: string[]; withdrawn_invitations: string[] };
+type EndedAccess = { revoked_key_count: number; deleted_models: string[]; withdrawn_invitations: string[] };
 
-const endedText = ({ revoked_key_count, deleted_models, withdrawn_invitations }: Ended) =>
+const formatEndedAccess = ({ revoked_key_count, deleted_models, withdrawn_invitations }: EndedAccess) =>
   [
-    ...counted(revoked_key_count, 'API key').map((text) => `revoked ${text}`),
-    ...counted(deleted_models.length, 'model').map((text) => `deleted ${text}`),
-    ...counted(withdrawn_invitations.length, 'invitation').map((text) => `withdrew ${text}`),
+    ...pluralize(revoked_key_count, 'API key').map((text) => `revoked ${text}`),
+    ...pluralize(deleted_models.length, 'model').map((text) => `deleted ${text}`),
+    ...pluralize(withdrawn_invitations.length, 'invitation').map((text) => `withdrew ${text}`),
   ].join(' and ');
 
-const hasAccess = ({ key_count, models, invitations }: Remains) => key_count + models.length + invitations.length > 0;
+const hasAccess = ({ key_count, models, invitations }: MemberAccess) =>
+  key_count + models.length + invitations.length > 0;
 
 /** Lists everything that a person created, one line per kind. `onlyAccess` shows only what gives access. */
-function RemainsList({ of, onlyAccess = false }: { of: Remains; onlyAccess?: boolean }) {
+function AccessList({ access, onlyAccess = false }: { access: MemberAccess; onlyAccess?: boolean }) {
   const lines: [label: string, names: string[], count: number][] = [
-    ['API keys', of.keys.map(({ name }) => name), of.key_count],
-    ['Models', of.models, of.models.length],
-    ['Invitations', of.invitations, of.invitations.length],
-    ['Webhooks', of.webhooks.map(({ origin }) => origin), of.webhooks.length],
-    ['Servers', of.servers, of.server_count],
-    ['Secrets', of.secrets.map(({ server, name }) => `${server}/${name}`), of.secret_count],
+    ['API keys', access.keys.map(({ name }) => name), access.key_count],
+    ['Models', access.models, access.models.length],
+    ['Invitations', access.invitations, access.invitations.length],
+    ['Webhooks', access.webhooks.map(({ origin }) => origin), access.webhooks.length],
+    ['Servers', access.servers, access.server_count],
+    ['Secrets', access.secrets.map(({ server, name }) => `${server}/${name}`), access.secret_count],
   ];
   return (
     <Stack gap={2} component="ul" m={0} p={0} style={{ listStyle: 'none' }}>
@@ -62,54 +63,54 @@ function RemainsList({ of, onlyAccess = false }: { of: Remains; onlyAccess?: boo
   );
 }
 
-const mostShown = 5;
+const maxShown = 5;
 
 function shortList(names: readonly string[], count: number): string {
-  const shown = names.slice(0, mostShown).map(visible);
+  const shown = names.slice(0, maxShown).map(toVisible);
   return [...shown, ...(count > shown.length ? [`${count - shown.length} more`] : [])].join(', ');
 }
 
 /** Asks for confirmation before removing a member, with a choice to end their remaining access. */
 export function useRemoval() {
-  const [ends, setEnds] = useState(false);
-  return useQuestion({
-    title: (member: Member) => `Remove ${nameOf(member)}?`,
+  const [shouldEndAccess, setShouldEndAccess] = useState(false);
+  return useConfirmation({
+    title: (member: Member) => `Remove ${formatName(member)}?`,
     text: (member) => (
       <Stack gap="xs">
         <div>
           Their sessions and email notifications in this workspace end immediately, and their agents are logged out.
         </div>
-        <MadeBy member={member} ends={ends} onChange={setEnds} />
+        <MemberAccessChoice member={member} shouldEndAccess={shouldEndAccess} onChange={setShouldEndAccess} />
       </Stack>
     ),
     action: 'Remove member',
-    run: ({ id }) => api('removeMember', { id, end_remains: ends }),
-    done: (left) => ['Removed the member', ...[endedText(left)].filter((text) => text !== '')].join(', '),
+    run: ({ id }) => api('removeMember', { id, end_remains: shouldEndAccess }),
+    done: (result) => ['Removed the member', ...[formatEndedAccess(result)].filter((text) => text !== '')].join(', '),
     refresh: [queryKeys.members, queryKeys.keys, queryKeys.models, queryKeys.webhooks],
   });
 }
 
-type MadeProps = { member: Member; ends: boolean; onChange: (ends: boolean) => void };
+type MemberAccessProps = { member: Member; shouldEndAccess: boolean; onChange: (shouldEndAccess: boolean) => void };
 
 /** Shows everything that a member created, with a choice to end what gives access. */
-function MadeBy({ member: { id }, ends, onChange }: MadeProps) {
-  const query = useAnswer(queryKeys.remainsOf(id), 'listRemains', { id });
+function MemberAccessChoice({ member: { id }, shouldEndAccess, onChange }: MemberAccessProps) {
+  const query = useOperationQuery(queryKeys.memberAccessFor(id), 'listRemains', { id });
   // Resets the choice for the next removal.
   useEffect(() => () => onChange(false), [onChange]);
   return (
     <Loaded query={query}>
       {({ people }) =>
-        people.map((made) => (
-          <Stack gap="xs" key={made.id}>
-            {hasMade(made) && <div>What they created stays, and they may know its credentials:</div>}
-            <RemainsList of={made} />
-            {made.webhooks.length > 0 && <div>Their webhooks are paused until a member confirms them.</div>}
-            {made.invitations.length > 0 && <div>Their invitations are on hold until an owner confirms them.</div>}
-            {hasAccess(made) && (
+        people.map((access) => (
+          <Stack gap="xs" key={access.id}>
+            {hasCreated(access) && <div>What they created stays, and they may know its credentials:</div>}
+            <AccessList access={access} />
+            {access.webhooks.length > 0 && <div>Their webhooks are paused until a member confirms them.</div>}
+            {access.invitations.length > 0 && <div>Their invitations are on hold until an owner confirms them.</div>}
+            {hasAccess(access) && (
               <Checkbox
                 label="Revoke keys, delete models, withdraw invitations"
                 description="Scripts and clients that use them are rejected within 2 seconds."
-                checked={ends}
+                checked={shouldEndAccess}
                 onChange={(event) => onChange(event.currentTarget.checked)}
               />
             )}
@@ -120,52 +121,55 @@ function MadeBy({ member: { id }, ends, onChange }: MadeProps) {
   );
 }
 
-const hasMade = (made: Remains) => hasAccess(made) || made.webhooks.length + made.server_count + made.secret_count > 0;
+const hasCreated = (access: MemberAccess) =>
+  hasAccess(access) || access.webhooks.length + access.server_count + access.secret_count > 0;
 
-type Left = Remains & Person;
+type FormerMember = MemberAccess & Person;
 
-const columns: Column<Left>[] = [
+const columns: Column<FormerMember>[] = [
   {
     label: 'Person',
-    cell: (person) => <RowName name={nameOf(person)}>{person.name && visible(person.email ?? '')}</RowName>,
+    cell: (person) => <RowName name={formatName(person)}>{person.name && toVisible(person.email ?? '')}</RowName>,
   },
   {
     label: 'Remaining access',
     cell: ({ key_count: keys, models, webhooks, invitations }) =>
       [
-        ...counted(keys, 'API key'),
-        ...counted(models.length, 'model'),
-        ...counted(webhooks.length, 'webhook'),
-        ...counted(invitations.length, 'invitation'),
+        ...pluralize(keys, 'API key'),
+        ...pluralize(models.length, 'model'),
+        ...pluralize(webhooks.length, 'webhook'),
+        ...pluralize(invitations.length, 'invitation'),
       ].join(', '),
   },
 ];
 
 /** Former members and their remaining access. */
-export function LeftSection() {
+export function FormerMembersSection() {
   const isOwner = useIsOwner();
-  const query = useAnswer(queryKeys.remains, 'listRemains', {});
-  const end = useQuestion({
-    title: (person: Left) => `End access of ${nameOf(person)}?`,
+  const query = useOperationQuery(queryKeys.memberAccess, 'listRemains', {});
+  const endAccess = useConfirmation({
+    title: (person: FormerMember) => `End access of ${formatName(person)}?`,
     text: (person) => (
       <Stack gap="xs">
         <div>
           Their API keys are revoked, their models are deleted, and their invitations are withdrawn. Scripts and clients
           that use them are rejected within 2 seconds.{' '}
         </div>
-        <RemainsList of={person} onlyAccess />
+        <AccessList access={person} onlyAccess />
       </Stack>
     ),
     action: 'End access',
     run: ({ id }) => api('endRemains', { id }),
-    done: (ended) => endedText(ended).replace(/^./, (letter) => letter.toUpperCase()),
+    done: (result) => formatEndedAccess(result).replace(/^./, (letter) => letter.toUpperCase()),
     refresh: [queryKeys.members, queryKeys.keys, queryKeys.models],
   });
-  const actions = (person: Left) => (
+  const actions = (person: FormerMember) => (
     <>
-      {person.webhooks.length > 0 && <RowButton label="Webhooks" of={`of ${nameOf(person)}`} to="/notifications" />}
+      {person.webhooks.length > 0 && (
+        <RowButton label="Webhooks" subject={`of ${formatName(person)}`} to="/notifications" />
+      )}
       {isOwner && hasAccess(person) && (
-        <RowButton label="End access" of={`of ${nameOf(person)}`} onClick={() => end.ask(person)} />
+        <RowButton label="End access" subject={`of ${formatName(person)}`} onClick={() => endAccess.ask(person)} />
       )}
     </>
   );
@@ -176,10 +180,10 @@ export function LeftSection() {
           <Section
             title="Former members"
             text="What they created and can still use. Webhooks are paused until a member confirms them, invitations until an owner does."
-            flush
+            isFlush
           >
-            <Rows label="Former members" columns={columns} rows={people} keyOf={({ id }) => id} actions={actions} />
-            {end.dialog}
+            <Rows label="Former members" columns={columns} rows={people} getKey={({ id }) => id} actions={actions} />
+            {endAccess.dialog}
           </Section>
         )
       }

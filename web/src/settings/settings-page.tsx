@@ -1,21 +1,21 @@
 import { Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
-import { claudeCodeCommand } from '../../../src/domain/clients/client.ts';
+import { getClaudeCodeCommand } from '../../../src/domain/clients/client.ts';
 import type { Quotas } from '../answers.ts';
 import { api } from '../api.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { refusalText } from '../ui/actions/refusal.ts';
+import { getFormErrorText } from '../ui/actions/refusal.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
-import { useAnswer } from '../use-answer.ts';
+import { useOperationQuery } from '../use-answer.ts';
 import { EndSection } from './end-section.tsx';
 import { MembersSection } from './members-section.tsx';
-import { LeftSection } from './remains.tsx';
+import { FormerMembersSection } from './remains.tsx';
 
 export function SettingsPage() {
   return (
@@ -24,7 +24,7 @@ export function SettingsPage() {
       <Stack gap="md">
         <WorkspaceSection />
         <MembersSection />
-        <LeftSection />
+        <FormerMembersSection />
         <AgentsSection />
         <RetentionSection />
         <QuotasSection />
@@ -52,7 +52,7 @@ function WorkspaceSection() {
             flex="1 1 16rem"
             maw={420}
             {...form.getInputProps('name')}
-            error={refusalText(rename, form.values)}
+            error={getFormErrorText(rename, form.values)}
             readOnly={!isOwner}
           />
           {isOwner && (
@@ -81,7 +81,7 @@ function AgentsSection() {
         It signs in as you. There is no key to copy:
       </Text>
       <CodeBlock
-        code={claudeCodeCommand({ name: 'toolhost', url: management_url, token: undefined })}
+        code={getClaudeCodeCommand({ name: 'toolhost', url: management_url, token: undefined })}
         label="command for Claude Code"
       />
     </Section>
@@ -92,7 +92,7 @@ function AgentsSection() {
 function RetentionSection() {
   const { call_retention_days: calls, audit_retention_days: audit } = useSession();
   const days = (count: number) => (count === 1 ? '1 day' : `${count} days`);
-  const kept = [
+  const retentionTexts = [
     `Calls: ${days(calls)}, without arguments and bodies.`,
     'Captured calls: up to 1 day and the latest 4,000, only while capture is on for a server.',
     `Audit events, revoked and expired keys, and revoked logins: ${days(audit)}.`,
@@ -102,7 +102,7 @@ function RetentionSection() {
   return (
     <Section title="Retention" text="Set by the operator of this service.">
       <List size="sm" spacing={4}>
-        {kept.map((text) => (
+        {retentionTexts.map((text) => (
           <List.Item key={text}>{text}</List.Item>
         ))}
       </List>
@@ -110,7 +110,7 @@ function RetentionSection() {
   );
 }
 
-const names: [name: keyof Quotas, label: string][] = [
+const quotaLabels: [name: keyof Quotas, label: string][] = [
   ['servers', 'Servers'],
   ['slugs', 'Slugs, including deleted'],
   ['tools', 'Tools per server'],
@@ -125,27 +125,27 @@ const names: [name: keyof Quotas, label: string][] = [
 
 type Row = Partial<Quotas[keyof Quotas]> & { label: string };
 
-const number = (value: number | undefined, absent: string) => value?.toLocaleString('en') ?? absent;
+const formatNumber = (value: number | undefined, absent: string) => value?.toLocaleString('en') ?? absent;
 
 const columns: Column<Row>[] = [
   { label: 'Quota', cell: ({ label }) => label },
-  { label: 'Used', cell: ({ used }) => number(used, '–'), end: true },
-  { label: 'Limit', cell: ({ limit }) => number(limit, 'unlimited'), end: true },
+  { label: 'Used', cell: ({ used }) => formatNumber(used, '–'), isEndAligned: true },
+  { label: 'Limit', cell: ({ limit }) => formatNumber(limit, 'unlimited'), isEndAligned: true },
 ];
 
 /** Quotas of the workspace and their use. */
 function QuotasSection() {
-  const query = useAnswer(queryKeys.quotas, 'getWorkspaceQuotas', {});
+  const query = useOperationQuery(queryKeys.quotas, 'getWorkspaceQuotas', {});
   return (
     <Section
       title="Quotas"
       text="Set by the operator of this service. Slugs and changes count across all workspaces of the creator."
-      flush
+      isFlush
     >
       <Loaded query={query}>
         {(quotas) => {
-          const rows = names.map(([name, label]) => ({ label, ...quotas[name] }));
-          return <Rows label="Quotas" columns={columns} rows={rows} keyOf={({ label }) => label} />;
+          const rows = quotaLabels.map(([name, label]) => ({ label, ...quotas[name] }));
+          return <Rows label="Quotas" columns={columns} rows={rows} getKey={({ label }) => label} />;
         }}
       </Loaded>
     </Section>

@@ -7,12 +7,12 @@ type Props = {
   /** Clears all filters; undefined if none is set. */
   onClear: (() => void) | undefined;
   /** Content next to the filters. */
-  beside?: ReactNode;
+  actions?: ReactNode;
   children: ReactNode;
 };
 
 /** Filter bar of a list. */
-export function Filters({ label, onClear, beside, children }: Props) {
+export function Filters({ label, onClear, actions, children }: Props) {
   return (
     <Group gap="sm" mb="md" role="search" aria-label={label} align="flex-end">
       {children}
@@ -21,12 +21,12 @@ export function Filters({ label, onClear, beside, children }: Props) {
           Clear
         </Button>
       )}
-      {beside}
+      {actions}
     </Group>
   );
 }
 
 /** Filter with values to choose from. No selection shows everything. */
-export function Choice(props: SelectProps) {
+export function FilterSelect(props: SelectProps) {
   return <Select placeholder="All" clearable className="th-filter" {...props} />;
 }

@@ -3,11 +3,11 @@ import { useDisclosure } from '@mantine/hooks';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 
-type Props = { label: string; children: ReactNode; isOpenAtFirst?: boolean };
+type Props = { label: string; children: ReactNode; isInitiallyOpen?: boolean };
 
 /** Collapsible content that few people need. */
-export function Folded({ label, children, isOpenAtFirst = false }: Props) {
-  const [isOpen, { toggle }] = useDisclosure(isOpenAtFirst);
+export function Collapsible({ label, children, isInitiallyOpen = false }: Props) {
+  const [isOpen, { toggle }] = useDisclosure(isInitiallyOpen);
   return (
     <div>
       <Button

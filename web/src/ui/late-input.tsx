@@ -6,17 +6,17 @@ import { useState } from 'react';
 type Props = Omit<TextInputProps, 'value' | 'onChange'> & { value: string; onChange: (value: string) => void };
 
 /** Text input that is applied when typing pauses. A new value from elsewhere, such as the URL, replaces the text. */
-export function LateInput({ value, onChange, ...rest }: Props) {
-  const [typed, setTyped] = useState(value);
-  const [taken, setTaken] = useState(value);
-  const [known, setKnown] = useState(value);
-  if (value !== known) {
-    setKnown(value);
-    if (value !== taken) setTyped(value);
+export function DebouncedInput({ value, onChange, ...rest }: Props) {
+  const [text, setText] = useState(value);
+  const [applied, setApplied] = useState(value);
+  const [lastValue, setLastValue] = useState(value);
+  if (value !== lastValue) {
+    setLastValue(value);
+    if (value !== applied) setText(value);
   }
-  const take = useDebouncedCallback(
+  const apply = useDebouncedCallback(
     (next: string) => {
-      setTaken(next);
+      setApplied(next);
       onChange(next);
     },
     { delay: 400, flushOnUnmount: false },
@@ -27,10 +27,10 @@ export function LateInput({ value, onChange, ...rest }: Props) {
       autoComplete="off"
       maxLength={100}
       {...rest}
-      value={typed}
+      value={text}
       onChange={({ currentTarget: { value: next } }) => {
-        setTyped(next);
-        take(next.trim());
+        setText(next);
+        apply(next.trim());
       }}
     />
   );
@@ -38,5 +38,7 @@ export function LateInput({ value, onChange, ...rest }: Props) {
 
 /** Debounced search input for a list. */
 export function SearchInput(props: Props) {
-  return <LateInput type="search" placeholder="Search" leftSection={<IconSearch size={16} aria-hidden />} {...props} />;
+  return (
+    <DebouncedInput type="search" placeholder="Search" leftSection={<IconSearch size={16} aria-hidden />} {...props} />
+  );
 }

@@ -6,22 +6,22 @@ type Props<Entry> = {
   /** Total number, if the response has only the first entries. */
   count: number;
   /** Noun for the entries, such as "updated tools". */
-  of: string;
-  atOnce?: number;
+  noun: string;
+  pageSize?: number;
   children: (entry: Entry) => ReactNode;
 };
 
 /** First entries of a long list, with a button that shows more. */
-export function MoreOf<Entry>({ entries, count, of, atOnce = 25, children }: Props<Entry>) {
-  const [shown, setShown] = useState(atOnce);
+export function ExpandableList<Entry>({ entries, count, noun, pageSize = 25, children }: Props<Entry>) {
+  const [shownCount, setShownCount] = useState(pageSize);
   const hidden = count - entries.length;
   return (
     <>
-      {entries.slice(0, shown).map(children)}
-      {entries.length > shown ? (
+      {entries.slice(0, shownCount).map(children)}
+      {entries.length > shownCount ? (
         <Group>
-          <Button variant="default" size="xs" onClick={() => setShown(shown + atOnce)}>
-            Show more {of} ({(count - shown).toLocaleString('en')})
+          <Button variant="default" size="xs" onClick={() => setShownCount(shownCount + pageSize)}>
+            Show more {noun} ({(count - shownCount).toLocaleString('en')})
           </Button>
         </Group>
       ) : (

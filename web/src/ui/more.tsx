@@ -7,24 +7,32 @@ type Pages<Page> = InfiniteData<Page>;
 
 type ListProps<Page, Row> = {
   pages: UseInfiniteQueryResult<Pages<Page>>;
-  rowsOf: (page: Page) => readonly Row[];
+  getRows: (page: Page) => readonly Row[];
   /** Label of the button for the next page. */
-  more: string;
+  nextPageLabel: string;
   /** True if the list is inside a card. */
   isInCard?: boolean;
-  children: (rows: Row[], last: Page | undefined) => ReactNode;
+  children: (rows: Row[], lastPage: Page | undefined) => ReactNode;
 };
 
 /** Loaded pages of a list in a card, with a button for the next page. */
-export function PagedList<Page, Row>({ pages, rowsOf, more, isInCard = false, children }: ListProps<Page, Row>) {
+export function PagedList<Page, Row>({
+  pages,
+  getRows,
+  nextPageLabel,
+  isInCard = false,
+  children,
+}: ListProps<Page, Row>) {
   return (
     <Loaded query={pages}>
-      {({ pages: read }) => (
+      {({ pages: loadedPages }) => (
         <Stack gap={isInCard ? 0 : 'md'}>
-          <div {...(!isInCard && { className: 'th-card' })}>{children(read.flatMap(rowsOf), read.at(-1))}</div>
-          <More pages={pages} isInCard={isInCard}>
-            {more}
-          </More>
+          <div {...(!isInCard && { className: 'th-card' })}>
+            {children(loadedPages.flatMap(getRows), loadedPages.at(-1))}
+          </div>
+          <NextPageButton pages={pages} isInCard={isInCard}>
+            {nextPageLabel}
+          </NextPageButton>
         </Stack>
       )}
     </Loaded>
@@ -39,7 +47,7 @@ type Props = {
 };
 
 /** Button for the next page. Renders nothing on the last page. */
-export function More({ pages, isInCard = false, children }: Props) {
+export function NextPageButton({ pages, isInCard = false, children }: Props) {
   if (!pages.hasNextPage) return null;
   return (
     <Center p={isInCard ? 'sm' : 0}>

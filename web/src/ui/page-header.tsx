@@ -3,12 +3,12 @@ import { useDocumentTitle } from '@mantine/hooks';
 import { IconChevronLeft } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
-import { type Guide, guideAddress } from '../guides.ts';
+import { type Guide, getGuideUrl } from '../guides.ts';
 
 type Props = {
   title: string;
   /** Current section of the page, for the browser tab title. */
-  part?: string | undefined;
+  section?: string | undefined;
   text?: ReactNode;
   /** Guide to the page. */
   guide?: Guide;
@@ -18,9 +18,9 @@ type Props = {
 };
 
 /** Page heading with actions on the right. */
-export function PageHeader({ title, part, text, guide, back, children }: Props) {
-  useDocumentTitle(`${part === undefined ? '' : `${part} – `}${title} – Toolhost`);
-  const address = guide && guideAddress(guide);
+export function PageHeader({ title, section, text, guide, back, children }: Props) {
+  useDocumentTitle(`${section === undefined ? '' : `${section} – `}${title} – Toolhost`);
+  const address = guide && getGuideUrl(guide);
   return (
     <Box mb="lg">
       {back && (

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import type { WireRequest } from '../answers.ts';
 import { CodeBlock } from './text/code-block.tsx';
 
-function asHttp({ method, url, headers, body }: WireRequest): string {
+function formatHttp({ method, url, headers, body }: WireRequest): string {
   const address = new URL(url);
   const lines = [
     `${method} ${url.slice(address.origin.length) || '/'} HTTP/1.1`,
@@ -15,8 +15,8 @@ function asHttp({ method, url, headers, body }: WireRequest): string {
 
 /** HTTP request as sent over the wire, or as a curl command. */
 export function RequestView({ request, curl }: { request: WireRequest; curl?: string | undefined }) {
-  const [form, setForm] = useState('http');
-  const isCurl = form === 'curl' && curl !== undefined;
+  const [format, setFormat] = useState('http');
+  const isCurl = format === 'curl' && curl !== undefined;
   return (
     <Stack gap="xs" align="stretch">
       {curl !== undefined && (
@@ -24,15 +24,15 @@ export function RequestView({ request, curl }: { request: WireRequest; curl?: st
           size="xs"
           w={160}
           aria-label="Request format"
-          value={form}
-          onChange={setForm}
+          value={format}
+          onChange={setFormat}
           data={[
             { value: 'http', label: 'HTTP' },
             { value: 'curl', label: 'curl' },
           ]}
         />
       )}
-      <CodeBlock code={isCurl ? curl : asHttp(request)} label={isCurl ? 'request as curl' : 'request'} />
+      <CodeBlock code={isCurl ? curl : formatHttp(request)} label={isCurl ? 'request as curl' : 'request'} />
     </Stack>
   );
 }

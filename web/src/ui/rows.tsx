@@ -5,40 +5,44 @@ export type Column<Row> = {
   label: string;
   cell: (row: Row) => ReactNode;
   /** Right-aligned, for numbers and actions. */
-  end?: boolean;
+  isEndAligned?: boolean;
   /** True if the label is only for screen readers. */
-  quiet?: boolean;
+  isLabelHidden?: boolean;
 };
 
 type Props<Row> = {
   label: string;
   columns: readonly Column<Row>[];
   rows: readonly Row[];
-  keyOf: (row: Row) => string;
+  getKey: (row: Row) => string;
   /** Actions at the end of a row. */
   actions?: false | ((row: Row) => ReactNode);
   onOpen?: (row: Row) => void;
 };
 
 /** Table that becomes a list of cards in a narrow window. */
-export function Rows<Row>({ label, columns, rows, keyOf, onOpen, actions }: Props<Row>) {
+export function Rows<Row>({ label, columns, rows, getKey, onOpen, actions }: Props<Row>) {
   const all = actions ? [...columns, actionsColumn(actions)] : columns;
   return (
     <table className="th-rows" aria-label={label}>
       <thead>
         <tr>
           {all.map((column) => (
-            <th key={column.label} scope="col" data-end={column.end || undefined}>
-              {column.quiet ? <VisuallyHidden>{column.label}</VisuallyHidden> : column.label}
+            <th key={column.label} scope="col" data-end={column.isEndAligned || undefined}>
+              {column.isLabelHidden ? <VisuallyHidden>{column.label}</VisuallyHidden> : column.label}
             </th>
           ))}
         </tr>
       </thead>
       <tbody>
         {rows.map((row) => (
-          <tr key={keyOf(row)} data-link={onOpen && true} onClick={onOpen && outsideOfLinks(() => onOpen(row))}>
-            {all.map(({ label: name, quiet, end, cell }, index) => (
-              <td key={name} data-label={quiet || index === 0 ? undefined : name} data-end={end || undefined}>
+          <tr key={getKey(row)} data-link={onOpen && true} onClick={onOpen && ignoreLinks(() => onOpen(row))}>
+            {all.map(({ label: name, isLabelHidden, isEndAligned, cell }, index) => (
+              <td
+                key={name}
+                data-label={isLabelHidden || index === 0 ? undefined : name}
+                data-end={isEndAligned || undefined}
+              >
                 {cell(row)}
               </td>
             ))}
@@ -50,7 +54,7 @@ export function Rows<Row>({ label, columns, rows, keyOf, onOpen, actions }: Prop
 }
 
 /** Returns a click handler that ignores links and buttons in the row. */
-function outsideOfLinks(open: () => void) {
+function ignoreLinks(open: () => void) {
   return ({ target }: MouseEvent) => {
     if (!(target instanceof Element && target.closest('a, button'))) open();
   };
@@ -62,7 +66,7 @@ function actionsColumn<Row>(actions: (row: Row) => ReactNode): Column<Row> {
       {actions(row)}
     </Group>
   );
-  return { label: 'Actions', quiet: true, end: true, cell };
+  return { label: 'Actions', isLabelHidden: true, isEndAligned: true, cell };
 }
 
 /** Name in the first cell of a row, with details below. */

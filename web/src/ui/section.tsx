@@ -1,14 +1,14 @@
 import { Box, Group, Text, Title } from '@mantine/core';
 import { type ReactNode, useId } from 'react';
 
-type Props = { title: string; text?: ReactNode; actions?: ReactNode; flush?: boolean; children?: ReactNode };
+type Props = { title: string; text?: ReactNode; actions?: ReactNode; isFlush?: boolean; children?: ReactNode };
 
 /** Card with a heading. `flush` lets a table reach its edges. */
-export function Section({ title, text, actions, flush = false, children }: Props) {
+export function Section({ title, text, actions, isFlush = false, children }: Props) {
   const id = useId();
   return (
     <Box component="section" className="th-card" aria-labelledby={id}>
-      <Group justify="space-between" align="flex-start" gap="sm" px="md" pt="md" pb={flush ? 'sm' : 0}>
+      <Group justify="space-between" align="flex-start" gap="sm" px="md" pt="md" pb={isFlush ? 'sm' : 0}>
         <Box miw={0} flex="1 1 16rem">
           <Title order={2} id={id}>
             {title}
@@ -21,7 +21,7 @@ export function Section({ title, text, actions, flush = false, children }: Props
         </Box>
         {actions}
       </Group>
-      <Box p={flush ? 0 : 'md'}>{children}</Box>
+      <Box p={isFlush ? 0 : 'md'}>{children}</Box>
     </Box>
   );
 }

@@ -5,27 +5,27 @@ import { usePress } from './actions/press.ts';
 type Props = Omit<TagsInputProps, 'value' | 'onChange' | 'onBlur' | 'searchValue' | 'onSearchChange'> & {
   value: string[];
   onChange: (value: string[]) => void;
-  onLeave?: () => void;
+  onFieldBlur?: () => void;
 };
 
 /** Input for a list of texts. Text that was not confirmed with Enter is added when the field loses focus. */
-export function TagsInput({ value, onChange, onLeave, ...rest }: Props) {
+export function TagsInput({ value, onChange, onFieldBlur, ...rest }: Props) {
   const { beforeClick } = usePress();
-  const [typed, setTyped] = useState('');
+  const [searchText, setSearchText] = useState('');
   const leave = () =>
     beforeClick(() => {
-      const text = typed.trim();
-      setTyped('');
+      const text = searchText.trim();
+      setSearchText('');
       if (text !== '' && !value.includes(text)) onChange([...value, text]);
-      onLeave?.();
+      onFieldBlur?.();
     });
   return (
     <MantineTagsInput
       {...rest}
       value={value}
       onChange={onChange}
-      searchValue={typed}
-      onSearchChange={setTyped}
+      searchValue={searchText}
+      onSearchChange={setSearchText}
       acceptValueOnBlur={false}
       onBlur={leave}
     />

@@ -3,8 +3,8 @@ import { IconChartBar, IconDownload } from '@tabler/icons-react';
 import { lazy, Suspense } from 'react';
 import { useSearchParams } from 'react-router';
 import type { Usage } from '../answers.ts';
-import { addressOf } from '../api.ts';
-import { callerKinds } from '../calls/call-parts.tsx';
+import { getOperationUrl } from '../api.ts';
+import { callerLabels } from '../calls/call-parts.tsx';
 import { useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { PageHeader } from '../ui/page-header.tsx';
@@ -13,12 +13,12 @@ import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { Loading } from '../ui/states/loading.tsx';
 import { TextLink } from '../ui/text/text-link.tsx';
-import { visible } from '../ui/text/visible.ts';
-import { useAnswer } from '../use-answer.ts';
+import { toVisible } from '../ui/text/visible.ts';
+import { useOperationQuery } from '../use-answer.ts';
 
 const DaysChart = lazy(async () => ({ default: (await import('../calls/call-charts.tsx')).DaysChart }));
 
-const spans = [
+const periods = [
   { value: '7', label: 'Last 7 days' },
   { value: '30', label: 'Last 30 days' },
   { value: '90', label: 'Last 90 days' },
@@ -27,24 +27,24 @@ const spans = [
 /** Calls by key and server. */
 export function UsagePage() {
   const [search, setSearch] = useSearchParams();
-  const { call_retention_days: kept } = useSession();
-  const chosen = spans.find(({ value }) => value === search.get('days'))?.value ?? '30';
-  const days = Number(chosen);
-  const query = useAnswer(queryKeys.usage(days), 'getUsage', { days });
+  const { call_retention_days: retentionDays } = useSession();
+  const selectedDays = periods.find(({ value }) => value === search.get('days'))?.value ?? '30';
+  const days = Number(selectedDays);
+  const query = useOperationQuery(queryKeys.usage(days), 'getUsage', { days });
   return (
     <>
       <PageHeader title="Usage" text="Calls by API key and server. Days are in UTC.">
         <Select
           aria-label="Time"
-          data={spans.filter(({ value }) => Number(value) <= Math.max(30, kept))}
-          value={chosen}
+          data={periods.filter(({ value }) => Number(value) <= Math.max(30, retentionDays))}
+          value={selectedDays}
           onChange={(value) => setSearch({ days: value ?? '30' }, { replace: true })}
           allowDeselect={false}
           w={150}
         />
         <Button
           component="a"
-          href={addressOf('exportUsage', { days })}
+          href={getOperationUrl('exportUsage', { days })}
           download
           variant="default"
           leftSection={<IconDownload size={16} />}
@@ -68,7 +68,7 @@ export function UsagePage() {
                   label="Usage by key and server"
                   columns={columns}
                   rows={usage.by_caller}
-                  keyOf={({ server, caller }) => `${server} ${caller}`}
+                  getKey={({ server, caller }) => `${server} ${caller}`}
                 />
               </div>
             </Stack>
@@ -89,17 +89,17 @@ const columns: Column<Row>[] = [
         name={
           <TextLink
             inherit
-            to={`/calls?server=${server}&period=30d&${callerKinds[caller] ? 'caller' : 'key'}=${caller}`}
+            to={`/calls?server=${server}&period=30d&${callerLabels[caller] ? 'caller' : 'key'}=${caller}`}
           >
-            {callerKinds[caller] ?? visible(name ?? 'Deleted key')}
+            {callerLabels[caller] ?? toVisible(name ?? 'Deleted key')}
           </TextLink>
         }
       >
-        {!callerKinds[caller] && <span className="th-mono">{caller}</span>}
+        {!callerLabels[caller] && <span className="th-mono">{caller}</span>}
       </RowName>
     ),
   },
-  { label: 'Server', cell: ({ server }) => visible(server) },
-  { label: 'Calls', end: true, cell: ({ calls }) => calls.toLocaleString('en') },
-  { label: 'Failed', end: true, cell: ({ errors }) => errors.toLocaleString('en') },
+  { label: 'Server', cell: ({ server }) => toVisible(server) },
+  { label: 'Calls', isEndAligned: true, cell: ({ calls }) => calls.toLocaleString('en') },
+  { label: 'Failed', isEndAligned: true, cell: ({ errors }) => errors.toLocaleString('en') },
 ];

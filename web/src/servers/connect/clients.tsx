@@ -1,12 +1,12 @@
 import { Button, Group, Stack, Tabs, Text } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
 import type { ClientConnection } from '../../../../src/domain/clients/client.ts';
-import { snippetsFor } from '../../../../src/domain/clients/clients.ts';
+import { createSnippets } from '../../../../src/domain/clients/clients.ts';
 import { Section } from '../../ui/section.tsx';
 import { CodeBlock } from '../../ui/text/code-block.tsx';
 
 export function Clients({ connection }: { connection: ClientConnection }) {
-  const snippets = snippetsFor(connection);
+  const snippets = createSnippets(connection);
   return (
     <Section title="Client" text="Choose your client and copy the snippet.">
       <Tabs defaultValue="claude-code" variant="pills">
@@ -25,7 +25,7 @@ export function Clients({ connection }: { connection: ClientConnection }) {
                   <Button
                     component="a"
                     href={install.href}
-                    {...outside(install.href)}
+                    {...getLinkTarget(install.href)}
                     leftSection={<IconDownload size={16} />}
                   >
                     {install.label}
@@ -51,4 +51,4 @@ export function Clients({ connection }: { connection: ClientConnection }) {
 }
 
 /** Opens web pages in a new tab. Links with an application scheme do not leave the dashboard. */
-const outside = (href: string) => (href.startsWith('https:') ? { target: '_blank', rel: 'noreferrer' } : {});
+const getLinkTarget = (href: string) => (href.startsWith('https:') ? { target: '_blank', rel: 'noreferrer' } : {});

@@ -3,31 +3,32 @@ import { IconCircleCheck } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useLocation, useSearchParams } from 'react-router';
 import { Section } from '../../ui/section.tsx';
-import { visible } from '../../ui/text/visible.ts';
-import { viewsOf } from '../config.ts';
+import { toVisible } from '../../ui/text/visible.ts';
+import { getViews } from '../config.ts';
 import { LoginCheck } from '../login-check/login-check.tsx';
-import { useShownServer } from '../server-page.tsx';
+import { useCurrentServer } from '../server-page.tsx';
 import { Clients } from './clients.tsx';
 import { ConnectionCheckSection } from './connection-check.tsx';
 import { KeyCredential, TokenCredential } from './credentials.tsx';
 
 /** Steps to connect a client: URL, credential, snippet, and check. */
 export function ConnectTab() {
-  const { server } = useShownServer();
+  const { server } = useCurrentServer();
   const isNew = (useLocation().state as { isNew?: boolean } | null)?.isNew === true;
-  const { view, address } = useChosenView();
+  const { view, address: urlSection } = useSelectedView();
   // Map, because a view may be named `constructor`.
   const [credentials, setCredentials] = useState<ReadonlyMap<string, string>>(new Map());
-  const below = (url: string) => (view === undefined ? url : `${url}/${view}`);
-  const isLogin = server.access === 'oauth' || server.access === 'passthrough';
+  const toViewUrl = (url: string) => (view === undefined ? url : `${url}/${view}`);
+  const hasLogin = server.access === 'oauth' || server.access === 'passthrough';
   const isForwarded = server.access === 'caller_token' && !server.open;
   // A key belongs to the URL that it was created for. The caller's own token works for all of them.
-  const owner = isForwarded ? '' : (view ?? '');
-  const given = {
-    credential: credentials.get(owner) ?? '',
-    onCredential: (credential: string) => setCredentials((known) => new Map(known).set(owner, credential)),
+  const credentialOwner = isForwarded ? '' : (view ?? '');
+  const credentialProps = {
+    credential: credentials.get(credentialOwner) ?? '',
+    onCredential: (credential: string) =>
+      setCredentials((previous) => new Map(previous).set(credentialOwner, credential)),
   };
-  const token = given.credential || (isForwarded ? 'YOUR_TOKEN' : 'YOUR_API_KEY');
+  const token = credentialProps.credential || (isForwarded ? 'YOUR_TOKEN' : 'YOUR_API_KEY');
   return (
     <Stack gap="md">
       {isNew && (
@@ -35,8 +36,8 @@ export function ConnectTab() {
           <Text size="sm">It is available at its URL now. Connect a client, or try a tool first.</Text>
         </Alert>
       )}
-      {address}
-      {isLogin ? (
+      {urlSection}
+      {hasLogin ? (
         <Section
           title="Credential"
           text="None needed. The client opens the login page when it connects for the first time."
@@ -44,16 +45,16 @@ export function ConnectTab() {
           <LoginCheck slug={server.slug} url={server.url} />
         </Section>
       ) : isForwarded ? (
-        <TokenCredential {...given} />
+        <TokenCredential {...credentialProps} />
       ) : (
-        <KeyCredential key={`credential of ${view ?? ''}`} view={view} {...given} />
+        <KeyCredential key={`credential of ${view ?? ''}`} view={view} {...credentialProps} />
       )}
       <Clients
         connection={{
           name: view === undefined ? server.slug : `${server.slug}-${view}`,
-          url: below(server.url),
-          hostUrl: server.host_url && below(server.host_url),
-          token: isLogin ? undefined : token,
+          url: toViewUrl(server.url),
+          hostUrl: server.host_url && toViewUrl(server.host_url),
+          token: hasLogin ? undefined : token,
         }}
       />
       <ConnectionCheckSection key={`check of ${view ?? ''}`} slug={server.slug} view={view} />
@@ -62,19 +63,19 @@ export function ConnectTab() {
 }
 
 /** Returns the view in the page URL, and a control to choose one if the server has views. */
-function useChosenView() {
-  const { config } = useShownServer();
+function useSelectedView() {
+  const { config } = useCurrentServer();
   const { state } = useLocation();
   const [search, setSearch] = useSearchParams();
-  const views = Object.keys(viewsOf(config));
-  const wanted = search.get('view') ?? '';
-  const view = views.includes(wanted) ? wanted : undefined;
+  const views = Object.keys(getViews(config));
+  const requestedView = search.get('view') ?? '';
+  const view = views.includes(requestedView) ? requestedView : undefined;
   const choose = (next: string | null) =>
     setSearch(next ? { view: next } : {}, { replace: true, preventScrollReset: true, state });
-  const address = (
+  const urlSection = (
     <>
-      {wanted !== '' && view === undefined && (
-        <Alert color="yellow" title={`This server has no view ${visible(wanted)}`}>
+      {requestedView !== '' && view === undefined && (
+        <Alert color="yellow" title={`This server has no view ${toVisible(requestedView)}`}>
           <Text size="sm">It may have been removed. This page shows the server with all tools.</Text>
         </Alert>
       )}
@@ -87,7 +88,7 @@ function useChosenView() {
             label="Connect to"
             data={[
               { value: '', label: 'Server with all tools' },
-              ...views.map((name) => ({ value: name, label: `View ${visible(name)}` })),
+              ...views.map((name) => ({ value: name, label: `View ${toVisible(name)}` })),
             ]}
             value={view ?? ''}
             onChange={choose}
@@ -98,5 +99,5 @@ function useChosenView() {
       )}
     </>
   );
-  return { view, address };
+  return { view, address: urlSection };
 }

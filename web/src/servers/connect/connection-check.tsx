@@ -4,9 +4,9 @@ import { api } from '../../api.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { Section } from '../../ui/section.tsx';
 import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
-import { visible } from '../../ui/text/visible.ts';
+import { toVisible } from '../../ui/text/visible.ts';
 
-const marks = {
+const statusIcons = {
   ok: { Icon: IconCircleCheck, color: 'var(--th-good)', label: 'Passed' },
   warning: { Icon: IconAlertTriangle, color: 'var(--th-warn)', label: 'Warning' },
   problem: { Icon: IconCircleX, color: 'var(--th-bad)', label: 'Problem' },
@@ -18,7 +18,7 @@ export function ConnectionCheckSection({ slug, view }: { slug: string; view: str
   return (
     <Section
       title="Connection check"
-      text={`Sends a client's first requests to the ${view === undefined ? 'server' : `view ${visible(view)}`} and shows what would fail.`}
+      text={`Sends a client's first requests to the ${view === undefined ? 'server' : `view ${toVisible(view)}`} and shows what would fail.`}
       actions={
         <Button variant="default" size="xs" onClick={() => check.mutate()} loading={check.isPending}>
           Check connection
@@ -28,22 +28,22 @@ export function ConnectionCheckSection({ slug, view }: { slug: string; view: str
       {check.error && <ProblemAlert error={check.error} />}
       <Stack gap="sm" aria-live="polite">
         {check.data?.checks.map(({ id, status, title, detail, clients }) => {
-          const { Icon, color, label } = marks[status];
+          const { Icon, color, label } = statusIcons[status];
           return (
             <Group key={id} gap="sm" wrap="nowrap" align="flex-start">
               <Icon size={20} color={color} aria-label={label} role="img" style={{ flex: 'none' }} />
               <div>
                 <Text size="sm" fw={600}>
-                  {visible(title)}
+                  {toVisible(title)}
                 </Text>
                 <Text size="sm" c="dimmed">
-                  {visible(detail)}
+                  {toVisible(detail)}
                 </Text>
                 {status !== 'ok' && (
                   <Group gap={4} mt={2}>
                     {clients.map((client) => (
                       <Badge key={client} color="gray">
-                        {visible(client)}
+                        {toVisible(client)}
                       </Badge>
                     ))}
                   </Group>

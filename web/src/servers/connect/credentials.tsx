@@ -7,7 +7,7 @@ import { Section } from '../../ui/section.tsx';
 import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { CodeBlock } from '../../ui/text/code-block.tsx';
-import { useShownServer } from '../server-page.tsx';
+import { useCurrentServer } from '../server-page.tsx';
 
 type Props = { credential: string; onCredential: (credential: string) => void };
 
@@ -30,9 +30,9 @@ export function TokenCredential({ credential, onCredential }: Props) {
 
 /** API key that can call the server or one of its views. */
 export function KeyCredential({ view, credential, onCredential }: Props & { view: string | undefined }) {
-  const { server } = useShownServer();
+  const { server } = useCurrentServer();
   const canEdit = useCanEdit();
-  const what = view === undefined ? 'server' : 'view';
+  const noun = view === undefined ? 'server' : 'view';
   const create = useAction({
     run: () =>
       api('createApiKey', {
@@ -40,7 +40,7 @@ export function KeyCredential({ view, credential, onCredential }: Props & { view
         scopes: ['call'],
         ...(view === undefined ? { servers: [server.slug] } : { views: [`${server.slug}/${view}`] }),
       }),
-    done: () => `Created an API key for this ${what}`,
+    done: () => `Created an API key for this ${noun}`,
     refresh: [['keys']],
     onDone: ({ key }) => onCredential(key),
   });
@@ -63,10 +63,10 @@ export function KeyCredential({ view, credential, onCredential }: Props & { view
               loading={create.isPending}
               disabled={!canEdit}
             >
-              Create key for this {what}
+              Create key for this {noun}
             </Button>
             <Text size="sm" c="dimmed">
-              It can call only this {what}.
+              It can call only this {noun}.
             </Text>
           </Group>
           <ViewerNote>Ask an editor or owner for a key.</ViewerNote>

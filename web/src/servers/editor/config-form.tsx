@@ -4,10 +4,10 @@ import type { Ref } from 'react';
 import { useLocation, useNavigate } from 'react-router';
 import { Section } from '../../ui/section.tsx';
 import { TwoColumns } from '../../ui/two-columns.tsx';
-import { slugFrom, textOf } from '../config.ts';
+import { asText, toSlug } from '../config.ts';
 import { Field, Input } from './fields.tsx';
 import { useEditor, useField } from './model/editor-context.ts';
-import { type Part, partOf } from './model/go-to-field.ts';
+import { type EditorTab, getTab } from './model/go-to-field.ts';
 import { AccessSection } from './server/access-section.tsx';
 import { ServerWideSection } from './server/server-wide-section.tsx';
 import { ToolsSection } from './tools/tools-section.tsx';
@@ -20,19 +20,19 @@ export function ConfigForm({ bar }: { bar: Ref<HTMLDivElement> }) {
   const { isNew } = useEditor();
   const { pathname } = useLocation();
   const navigate = useNavigate();
-  const shown: Part = pathname.endsWith('/settings') ? 'settings' : 'tools';
+  const activeTab: EditorTab = pathname.endsWith('/settings') ? 'settings' : 'tools';
   useWindowEvent('toolhost:open-part', ({ detail }) => {
-    const part = partOf(detail);
-    if (!isNew && part !== shown) void navigate(pathname.replace(/[^/]*$/, part), { replace: true });
+    const targetTab = getTab(detail);
+    if (!isNew && targetTab !== activeTab) void navigate(pathname.replace(/[^/]*$/, targetTab), { replace: true });
   });
   return (
     <Box miw={0}>
-      <Stack gap="md" display={isNew || shown === 'settings' ? 'flex' : 'none'}>
+      <Stack gap="md" display={isNew || activeTab === 'settings' ? 'flex' : 'none'}>
         <ServerSection />
         <AccessSection />
         <ServerWideSection />
       </Stack>
-      <Stack gap="md" display={isNew || shown === 'tools' ? 'flex' : 'none'} mt={isNew ? 'md' : 0}>
+      <Stack gap="md" display={isNew || activeTab === 'tools' ? 'flex' : 'none'} mt={isNew ? 'md' : 0}>
         <ToolsSection bar={bar} />
         <ViewsSection />
       </Stack>
@@ -43,11 +43,11 @@ export function ConfigForm({ bar }: { bar: Ref<HTMLDivElement> }) {
 function ServerSection() {
   const { isNew, store } = useEditor();
   const name = useField(['name']);
-  const slug = slugFrom(textOf(name.value));
+  const slug = toSlug(asText(name.value));
   /** Sets the name. The slug of a new server follows it until the slug is edited. */
-  const rename = (next: unknown) => {
+  const setName = (next: unknown) => {
     name.set(next);
-    if (isNew && textOf(store.now().config.slug) === slug) store.set(['slug'], slugFrom(textOf(next)));
+    if (isNew && asText(store.getState().config.slug) === slug) store.set(['slug'], toSlug(asText(next)));
   };
   return (
     <Section title="Server">
@@ -55,7 +55,7 @@ function ServerSection() {
         <TwoColumns from="sm">
           <Input
             kind="text"
-            edited={{ ...name, set: rename }}
+            edited={{ ...name, set: setName }}
             label="Name"
             text="Shown to people and agents."
             isRequired

@@ -3,28 +3,28 @@ import { IconGitMerge } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { api } from '../../api.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
-import { messageOf } from '../../ui/states/problem-alert.tsx';
+import { getErrorMessage } from '../../ui/states/problem-alert.tsx';
 import { VersionChanges } from '../change-list.tsx';
 import type { Base } from './model/use-base.ts';
 
-type Props = { base: Base; slug: string; error: Error | null; onSettled: () => void };
+type Props = { base: Base; slug: string; error: Error | null; onResolved: () => void };
 
 /** Shows a newer version that someone else has saved. The user's edit is kept. */
-export function ConflictNotice({ base, slug, error, onSettled }: Props) {
+export function ConflictAlert({ base, slug, error, onResolved }: Props) {
   const theirs = useQuery({
     queryKey: ['newest', slug, error],
     queryFn: () => api('getMcpServer', { slug }),
     staleTime: 0,
   });
-  const settle = useAction({
-    run: (isMineKept: boolean) => base.rebase(isMineKept),
-    onDone: onSettled,
+  const resolve = useAction({
+    run: (shouldKeepMine: boolean) => base.rebase(shouldKeepMine),
+    onDone: onResolved,
     toastFailure: true,
   });
   return (
     <Alert color="yellow" icon={<IconGitMerge size={18} />} title="Someone else changed this server" role="alert">
       <Stack gap="sm">
-        <Text size="sm">{error ? messageOf(error) : ''} Your changes are kept, and nothing was overwritten.</Text>
+        <Text size="sm">{error ? getErrorMessage(error) : ''} Your changes are kept, and nothing was overwritten.</Text>
         {theirs.data && (
           <>
             <Text size="sm" fw={600}>
@@ -34,10 +34,10 @@ export function ConflictNotice({ base, slug, error, onSettled }: Props) {
           </>
         )}
         <Group gap="sm">
-          <Button size="xs" onClick={() => settle.mutate(true)} loading={settle.isPending}>
+          <Button size="xs" onClick={() => resolve.mutate(true)} loading={resolve.isPending}>
             Keep my changes
           </Button>
-          <Button size="xs" variant="default" onClick={() => settle.mutate(false)} disabled={settle.isPending}>
+          <Button size="xs" variant="default" onClick={() => resolve.mutate(false)} disabled={resolve.isPending}>
             Discard my changes
           </Button>
         </Group>

@@ -5,13 +5,13 @@ import { useEditor } from './model/editor-context.ts';
 type IconButtonProps = ActionIconProps & { label: string; icon?: Icon; onClick: () => void; 'aria-expanded'?: boolean };
 
 /** Button that changes the configuration or expands details. Viewers see only the latter. */
-export function IconButton({ label, icon: Shown = IconX, onClick, ...rest }: IconButtonProps) {
+export function IconButton({ label, icon: IconComponent = IconX, onClick, ...rest }: IconButtonProps) {
   const { isReadOnly } = useEditor();
   if (isReadOnly && rest['aria-expanded'] === undefined) return null;
   return (
     <Tooltip label={label}>
       <ActionIcon variant="subtle" color="gray" size="md" aria-label={label} onClick={onClick} {...rest}>
-        <Shown size={16} />
+        <IconComponent size={16} />
       </ActionIcon>
     </Tooltip>
   );

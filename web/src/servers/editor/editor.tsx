@@ -6,9 +6,9 @@ import { ApiProblem } from '../../api.ts';
 import { usePress } from '../../ui/actions/press.ts';
 import { Loading } from '../../ui/states/loading.tsx';
 import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
-import { visibleJson } from '../../ui/text/visible.ts';
+import { toVisibleJson } from '../../ui/text/visible.ts';
 import { ConfigForm } from './config-form.tsx';
-import { EditorProvider, useEdited, useEditor, useIsChanged } from './model/editor-context.ts';
+import { EditorProvider, useEditor, useEditorState, useIsChanged } from './model/editor-context.ts';
 import type { EditorStore } from './model/editor-store.ts';
 import { type Saving, useVerdict } from './model/use-verdict.ts';
 import { ProblemList } from './problem-list.tsx';
@@ -17,7 +17,7 @@ import { UnsavedGuard } from './unsaved-guard.tsx';
 
 const JsonView = lazy(async () => ({ default: (await import('./json/json-view.tsx')).JsonView }));
 
-type Inner = {
+type EditorPageProps = {
   saving: Saving;
   /** Shown if someone else has changed the server in the meantime. */
   conflict?: ReactNode;
@@ -26,15 +26,20 @@ type Inner = {
   startsInJson?: boolean;
 };
 
-type Props = Inner & { store: EditorStore; isNew: boolean; isReadOnly?: boolean; callbackUrl?: string | undefined };
+type Props = EditorPageProps & {
+  store: EditorStore;
+  isNew: boolean;
+  isReadOnly?: boolean;
+  callbackUrl?: string | undefined;
+};
 
 /** Form and JSON view of a configuration, which share one store. */
-export function Editor({ store, isNew, isReadOnly = false, callbackUrl, ...inner }: Props) {
+export function Editor({ store, isNew, isReadOnly = false, callbackUrl, ...pageProps }: Props) {
   const model = useMemo(() => ({ store, isNew, isReadOnly, callbackUrl }), [store, isNew, isReadOnly, callbackUrl]);
   return (
     <EditorProvider value={model}>
-      <Verdict saving={inner.saving} />
-      <Page {...inner} />
+      <Verdict saving={pageProps.saving} />
+      <Page {...pageProps} />
     </EditorProvider>
   );
 }
@@ -45,36 +50,36 @@ function Verdict({ saving }: { saving: Saving }) {
   return null;
 }
 
-function Page({ saving, conflict, message, startsInJson = false }: Inner) {
+function Page({ saving, conflict, message, startsInJson = false }: EditorPageProps) {
   const { isNew, isReadOnly } = useEditor();
-  const [view, viewSwitch] = useView(startsInJson);
+  const [view, viewControl] = useView(startsInJson);
   const isChanged = useIsChanged();
   // Container in the tool drawer while it is open.
-  const [beside, setBeside] = useState<HTMLDivElement | null>(null);
+  const [drawerBar, setDrawerBar] = useState<HTMLDivElement | null>(null);
   const { error } = saving;
-  const isListed = error instanceof ApiProblem && error.problems.length > 0;
-  const isOverNewer = error instanceof ApiProblem && error.status === 409 && !isListed;
-  const notice = isOverNewer ? conflict : error && !isListed && <ProblemAlert error={error} title="Not saved" />;
+  const hasProblemList = error instanceof ApiProblem && error.problems.length > 0;
+  const isConflict = error instanceof ApiProblem && error.status === 409 && !hasProblemList;
+  const alert = isConflict ? conflict : error && !hasProblemList && <ProblemAlert error={error} title="Not saved" />;
   const bar = (
     <>
-      {beside && notice}
+      {drawerBar && alert}
       {!isReadOnly && <SaveBar saving={saving} message={message} />}
     </>
   );
   return (
     <Stack gap="md">
-      {!beside && notice}
-      <Box>{viewSwitch}</Box>
+      {!drawerBar && alert}
+      <Box>{viewControl}</Box>
       <ProblemList />
       <Box className="th-editor" data-view={view} inert={isNew && saving.isPending}>
-        {view !== 'json' && <ConfigForm bar={setBeside} />}
+        {view !== 'json' && <ConfigForm bar={setDrawerBar} />}
         {view !== 'form' && (
           <Suspense fallback={<Loading rows={1} height={380} />}>
             <Json />
           </Suspense>
         )}
       </Box>
-      {beside ? createPortal(bar, beside) : bar}
+      {drawerBar ? createPortal(bar, drawerBar) : bar}
       <UnsavedGuard isUnsaved={isChanged && !saving.isPending && !(isNew && saving.isSuccess)} />
     </Stack>
   );
@@ -83,17 +88,17 @@ function Page({ saving, conflict, message, startsInJson = false }: Inner) {
 type View = 'form' | 'both' | 'json';
 
 /** Length above which JSON is not shown next to the form by default, because it is serialized on every keystroke. */
-const longText = 100_000;
+const longJsonLength = 100_000;
 
 /** Returns the current view (form, JSON, or both if the window is wide enough) and the control to change it. */
 function useView(startsInJson: boolean) {
   const { store } = useEditor();
   const isWide = useMediaQuery('(min-width: 78em)', true, { getInitialValueInEffect: false });
-  const [chosen, choose] = useState<View>(() => {
-    if (isWide && JSON.stringify(store.now().config).length < longText) return 'both';
+  const [selectedView, selectView] = useState<View>(() => {
+    if (isWide && JSON.stringify(store.getState().config).length < longJsonLength) return 'both';
     return startsInJson ? 'json' : 'form';
   });
-  const view: View = chosen === 'both' && !isWide ? 'form' : chosen;
+  const view: View = selectedView === 'both' && !isWide ? 'form' : selectedView;
   const choices = [
     { value: 'form', label: 'Form' },
     ...(isWide ? [{ value: 'both', label: 'Form and JSON' }] : []),
@@ -104,7 +109,7 @@ function useView(startsInJson: boolean) {
       size="xs"
       data={choices}
       value={view}
-      onChange={(next) => choose(next as View)}
+      onChange={(next) => selectView(next as View)}
       aria-label="View"
     />
   );
@@ -116,16 +121,16 @@ const none: never[] = [];
 function Json() {
   const { store, isReadOnly } = useEditor();
   const { beforeClick } = usePress();
-  const { draft, draftProblem } = useEdited((state) => ({ draft: state.draft, draftProblem: state.draftProblem }));
-  const problems = useEdited((state) => (state.isRevealed ? state.problems : none));
-  const warnings = useEdited((state) => state.warnings);
+  const { draft, draftProblem } = useEditorState((state) => ({ draft: state.draft, draftProblem: state.draftProblem }));
+  const problems = useEditorState((state) => (state.isRevealed ? state.problems : none));
+  const warnings = useEditorState((state) => state.warnings);
   // Deferred, because serializing many tools takes longer than a keystroke.
-  const config = useDeferredValue(useEdited((state) => state.config));
-  const written = useMemo(() => (draft === undefined ? visibleJson(config) : ''), [draft, config]);
+  const config = useDeferredValue(useEditorState((state) => state.config));
+  const serialized = useMemo(() => (draft === undefined ? toVisibleJson(config) : ''), [draft, config]);
   return (
     <JsonView
-      text={draft ?? written}
-      unreadable={draftProblem}
+      text={draft ?? serialized}
+      parseError={draftProblem}
       problems={problems}
       warnings={warnings}
       onChange={store.setText}

@@ -1,6 +1,6 @@
 import { Group, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
-import { sentence } from '../../ui/states/problem-alert.tsx';
+import { toSentence } from '../../ui/states/problem-alert.tsx';
 
 /** Warnings below a field. */
 export function Warnings({ list }: { list: readonly string[] }) {
@@ -10,7 +10,7 @@ export function Warnings({ list }: { list: readonly string[] }) {
       {list.map((text) => (
         <Group key={text} gap={6} wrap="nowrap" align="flex-start" c="var(--th-warn)">
           <IconAlertTriangle size={14} style={{ flex: 'none', marginTop: 3 }} aria-label="Warning" />
-          <Text size="xs">{sentence(text)}</Text>
+          <Text size="xs">{toSentence(text)}</Text>
         </Group>
       ))}
     </Stack>
@@ -24,7 +24,7 @@ export function Errors({ list }: { list: readonly string[] }) {
     <Stack gap={2} mt={4} role="alert">
       {list.map((text) => (
         <Text key={text} size="xs" c="error">
-          {sentence(text)}
+          {toSentence(text)}
         </Text>
       ))}
     </Stack>
@@ -32,6 +32,6 @@ export function Errors({ list }: { list: readonly string[] }) {
 }
 
 /** Formats a field's errors for Mantine's inputs. */
-export function errorText(list: readonly string[]): string | undefined {
-  return list.length > 0 ? list.map(sentence).join(' ') : undefined;
+export function formatErrors(list: readonly string[]): string | undefined {
+  return list.length > 0 ? list.map(toSentence).join(' ') : undefined;
 }

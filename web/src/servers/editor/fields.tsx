@@ -3,10 +3,10 @@ import type { ChangeEvent, ReactNode } from 'react';
 import { parseJson } from '../../exact-json.ts';
 import { usePress } from '../../ui/actions/press.ts';
 import { TagsInput } from '../../ui/tags-input.tsx';
-import { visible, visibleJson } from '../../ui/text/visible.ts';
-import { listOf, type PathPart, textOf } from '../config.ts';
-import { errorText, Warnings } from './field-messages.tsx';
-import { type Edited, useBlock, useDraft, useField } from './model/editor-context.ts';
+import { toVisible, toVisibleJson } from '../../ui/text/visible.ts';
+import { asList, asText, type PathSegment } from '../config.ts';
+import { formatErrors, Warnings } from './field-messages.tsx';
+import { type Edited, useBlockSaving, useDraft, useField } from './model/editor-context.ts';
 
 type Texts = {
   label: string;
@@ -28,28 +28,40 @@ type Kind =
   | { kind: 'check'; fallback?: boolean };
 
 /** Form field as data. `at` is the path of its value within the edited object. */
-export type Declared = Texts & Kind & { at: string | readonly string[] };
+export type FieldDeclaration = Texts & Kind & { at: string | readonly string[] };
 
-type At = Declared['at'];
-type More = Pick<Texts, 'placeholder' | 'isRequired' | 'isMono'> & { minRows?: number };
+type FieldPath = FieldDeclaration['at'];
+type FieldOptions = Pick<Texts, 'placeholder' | 'isRequired' | 'isMono'> & { minRows?: number };
 type Choices = readonly { value: string | boolean; label: string }[];
 
-const declare =
+const createDeclaration =
   (kind: 'text' | 'long' | 'number' | 'list' | 'json') =>
-  (at: At, label: string, text = '', more: More = {}): Declared => ({ kind, at, label, text, ...more });
+  (at: FieldPath, label: string, text = '', more: FieldOptions = {}): FieldDeclaration => ({
+    kind,
+    at,
+    label,
+    text,
+    ...more,
+  });
 
 /** Helpers that declare a field of each kind: path, label, and description. */
-export const declared = {
-  text: declare('text'),
-  long: declare('long'),
-  number: declare('number'),
-  list: declare('list'),
-  json: declare('json'),
-  choice: (at: At, label: string, text: string, choices: Choices, more: More = {}): Declared => ({
+export const declareField = {
+  text: createDeclaration('text'),
+  long: createDeclaration('long'),
+  number: createDeclaration('number'),
+  list: createDeclaration('list'),
+  json: createDeclaration('json'),
+  choice: (
+    at: FieldPath,
+    label: string,
+    text: string,
+    choices: Choices,
+    more: FieldOptions = {},
+  ): FieldDeclaration => ({
     ...{ kind: 'choice', at, label, text, choices },
     ...more,
   }),
-  check: (at: At, label: string, text = '', fallback = false): Declared => ({
+  check: (at: FieldPath, label: string, text = '', fallback = false): FieldDeclaration => ({
     kind: 'check',
     at,
     label,
@@ -59,34 +71,44 @@ export const declared = {
 };
 
 /** Field of the configuration. An empty optional field is omitted from the configuration. */
-export function Field({ path, ...what }: Texts & Kind & { path: readonly PathPart[] }) {
-  return <Input edited={useField(path, what.kind === 'list' || what.kind === 'json')} {...what} />;
+export function Field({ path, ...field }: Texts & Kind & { path: readonly PathSegment[] }) {
+  return <Input edited={useField(path, field.kind === 'list' || field.kind === 'json')} {...field} />;
 }
 
 /** Renders the declared fields of the object at `path`, in order. */
-export function Fields({ path, of }: { path: readonly PathPart[]; of: readonly Declared[] }) {
-  return of.map(({ at, ...what }) => <Field key={[at].flat().join('.')} path={[...path, ...[at].flat()]} {...what} />);
+export function Fields({ path, fields }: { path: readonly PathSegment[]; fields: readonly FieldDeclaration[] }) {
+  return fields.map(({ at, ...field }) => (
+    <Field key={[at].flat().join('.')} path={[...path, ...[at].flat()]} {...field} />
+  ));
 }
 
 /** Input for a value, wherever it is stored. */
-export function Input({ edited, ...what }: Texts & Kind & { edited: Edited }) {
+export function Input({ edited, ...field }: Texts & Kind & { edited: Edited }) {
   const { value, set } = edited;
-  const { isRequired = false } = what;
-  const shared = sharedBy(edited, what);
-  const write = ({ currentTarget }: ChangeEvent<HTMLInputElement | HTMLTextAreaElement>) =>
+  const { isRequired = false } = field;
+  const sharedProps = getSharedProps(edited, field);
+  const handleChange = ({ currentTarget }: ChangeEvent<HTMLInputElement | HTMLTextAreaElement>) =>
     set(currentTarget.value === '' && !isRequired ? undefined : currentTarget.value);
-  switch (what.kind) {
+  switch (field.kind) {
     case 'text':
       return (
-        <TextInput {...shared} value={textOf(value)} onChange={write} autoComplete="off" spellCheck={!what.isMono} />
+        <TextInput
+          {...sharedProps}
+          value={asText(value)}
+          onChange={handleChange}
+          autoComplete="off"
+          spellCheck={!field.isMono}
+        />
       );
     case 'long':
-      return <Textarea {...shared} value={textOf(value)} onChange={write} autosize minRows={2} maxRows={10} />;
+      return (
+        <Textarea {...sharedProps} value={asText(value)} onChange={handleChange} autosize minRows={2} maxRows={10} />
+      );
     case 'choice':
       return (
         <Select
-          {...shared}
-          data={[...what.choices]}
+          {...sharedProps}
+          data={[...field.choices]}
           value={typeof value === 'string' || typeof value === 'boolean' ? value : null}
           onChange={(next) => set(next ?? undefined)}
           clearable={!isRequired}
@@ -94,19 +116,19 @@ export function Input({ edited, ...what }: Texts & Kind & { edited: Edited }) {
         />
       );
     case 'json':
-      return <JsonInput edited={edited} what={what} />;
+      return <JsonInput edited={edited} field={field} />;
     default:
-      return <OtherInput edited={edited} what={what} />;
+      return <OtherInput edited={edited} field={field} />;
   }
 }
 
-function OtherInput({ edited, what }: { edited: Edited; what: Texts & Kind }) {
+function OtherInput({ edited, field }: { edited: Edited; field: Texts & Kind }) {
   const { value, set } = edited;
-  const { onBlur, ...shared } = sharedBy(edited, what);
-  if (what.kind === 'number') {
+  const { onBlur, ...sharedProps } = getSharedProps(edited, field);
+  if (field.kind === 'number') {
     return (
       <NumberInput
-        {...shared}
+        {...sharedProps}
         onBlur={onBlur}
         thousandSeparator=" "
         hideControls
@@ -115,25 +137,25 @@ function OtherInput({ edited, what }: { edited: Edited; what: Texts & Kind }) {
       />
     );
   }
-  if (what.kind === 'list') {
+  if (field.kind === 'list') {
     return (
       <TagsInput
-        {...shared}
+        {...sharedProps}
         className="th-mono"
-        onLeave={onBlur}
-        value={listOf(value).map(textOf)}
+        onFieldBlur={onBlur}
+        value={asList(value).map(asText)}
         onChange={(next) => set(next.length > 0 ? next : undefined)}
       />
     );
   }
-  const fallback = what.kind === 'check' && what.fallback === true;
+  const fallback = field.kind === 'check' && field.fallback === true;
   const isChecked = typeof value === 'boolean' ? value : fallback;
-  const { label, description, readOnly } = shared;
+  const { label, description, readOnly } = sharedProps;
   return (
     <Checkbox
-      {...('id' in shared && { id: shared.id })}
+      {...('id' in sharedProps && { id: sharedProps.id })}
       label={label}
-      aria-label={what['aria-label']}
+      aria-label={field['aria-label']}
       description={description}
       checked={isChecked}
       onChange={() => set(isChecked === fallback ? !fallback : undefined)}
@@ -143,28 +165,28 @@ function OtherInput({ edited, what }: { edited: Edited; what: Texts & Kind }) {
 }
 
 /** JSON input for a value of the configuration. Text that does not parse stays in the field. */
-function JsonInput({ edited, what }: { edited: Edited; what: Texts & { minRows?: number } }) {
+function JsonInput({ edited, field }: { edited: Edited; field: Texts & { minRows?: number } }) {
   const { path, value, set, touch, errors } = edited;
   const { beforeClick } = usePress();
   const [draft, setDraft] = useDraft<{ text: string; problem?: string }>();
-  useBlock(path, draft?.problem);
+  useBlockSaving(path, draft?.problem);
   const change = (text: string) => {
     try {
       set(text.trim() === '' ? undefined : parseJson(text));
       setDraft({ text });
     } catch (error) {
-      setDraft({ text, problem: `invalid JSON: ${error instanceof Error ? visible(error.message) : ''}` });
+      setDraft({ text, problem: `invalid JSON: ${error instanceof Error ? toVisible(error.message) : ''}` });
     }
   };
   return (
     <Textarea
-      {...sharedBy(edited, { ...what, isMono: true })}
-      error={errorText(draft?.problem === undefined ? errors : [draft.problem])}
+      {...getSharedProps(edited, { ...field, isMono: true })}
+      error={formatErrors(draft?.problem === undefined ? errors : [draft.problem])}
       autosize
-      minRows={what.minRows ?? 3}
+      minRows={field.minRows ?? 3}
       maxRows={18}
       spellCheck={false}
-      value={draft?.text ?? (value === undefined ? '' : visibleJson(value))}
+      value={draft?.text ?? (value === undefined ? '' : toVisibleJson(value))}
       onChange={(event) => change(event.currentTarget.value)}
       onBlur={() => {
         touch();
@@ -175,18 +197,18 @@ function JsonInput({ edited, what }: { edited: Edited; what: Texts & { minRows?:
 }
 
 /** Returns the props that all Mantine inputs share. */
-function sharedBy({ id, isReadOnly, touch, errors, warnings }: Edited, what: Texts) {
-  const name = what['aria-label'];
+function getSharedProps({ id, isReadOnly, touch, errors, warnings }: Edited, field: Texts) {
+  const name = field['aria-label'];
   return {
     ...(id !== undefined && { id }),
     ...(name !== undefined && { 'aria-label': name }),
-    label: what.label,
-    description: what.text,
-    placeholder: what.placeholder ?? '',
-    readOnly: isReadOnly || what.isFixed === true,
-    withAsterisk: what.isRequired === true,
-    className: what.isMono ? 'th-mono' : '',
-    error: errorText(errors),
+    label: field.label,
+    description: field.text,
+    placeholder: field.placeholder ?? '',
+    readOnly: isReadOnly || field.isFixed === true,
+    withAsterisk: field.isRequired === true,
+    className: field.isMono ? 'th-mono' : '',
+    error: formatErrors(errors),
     onBlur: touch,
     inputContainer: (input: ReactNode) => (
       <>

@@ -2,10 +2,10 @@ import { Box, Group, Input, Stack, TextInput } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { FieldProblem } from '../../answers.ts';
 import { parseJson } from '../../exact-json.ts';
-import { isObject, type PathPart, textOf } from '../config.ts';
+import { asText, isObject, type PathSegment } from '../config.ts';
 import { AddButton, IconButton } from './edit-buttons.tsx';
-import { Errors, errorText, Warnings } from './field-messages.tsx';
-import { type Edited, messagesAt, useBlock, useDraft, useEdited, useField } from './model/editor-context.ts';
+import { Errors, formatErrors, Warnings } from './field-messages.tsx';
+import { type Edited, messagesAt, useBlockSaving, useDraft, useEditorState, useField } from './model/editor-context.ts';
 
 /** Row of an object: a name and its value. */
 export type Row<Value> = {
@@ -22,7 +22,7 @@ export type Row<Value> = {
 const none: readonly FieldProblem[] = [];
 
 type Props<Value> = {
-  path: readonly PathPart[];
+  path: readonly PathSegment[];
   label: string;
   text: string;
   /** Noun for one row. */
@@ -34,18 +34,18 @@ type Props<Value> = {
   /** Content to the right of the name. */
   children: (row: Row<Value>) => ReactNode;
   /** Content below the row. */
-  below?: (row: Row<Value>) => ReactNode;
+  renderBelow?: (row: Row<Value>) => ReactNode;
 };
 
 /** Field for an object, with a row for each name and a button that adds one. */
 export function NamedRows<Value>(props: Props<Value>) {
-  const { label, text, noun, placeholder, empty, children, below } = props;
-  const { field, rows, nameProblems, store, errorsOf, errorsBeside } = useRows(props);
+  const { label, text, noun, placeholder, empty, children, renderBelow } = props;
+  const { field, rows, nameProblems, store: setRows, errorsOf: getErrors, errorsBeside: otherErrors } = useRows(props);
   return (
     <Input.Wrapper label={label} description={text} labelElement="div">
       <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
         {rows.map(([name, value], index) => {
-          const change = (next: Value) => store(rows.with(index, [name, next]));
+          const change = (next: Value) => setRows(rows.with(index, [name, next]));
           const nameProblem = nameProblems[index];
           const row = {
             name,
@@ -53,12 +53,12 @@ export function NamedRows<Value>(props: Props<Value>) {
             index,
             label: name || `${noun} ${index + 1}`,
             field,
-            errors: errorsOf(name),
+            errors: getErrors(name),
             change,
           };
           return (
             // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
-            <Box key={index} {...(below && { className: 'th-card', p: 'xs' })}>
+            <Box key={index} {...(renderBelow && { className: 'th-card', p: 'xs' })}>
               <Group gap={6} align="flex-start">
                 <TextInput
                   aria-label={`Name of ${noun} ${index + 1}`}
@@ -66,23 +66,23 @@ export function NamedRows<Value>(props: Props<Value>) {
                   value={name}
                   flex="1 1 6rem"
                   className="th-mono"
-                  error={nameProblem ?? (below && errorText(row.errors))}
-                  onChange={({ currentTarget }) => store(rows.with(index, [currentTarget.value, value]))}
+                  error={nameProblem ?? (renderBelow && formatErrors(row.errors))}
+                  onChange={({ currentTarget }) => setRows(rows.with(index, [currentTarget.value, value]))}
                   readOnly={field.isReadOnly}
                 />
                 {children(row)}
                 <IconButton
                   label={`Remove ${noun} ${name || index + 1}`}
                   size={36}
-                  onClick={() => store(rows.toSpliced(index, 1))}
+                  onClick={() => setRows(rows.toSpliced(index, 1))}
                 />
               </Group>
-              {below?.(row)}
+              {renderBelow?.(row)}
             </Box>
           );
         })}
-        <AddButton onClick={() => store([...rows, ['', empty]])}>{`Add ${noun}`}</AddButton>
-        <Errors list={errorsBeside} />
+        <AddButton onClick={() => setRows([...rows, ['', empty]])}>{`Add ${noun}`}</AddButton>
+        <Errors list={otherErrors} />
         <Warnings list={field.warnings} />
       </Stack>
     </Input.Wrapper>
@@ -99,33 +99,35 @@ function withArticle(noun: string): string {
  */
 function useRows<Value>({ path, noun, empty, isOptional = false }: Props<Value>) {
   const field = useField(path, true);
-  const problems = useEdited((state) => (state.isRevealed || state.touched.has(field.path) ? state.problems : none));
+  const problems = useEditorState((state) =>
+    state.isRevealed || state.touched.has(field.path) ? state.problems : none,
+  );
   const stored = (isObject(field.value) ? field.value : {}) as { [name: string]: Value };
   const [draft, setDraft] = useDraft<[string, Value][]>();
-  const textOfRows = (some: readonly [string, Value][]) =>
-    JSON.stringify(Object.fromEntries(some.filter(([name]) => name !== '')));
-  const rows = draft && textOfRows(draft) === JSON.stringify(stored) ? draft : Object.entries(stored);
-  const store = (next: [string, Value][]) => {
+  const serializeRows = (rowList: readonly [string, Value][]) =>
+    JSON.stringify(Object.fromEntries(rowList.filter(([name]) => name !== '')));
+  const rows = draft && serializeRows(draft) === JSON.stringify(stored) ? draft : Object.entries(stored);
+  const setRows = (next: [string, Value][]) => {
     setDraft(next);
-    const object = parseJson(textOfRows(next)) as object;
+    const object = parseJson(serializeRows(next)) as object;
     field.set(isOptional && Object.keys(object).length === 0 ? undefined : object);
   };
   const nameProblems = rows.map(([name, value], index) => {
     if (name === '') return JSON.stringify(value) === JSON.stringify(empty) ? undefined : 'is required';
-    return rows.some(([other], at) => at < index && other === name) ? 'is duplicated' : undefined;
+    return rows.some(([otherName], at) => at < index && otherName === name) ? 'is duplicated' : undefined;
   });
   const problem = nameProblems.find((one) => one !== undefined);
-  useBlock(field.path, problem && `the name of ${withArticle(noun)} ${problem}`);
-  const isOfRow = (one: FieldProblem, name: string) =>
+  useBlockSaving(field.path, problem && `the name of ${withArticle(noun)} ${problem}`);
+  const isRowProblem = (one: FieldProblem, name: string) =>
     name !== '' && messagesAt([one], `${field.path}.${name}`, true).length > 0;
-  const beside = problems.filter((one) => !rows.some(([name]) => isOfRow(one, name)));
+  const otherProblems = problems.filter((one) => !rows.some(([name]) => isRowProblem(one, name)));
   return {
     field,
     rows,
     nameProblems,
-    store,
+    store: setRows,
     errorsOf: (name: string) => (name === '' ? [] : messagesAt(problems, `${field.path}.${name}`, true)),
-    errorsBeside: messagesAt(beside, field.path, true),
+    errorsBeside: messagesAt(otherProblems, field.path, true),
   };
 }
 
@@ -144,18 +146,18 @@ export function Cell({ row: { field, errors }, label, placeholder, value, isMono
     <TextInput
       aria-label={label}
       placeholder={placeholder}
-      value={textOf(value)}
+      value={asText(value)}
       flex="2 1 7rem"
       className={isMono ? 'th-mono' : ''}
       onChange={(event) => onChange(event.currentTarget.value)}
       onBlur={field.touch}
-      error={isMono && errorText(errors)}
+      error={isMono && formatErrors(errors)}
       readOnly={field.isReadOnly}
     />
   );
 }
 
-type HeadersProps = { path: readonly PathPart[]; noun?: string; text?: string };
+type HeadersProps = { path: readonly PathSegment[]; noun?: string; text?: string };
 
 /** Editor for request headers. */
 export function HeadersEditor({ path, noun = 'header', text = 'Sent as written' }: HeadersProps) {

@@ -1,14 +1,14 @@
 import { Alert, Anchor, List } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
-import { visible } from '../../ui/text/visible.ts';
-import { useEdited, useEditor } from './model/editor-context.ts';
+import { toVisible } from '../../ui/text/visible.ts';
+import { useEditor, useEditorState } from './model/editor-context.ts';
 import { goToField } from './model/go-to-field.ts';
 
 /** List of all problems, each with a link to its field. */
 export function ProblemList() {
   const { isReadOnly } = useEditor();
-  const problems = useEdited((state) => (state.isRevealed ? state.problems : []));
-  const draftProblem = useEdited((state) => (state.isRevealed ? state.draftProblem : undefined));
+  const problems = useEditorState((state) => (state.isRevealed ? state.problems : []));
+  const draftProblem = useEditorState((state) => (state.isRevealed ? state.draftProblem : undefined));
   if (isReadOnly || (problems.length === 0 && draftProblem === undefined)) return null;
   return (
     <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Fix before saving">
@@ -18,11 +18,11 @@ export function ProblemList() {
           <List.Item key={path + message}>
             {path && (
               <Anchor component="button" type="button" size="sm" className="th-mono" onClick={() => goToField(path)}>
-                {visible(path)}
+                {toVisible(path)}
               </Anchor>
             )}
             {path && ': '}
-            {visible(message)}
+            {toVisible(message)}
           </List.Item>
         ))}
         {problems.length > 20 && <List.Item>and {problems.length - 20} more</List.Item>}

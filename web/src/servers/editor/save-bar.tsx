@@ -2,36 +2,36 @@ import { Alert, Anchor, Box, Button, Group, List, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
-import { movedSecretIn } from '../../../../src/domain/warnings/moved-secret.ts';
-import { sentence } from '../../ui/states/problem-alert.tsx';
-import { textOf } from '../config.ts';
-import { useEdited, useEditor, useIsChanged, useValue } from './model/editor-context.ts';
-import type { Known } from './model/findings.ts';
+import { parseMovedSecret } from '../../../../src/domain/warnings/moved-secret.ts';
+import { toSentence } from '../../ui/states/problem-alert.tsx';
+import { asText } from '../config.ts';
+import { useEditor, useEditorState, useIsChanged, useValue } from './model/editor-context.ts';
+import type { Finding } from './model/findings.ts';
 import { goToField } from './model/go-to-field.ts';
 import type { Saving } from './model/use-verdict.ts';
 
 type Props = { saving: Saving; message: ReactNode };
 
-const certain = (list: readonly Known[]) => list.filter(({ isPending }) => !isPending).length;
-const counted = (count: number, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`;
+const countCertain = (list: readonly Finding[]) => list.filter(({ isPending }) => !isPending).length;
+const pluralize = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /** Bar with the Save button, on the page or in the tool drawer. `message` describes the version to be saved. */
 export function SaveBar({ saving, message }: Props) {
   const { store, isNew } = useEditor();
   const isChanged = useIsChanged();
-  const { problems, warnings, isBehind } = useEdited((state) => ({
-    problems: state.isRevealed ? certain(state.problems) + (state.draftProblem === undefined ? 0 : 1) : 0,
-    warnings: certain(state.warnings),
-    isBehind: state.isBehind,
+  const { problems, warnings, isBehind } = useEditorState((state) => ({
+    problems: state.isRevealed ? countCertain(state.problems) + (state.draftProblem === undefined ? 0 : 1) : 0,
+    warnings: countCertain(state.warnings),
+    isBehind: state.isStale,
   }));
-  const warned = warnings > 0 ? `, ${counted(warnings, 'warning')}` : '';
-  const stored = isNew ? 'Not saved yet' : isChanged ? 'Unsaved changes' : 'All changes saved';
+  const warningText = warnings > 0 ? `, ${pluralize(warnings, 'warning')}` : '';
+  const statusText = isNew ? 'Not saved yet' : isChanged ? 'Unsaved changes' : 'All changes saved';
   const save = () => {
     store.reveal();
-    const { draftProblem, problems: known, isBlocked, config } = store.now();
+    const { draftProblem, problems: currentProblems, isBlocked, config } = store.getState();
     if (draftProblem !== undefined) return;
-    if (known.length === 0 || (isBehind && !isBlocked)) saving.mutate(config);
-    else goToField(known[0]?.path ?? '');
+    if (currentProblems.length === 0 || (isBehind && !isBlocked)) saving.mutate(config);
+    else goToField(currentProblems[0]?.path ?? '');
   };
   return (
     <Box className="th-card th-save-bar" p="sm">
@@ -39,10 +39,10 @@ export function SaveBar({ saving, message }: Props) {
       <Group justify="space-between" gap="sm">
         <Text size="sm" role="status" c={problems > 0 ? 'error' : 'dimmed'}>
           {problems > 0
-            ? `${counted(problems, 'problem')} to fix`
+            ? `${pluralize(problems, 'problem')} to fix`
             : isBehind && isChanged
               ? 'Checking…'
-              : stored + warned}
+              : statusText + warningText}
         </Text>
         <Group gap="sm">
           {isChanged && message}
@@ -62,14 +62,14 @@ export function SaveBar({ saving, message }: Props) {
 
 /** Stored secrets that may not be sent to the configured hosts, with links to set them again. */
 function SecretsToSet({ isChanged }: { isChanged: boolean }) {
-  const slug = textOf(useValue(['slug']));
-  const moved = useEdited(({ warnings }) =>
+  const slug = asText(useValue(['slug']));
+  const movedSecrets = useEditorState(({ warnings }) =>
     warnings.flatMap(({ path, message }) => {
-      const name = movedSecretIn(message);
+      const name = parseMovedSecret(message);
       return name === undefined ? [] : [{ path, message, name }];
     }),
   );
-  if (moved.length === 0) return null;
+  if (movedSecrets.length === 0) return null;
   return (
     <Alert
       color="yellow"
@@ -79,9 +79,9 @@ function SecretsToSet({ isChanged }: { isChanged: boolean }) {
       mb="sm"
     >
       <List size="sm" spacing={4} listStyleType="none">
-        {moved.map(({ path, message, name }) => (
+        {movedSecrets.map(({ path, message, name }) => (
           <List.Item key={name}>
-            {sentence(message)}{' '}
+            {toSentence(message)}{' '}
             {path !== 'tools' ? (
               <Anchor component="button" type="button" size="sm" underline="always" onClick={() => goToField(path)}>
                 Enter it here

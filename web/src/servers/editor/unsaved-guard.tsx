@@ -3,20 +3,20 @@ import { useEffect } from 'react';
 import { useBlocker } from 'react-router';
 
 /** Maps the editor's tabs to one page. */
-function pageOf({ pathname }: { pathname: string }): string {
+function getPage({ pathname }: { pathname: string }): string {
   return pathname.replace(/\/(?:tools|settings)$/, '/*');
 }
 
 /** Asks for confirmation before unsaved changes are lost. */
 export function UnsavedGuard({ isUnsaved }: { isUnsaved: boolean }) {
   const blocker = useBlocker(
-    ({ currentLocation, nextLocation }) => isUnsaved && pageOf(currentLocation) !== pageOf(nextLocation),
+    ({ currentLocation, nextLocation }) => isUnsaved && getPage(currentLocation) !== getPage(nextLocation),
   );
   useEffect(() => {
     if (!isUnsaved) return;
-    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener('beforeunload', ask);
-    return () => removeEventListener('beforeunload', ask);
+    const preventUnload = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener('beforeunload', preventUnload);
+    return () => removeEventListener('beforeunload', preventUnload);
   }, [isUnsaved]);
   return (
     <Modal opened={blocker.state === 'blocked'} onClose={() => blocker.reset?.()} title="Leave without saving?">

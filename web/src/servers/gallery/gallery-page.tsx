@@ -1,22 +1,22 @@
 import { Badge, Box, Group, SimpleGrid, Text } from '@mantine/core';
 import { Link, useSearchParams } from 'react-router';
-import { type Config, isObject, toolsOf } from '../config.ts';
+import { type Config, getTools, isObject } from '../config.ts';
 import { NewPage, NewServer } from '../new/new-server-page.tsx';
 
-const here = '/servers/new/gallery';
+const galleryPath = '/servers/new/gallery';
 
 /** Gallery of complete servers for public APIs, to start a new server from. */
 export function GalleryPage() {
   const slug = useSearchParams()[0].get('example');
-  const chosen = galleryExamples.find((example) => example.slug === slug);
-  if (chosen)
+  const selected = galleryExamples.find((example) => example.slug === slug);
+  if (selected)
     return (
       <NewPage
-        title={`New server: ${chosen.name}`}
+        title={`New server: ${selected.name}`}
         text="Nothing is stored until you create the server. Remove the tools you do not need."
-        back={{ to: here, label: 'All examples' }}
+        back={{ to: galleryPath, label: 'All examples' }}
       >
-        <NewServer key={chosen.slug} initial={chosen.config} />
+        <NewServer key={selected.slug} initial={selected.config} />
       </NewPage>
     );
   return (
@@ -35,13 +35,13 @@ export function GalleryPage() {
 
 function ExampleCard({ example: { slug, name, description, secrets, config } }: { example: GalleryExample }) {
   return (
-    <Box component={Link} to={`${here}?example=${slug}`} className="th-card th-choice" p="lg">
+    <Box component={Link} to={`${galleryPath}?example=${slug}`} className="th-card th-choice" p="lg">
       <Text fw={600}>{name}</Text>
       <Text size="sm" c="dimmed">
         {description}
       </Text>
       <Group gap="xs" mt="sm">
-        <Badge variant="light">{toolsOf(config).length} tools</Badge>
+        <Badge variant="light">{getTools(config).length} tools</Badge>
         <Text size="xs" c="dimmed">
           {secrets.length > 0 ? `Requires ${secrets.join(', ')}` : 'No credential required'}
         </Text>

@@ -10,18 +10,18 @@ import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { SecretInput } from '../../ui/secret-input.tsx';
-import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
-import { visible } from '../../ui/text/visible.ts';
+import { ProblemAlert, toSentence } from '../../ui/states/problem-alert.tsx';
+import { toVisible } from '../../ui/text/visible.ts';
 import { ChangeList } from '../change-list.tsx';
-import { useShownServer } from '../server-page.tsx';
+import { useCurrentServer } from '../server-page.tsx';
 
 type Plan = Output<'planDuplicate'>;
-type Given = Pick<Input<'planDuplicate'>, 'to' | 'name' | 'base_url' | 'overwrite'>;
+type DuplicateInput = Pick<Input<'planDuplicate'>, 'to' | 'name' | 'base_url' | 'overwrite'>;
 type Secrets = { readonly [name: string]: string };
 
 /** Dialog that copies the server to another slug, base URL, and secrets, or updates a copy. */
 export function Duplicate() {
-  const { server } = useShownServer();
+  const { server } = useCurrentServer();
   const [isOpen, dialog] = useDisclosure(false);
   if (!useCanEdit()) return null;
   return (
@@ -29,7 +29,7 @@ export function Duplicate() {
       <Button variant="default" size="xs" leftSection={<IconCopyPlus size={15} />} onClick={dialog.open}>
         Duplicate to…
       </Button>
-      <Modal opened={isOpen} onClose={dialog.close} title={`Duplicate ${visible(server.name)}`} size="lg">
+      <Modal opened={isOpen} onClose={dialog.close} title={`Duplicate ${toVisible(server.name)}`} size="lg">
         <DuplicateForm onClose={dialog.close} />
       </Modal>
     </>
@@ -37,18 +37,18 @@ export function Duplicate() {
 }
 
 function DuplicateForm({ onClose }: { onClose: () => void }) {
-  const { server, copies } = useShownServer();
+  const { server, copies } = useCurrentServer();
   const navigate = useNavigate();
-  const [given, setGiven] = useState<Given>({ to: copies[0]?.slug ?? '' });
+  const [input, setInput] = useState<DuplicateInput>({ to: copies[0]?.slug ?? '' });
   const [secrets, setSecrets] = useState<Secrets>({});
-  const { plan, isBehind, error } = usePlan(server.slug, server.version, given);
-  const typed = Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== ''));
+  const { plan, isBehind: isStale, error } = usePlan(server.slug, server.version, input);
+  const enteredSecrets = Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== ''));
   const isUpdate = plan !== undefined && plan.version > 0;
   const store = useAction({
     run: () =>
       api(
         'duplicateMcpServer',
-        { slug: server.slug, ...given, secrets: typed },
+        { slug: server.slug, ...input, secrets: enteredSecrets },
         isUpdate ? { version: plan.version } : {},
       ),
     done: ({ server: copy }) => `${copy.name} is now at version ${copy.version}`,
@@ -58,13 +58,13 @@ function DuplicateForm({ onClose }: { onClose: () => void }) {
       void navigate(`/servers/${copy.slug}`);
     },
   });
-  const problems = isBehind ? [] : (plan?.problems ?? []);
+  const problems = isStale ? [] : (plan?.problems ?? []);
   const isReady =
     plan !== undefined &&
-    !isBehind &&
+    !isStale &&
     problems.length === 0 &&
-    plan.missing.every(({ name, required }) => !required || typed[name] !== undefined) &&
-    (plan.change !== 'same' || Object.keys(typed).length > 0);
+    plan.missing.every(({ name, required }) => !required || enteredSecrets[name] !== undefined) &&
+    (plan.change !== 'same' || Object.keys(enteredSecrets).length > 0);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (isReady) store.mutate();
@@ -76,59 +76,62 @@ function DuplicateForm({ onClose }: { onClose: () => void }) {
         description="A new slug, or the slug of an existing copy to update."
         placeholder={`${server.slug}-production`}
         data={copies.map(({ slug }) => slug)}
-        value={given.to}
-        onChange={(to) => setGiven({ to: to.trim() })}
-        error={problemAt(problems, 'to')}
+        value={input.to}
+        onChange={(to) => setInput({ to: to.trim() })}
+        error={getProblemText(problems, 'to')}
         className="th-mono"
         autoComplete="off"
         data-autofocus
         withAsterisk
       />
       {error && <ProblemAlert error={error} />}
-      {plan && <CopyFields {...{ plan, problems, given, secrets }} onGiven={setGiven} onSecrets={setSecrets} />}
+      {plan && <CopyFields {...{ plan, problems, input, secrets }} onInput={setInput} onSecrets={setSecrets} />}
       {store.error && <ProblemAlert error={store.error} title="Not duplicated" />}
       <Group justify="flex-end">
         <Button variant="default" onClick={onClose} disabled={store.isPending}>
           Cancel
         </Button>
         <Button type="submit" disabled={!isReady} loading={store.isPending}>
-          {isUpdate ? `Update ${given.to}` : 'Create copy'}
+          {isUpdate ? `Update ${input.to}` : 'Create copy'}
         </Button>
       </Group>
     </Stack>
   );
 }
 
-function problemAt(problems: Plan['problems'], field: string): string | undefined {
-  const found = problems.find(({ path }) => path === field);
-  return found && sentence(found.message);
+function getProblemText(problems: Plan['problems'], field: string): string | undefined {
+  const problem = problems.find(({ path }) => path === field);
+  return problem && toSentence(problem.message);
 }
 
-const own = { name: 'Copy name', base_url: 'Copy base URL' } as const;
+const ownLabels = { name: 'Copy name', base_url: 'Copy base URL' } as const;
 
-const whys = { no_value: 'Not set in the copy.', other_host: 'Set for a different host. Enter it again.' } as const;
+const missingReasons = {
+  no_value: 'Not set in the copy.',
+  other_host: 'Set for a different host. Enter it again.',
+} as const;
 
 type FieldsProps = {
   plan: Plan;
   problems: Plan['problems'];
-  given: Given;
-  onGiven: (given: Given) => void;
+  input: DuplicateInput;
+  onInput: (input: DuplicateInput) => void;
   secrets: Secrets;
   onSecrets: (secrets: Secrets) => void;
 };
 
 /** Settings specific to the copy, and its differences. */
-function CopyFields({ plan, problems, given, onGiven, secrets, onSecrets }: FieldsProps) {
-  const { server, copies } = useShownServer();
-  const isOther = plan.version > 0 && given.to !== server.slug && !copies.some(({ slug }) => slug === given.to);
+function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: FieldsProps) {
+  const { server, copies } = useCurrentServer();
+  const isUnrelated = plan.version > 0 && input.to !== server.slug && !copies.some(({ slug }) => slug === input.to);
   const isNew = plan.change === 'created';
   return (
     <>
-      {isOther && (
+      {isUnrelated && (
         <Checkbox
-          label={`Replace the configuration of ${visible(given.to)}, which is not a copy of this server`}
-          checked={given.overwrite === true}
-          onChange={(event) => onGiven({ ...given, overwrite: event.currentTarget.checked })}
+          label={`Replace the configuration of ${toVisible(input.to)}, which is not a copy of this server`}
+          checked={input.overwrite === true}
+          onChange={(event) => onInput({ ...input, overwrite: event.currentTarget.checked })}
         />
       )}
       {(['name', 'base_url'] as const).map(
@@ -136,10 +139,10 @@ function CopyFields({ plan, problems, given, onGiven, secrets, onSecrets }: Fiel
           plan[field] !== undefined && (
             <TextInput
               key={field}
-              label={own[field]}
-              value={given[field] ?? plan[field]}
-              onChange={(event) => onGiven({ ...given, [field]: event.currentTarget.value })}
-              error={problemAt(problems, field)}
+              label={ownLabels[field]}
+              value={input[field] ?? plan[field]}
+              onChange={(event) => onInput({ ...input, [field]: event.currentTarget.value })}
+              error={getProblemText(problems, field)}
               autoComplete="off"
               spellCheck={false}
             />
@@ -149,7 +152,7 @@ function CopyFields({ plan, problems, given, onGiven, secrets, onSecrets }: Fiel
         <SecretInput
           key={name}
           label={name}
-          description={whys[why]}
+          description={missingReasons[why]}
           value={secrets[name] ?? ''}
           onChange={(event) => onSecrets({ ...secrets, [name]: event.currentTarget.value })}
           withAsterisk={required}
@@ -157,10 +160,10 @@ function CopyFields({ plan, problems, given, onGiven, secrets, onSecrets }: Fiel
         />
       ))}
       {problems
-        .filter(({ path }) => path !== 'to' && !Object.hasOwn(own, path))
+        .filter(({ path }) => path !== 'to' && !Object.hasOwn(ownLabels, path))
         .map(({ path, message }) => (
           <Text key={path + message} size="sm" c="error">
-            {visible(path)}: {sentence(message)}
+            {toVisible(path)}: {toSentence(message)}
           </Text>
         ))}
       <Text size="sm" fw={600}>
@@ -169,22 +172,22 @@ function CopyFields({ plan, problems, given, onGiven, secrets, onSecrets }: Fiel
       <ChangeList
         label="Differences"
         changes={plan.changes}
-        signs={isNew ? { before: 'here', after: 'copy' } : { before: 'before', after: 'after' }}
+        labels={isNew ? { before: 'here', after: 'copy' } : { before: 'before', after: 'after' }}
       />
     </>
   );
 }
 
 /** Fetches the plan of the copy. `isBehind` is true while the plan is for an older input. */
-function usePlan(slug: string, version: number, given: Given) {
-  const [settled] = useDebouncedValue(given, 250);
-  const isAsked = settled.to.length > 2;
+function usePlan(slug: string, version: number, input: DuplicateInput) {
+  const [settled] = useDebouncedValue(input, 250);
+  const shouldFetch = settled.to.length > 2;
   const { data, error, isFetching } = useQuery({
     queryKey: queryKeys.duplicate(slug, version, settled),
     queryFn: ({ signal }) => api('planDuplicate', { slug, ...settled }, { signal }),
     placeholderData: keepPreviousData,
-    enabled: isAsked,
+    enabled: shouldFetch,
     gcTime: 0,
   });
-  return { ...(isAsked && { plan: data, error }), isBehind: settled !== given || isFetching };
+  return { ...(shouldFetch && { plan: data, error }), isBehind: settled !== input || isFetching };
 }

@@ -1,82 +1,82 @@
 import { Badge, Box, Button, Group, Radio, Stack, Text } from '@mantine/core';
-import type { ImportAgainPlan } from '../../answers.ts';
-import { Folded } from '../../ui/folded.tsx';
-import { MoreOf } from '../../ui/more-of.tsx';
+import type { ReimportPlan } from '../../answers.ts';
+import { Collapsible } from '../../ui/folded.tsx';
+import { ExpandableList } from '../../ui/more-of.tsx';
 import { Section } from '../../ui/section.tsx';
-import { visible } from '../../ui/text/visible.ts';
-import { Side, type Signs } from '../change-list.tsx';
-import { Operations, tokensOf } from '../import/operations.tsx';
+import { toVisible } from '../../ui/text/visible.ts';
+import { type ChangeLabels, Side } from '../change-list.tsx';
+import { Operations, sumTokens } from '../import/operations.tsx';
 
 type ChangesProps = {
   /** Fields of the server itself. */
-  server?: ImportAgainPlan['server'];
-  tools: ImportAgainPlan['changed'];
+  server?: ReimportPlan['server'];
+  tools: ReimportPlan['changed'];
   count: number;
   /** Noun for the tools. */
-  of: string;
-  signs: Signs;
+  noun: string;
+  labels: ChangeLabels;
 };
 
 /** List of changes or differences of the server and its tools, in batches. */
-export function Changes({ server = [], tools, count, of, signs }: ChangesProps) {
+export function Changes({ server = [], tools, count, noun, labels }: ChangesProps) {
   return (
     <Stack gap="sm">
-      <Fields fields={server} signs={signs} />
-      <MoreOf entries={tools} count={count} of={of}>
+      <Fields fields={server} labels={labels} />
+      <ExpandableList entries={tools} count={count} noun={noun}>
         {({ tool, operation, fields }) => (
           <Box key={tool} className="th-pick-group">
             <Text size="sm">
-              <span className="th-mono">{visible(tool)}</span>{' '}
+              <span className="th-mono">{toVisible(tool)}</span>{' '}
               <Text span size="xs" c="dimmed">
-                {visible(operation)}
+                {toVisible(operation)}
               </Text>
             </Text>
-            <Fields fields={fields} signs={signs} />
+            <Fields fields={fields} labels={labels} />
           </Box>
         )}
-      </MoreOf>
+      </ExpandableList>
     </Stack>
   );
 }
 
 /** Fields with both values. */
-function Fields({ fields, signs }: { fields: ImportAgainPlan['server']; signs: Signs }) {
+function Fields({ fields, labels }: { fields: ReimportPlan['server']; labels: ChangeLabels }) {
   return fields.map(({ path, before, after }) => (
     <div key={path} className="th-change">
       <Text size="sm" fw={600} className="th-mono">
-        {visible(path)}
+        {toVisible(path)}
       </Text>
-      <Side kind="removed" sign={signs.before} value={before} />
-      <Side kind="added" sign={signs.after} value={after} />
+      <Side kind="removed" label={labels.before} value={before} />
+      <Side kind="added" label={labels.after} value={after} />
     </div>
   ));
 }
 
 type ConflictsProps = {
-  plan: ImportAgainPlan;
+  plan: ReimportPlan;
   /** Keys of the conflicts resolved in favor of the description; `*` means all. */
-  taken: ReadonlySet<string>;
-  onTaken: (taken: ReadonlySet<string>) => void;
+  acceptedKeys: ReadonlySet<string>;
+  onAcceptedKeys: (acceptedKeys: ReadonlySet<string>) => void;
 };
 
 /** Conflicts: values that both the user and the description changed, resolved one by one. */
-export function Conflicts({ plan: { conflicts, counts }, taken, onTaken }: ConflictsProps) {
+export function Conflicts({ plan: { conflicts, counts }, acceptedKeys, onAcceptedKeys }: ConflictsProps) {
   if (counts.conflicts === 0) return null;
   const keys = new Set(conflicts.map(({ key }) => key));
-  const takenNow = taken.has('*') ? keys : taken;
+  const currentKeys = acceptedKeys.has('*') ? keys : acceptedKeys;
   return (
     <Section
       title={counts.conflicts === 1 ? '1 conflict' : `${counts.conflicts} conflicts`}
       text="You edited these values, and the description changed them too. Yours are kept unless you choose otherwise."
       actions={
         <Group gap="sm">
-          <Button variant="default" size="xs" onClick={() => onTaken(new Set())}>
+          <Button variant="default" size="xs" onClick={() => onAcceptedKeys(new Set())}>
             Keep all mine
           </Button>
           <Button
             variant="default"
             size="xs"
-            onClick={() => onTaken(counts.conflicts > keys.size ? new Set(['*']) : keys)}
+            onClick={() => onAcceptedKeys(counts.conflicts > keys.size ? new Set(['*']) : keys)}
           >
             Use all from description
           </Button>
@@ -84,27 +84,29 @@ export function Conflicts({ plan: { conflicts, counts }, taken, onTaken }: Confl
       }
     >
       <Stack gap="sm">
-        <MoreOf entries={conflicts} count={counts.conflicts} of="conflicts">
+        <ExpandableList entries={conflicts} count={counts.conflicts} noun="conflicts">
           {({ key, tool, path, before, yours, document }) => (
             <Radio.Group
               key={key}
               className="th-pick-group"
-              label={<span className="th-mono">{visible(tool === undefined ? path : `${tool}: ${path}`)}</span>}
-              value={takenNow.has(key) ? 'document' : 'yours'}
+              label={<span className="th-mono">{toVisible(tool === undefined ? path : `${tool}: ${path}`)}</span>}
+              value={currentKeys.has(key) ? 'document' : 'yours'}
               onChange={(side) =>
-                onTaken(side === 'document' ? takenNow.union(new Set([key])) : takenNow.difference(new Set([key])))
+                onAcceptedKeys(
+                  side === 'document' ? currentKeys.union(new Set([key])) : currentKeys.difference(new Set([key])),
+                )
               }
             >
               <Stack gap={6} pt={6}>
                 <Text size="xs" c="dimmed" className="th-value">
-                  Last import: {shown(before)}
+                  Last import: {formatValue(before)}
                 </Text>
                 <Radio value="yours" label={<Value name="Mine" text={yours} />} />
                 <Radio value="document" label={<Value name="Description" text={document} />} />
               </Stack>
             </Radio.Group>
           )}
-        </MoreOf>
+        </ExpandableList>
       </Stack>
     </Section>
   );
@@ -113,15 +115,15 @@ export function Conflicts({ plan: { conflicts, counts }, taken, onTaken }: Confl
 function Value({ name, text }: { name: string; text: string | undefined }) {
   return (
     <span className="th-value">
-      <strong>{name}:</strong> {shown(text)}
+      <strong>{name}:</strong> {formatValue(text)}
     </span>
   );
 }
 
-const shown = (text: string | undefined) => (text === undefined ? 'not set' : visible(text));
+const formatValue = (text: string | undefined) => (text === undefined ? 'not set' : toVisible(text));
 
 /** Tools whose operation was removed from the description. */
-export function GoneTools({ plan: { gone, counts } }: { plan: ImportAgainPlan }) {
+export function RemovedTools({ plan: { gone, counts } }: { plan: ReimportPlan }) {
   if (counts.gone === 0) return null;
   return (
     <Section
@@ -129,20 +131,20 @@ export function GoneTools({ plan: { gone, counts } }: { plan: ImportAgainPlan })
       text="Their operations were removed from the description. They stay in the configuration, hidden from agents."
     >
       <Stack gap={4}>
-        <MoreOf entries={gone} count={counts.gone} of="tools to disable">
+        <ExpandableList entries={gone} count={counts.gone} noun="tools to disable">
           {(tool) => (
             <div key={tool} className="th-mono">
-              {visible(tool)}
+              {toVisible(tool)}
             </div>
           )}
-        </MoreOf>
+        </ExpandableList>
       </Stack>
     </Section>
   );
 }
 
 type NewProps = {
-  plan: ImportAgainPlan;
+  plan: ReimportPlan;
   chosen: ReadonlySet<string>;
   onChosen: (chosen: ReadonlySet<string>) => void;
 };
@@ -150,25 +152,25 @@ type NewProps = {
 /** Operations without a tool: new ones, and a collapsed list of those not selected before. */
 export function NewOperations({ plan: { offered, counts }, ...choice }: NewProps) {
   if (counts.offered === 0) return null;
-  const fresh = offered.filter((operation) => operation.new);
-  const others = offered.filter((operation) => !operation.new);
+  const newOperations = offered.filter((operation) => operation.new);
+  const otherOperations = offered.filter((operation) => !operation.new);
   const hidden = counts.offered - offered.length;
   return (
     <Section
-      title={fresh.length > 0 ? 'New operations' : 'Operations without a tool'}
+      title={newOperations.length > 0 ? 'New operations' : 'Operations without a tool'}
       text="These operations have no tool. Select the ones to add."
       actions={
         <Badge size="lg" aria-live="polite">
-          {choice.chosen.size} to add, about {tokensOf(offered, choice.chosen).toLocaleString('en')} tokens
+          {choice.chosen.size} to add, about {sumTokens(offered, choice.chosen).toLocaleString('en')} tokens
         </Badge>
       }
     >
       <Stack gap="sm">
-        {fresh.length > 0 && <Operations operations={fresh} {...choice} />}
-        {others.length > 0 && (
-          <Folded label={`Show ${others.length} other operations`}>
-            <Operations label="Search other operations" operations={others} {...choice} />
-          </Folded>
+        {newOperations.length > 0 && <Operations operations={newOperations} {...choice} />}
+        {otherOperations.length > 0 && (
+          <Collapsible label={`Show ${otherOperations.length} other operations`}>
+            <Operations label="Search other operations" operations={otherOperations} {...choice} />
+          </Collapsible>
         )}
         {hidden > 0 && <div>{hidden} more operations are not shown. Add them with the command line.</div>}
       </Stack>

@@ -1,24 +1,24 @@
 import { Alert, Anchor, Badge, Button, Group, Stack, Switch, Text } from '@mantine/core';
 import { useState } from 'react';
-import { changesText } from '../../../../src/operations/import-changes.ts';
-import type { ImportAgainPlan } from '../../answers.ts';
+import { formatImportChanges } from '../../../../src/operations/import-changes.ts';
+import type { ReimportPlan } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { refusalOf } from '../../ui/actions/refusal.ts';
+import { getFormErrors } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { Section } from '../../ui/section.tsx';
-import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
+import { ProblemAlert, toSentence } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { Time } from '../../ui/text/time.tsx';
-import { visible } from '../../ui/text/visible.ts';
+import { toVisible } from '../../ui/text/visible.ts';
 import { type Source, SourceForm } from '../import/source-form.tsx';
-import { useShownServer } from '../server-page.tsx';
+import { useCurrentServer } from '../server-page.tsx';
 import { Merge } from './merge.tsx';
 
 /** Tab to reimport the API description of this server. */
 export function ImportTab() {
-  const { document: url } = (useShownServer().config.imported ?? {}) as { document?: string };
+  const { document: url } = (useCurrentServer().config.imported ?? {}) as { document?: string };
   return (
     <Stack gap="md">
       {url === undefined ? (
@@ -27,10 +27,10 @@ export function ImportTab() {
           text="This server was imported from pasted text. Reimport it from a URL to enable checks."
         />
       ) : (
-        <Origin url={url} />
+        <DescriptionSource url={url} />
       )}
       {useCanEdit() ? (
-        <AgainFlow url={url} />
+        <ReimportFlow url={url} />
       ) : (
         <ViewerNote>Only editors and owners can reimport a description.</ViewerNote>
       )}
@@ -39,8 +39,8 @@ export function ImportTab() {
 }
 
 /** Source of the description, result of the last check, and the daily check setting. */
-function Origin({ url }: { url: string }) {
-  const { slug, imported = { watch: 'never' } } = useShownServer().server;
+function DescriptionSource({ url }: { url: string }) {
+  const { slug, imported = { watch: 'never' } } = useCurrentServer().server;
   const { error, changed, counts, checked_at, watch: watched } = imported;
   const canEdit = useCanEdit();
   const refresh = [queryKeys.servers];
@@ -65,7 +65,7 @@ function Origin({ url }: { url: string }) {
             size="sm"
             className="th-value"
           >
-            {visible(url)}
+            {toVisible(url)}
           </Anchor>
         </>
       }
@@ -74,11 +74,11 @@ function Origin({ url }: { url: string }) {
       <Stack gap="sm">
         {error !== undefined && (
           <Alert color="yellow" title="The last check failed">
-            {sentence(error)}
+            {toSentence(error)}
           </Alert>
         )}
         {changed && counts && (
-          <Text size="sm">Since the last import: {changesText(counts)}. Reimport to review the changes.</Text>
+          <Text size="sm">Since the last import: {formatImportChanges(counts)}. Reimport to review the changes.</Text>
         )}
         <Group gap="md">
           <Switch
@@ -104,38 +104,38 @@ function Origin({ url }: { url: string }) {
 }
 
 /** Version stored by a reimport, and the one before it. */
-type Stored = { version: number; before: number };
+type SavedVersions = { version: number; before: number };
 
-function AgainFlow({ url }: { url: string | undefined }) {
-  const { slug, version } = useShownServer().server;
-  const [read, setRead] = useState<{ source: Source; plan: ImportAgainPlan; at: number }>();
-  const [stored, setStored] = useState<Stored>();
-  const reading = useAction({
+function ReimportFlow({ url }: { url: string | undefined }) {
+  const { slug, version } = useCurrentServer().server;
+  const [readResult, setReadResult] = useState<{ source: Source; plan: ReimportPlan; at: number }>();
+  const [stored, setStored] = useState<SavedVersions>();
+  const readAction = useAction({
     run: (source: Source) => api('importAgain', { slug, ...source, mode: 'plan', offered: 'all' }),
     onDone: (plan, source) => {
-      setRead({ plan, source, at: performance.now() });
+      setReadResult({ plan, source, at: performance.now() });
       setStored(undefined);
     },
   });
   return (
     <>
-      {stored && <StoredNote stored={stored} onUndone={() => setStored(undefined)} />}
+      {stored && <SavedNote stored={stored} onUndone={() => setStored(undefined)} />}
       <SourceForm
         title="Reimport"
         text="Reads the description again. Your edits are kept, other fields follow the description. You review the changes before anything is stored."
         url={url}
-        onRead={(source) => reading.mutate(source)}
-        isReading={reading.isPending}
-        refusal={refusalOf(reading, reading.variables ?? {})}
+        onRead={(source) => readAction.mutate(source)}
+        isReading={readAction.isPending}
+        formErrors={getFormErrors(readAction, readAction.variables ?? {})}
       />
-      {read && (
+      {readResult && (
         <Merge
-          key={read.at}
-          plan={read.plan}
-          source={read.source}
+          key={readResult.at}
+          plan={readResult.plan}
+          source={readResult.source}
           version={version}
           onStored={(next) => {
-            setRead(undefined);
+            setReadResult(undefined);
             setStored({ version: next, before: version });
           }}
         />
@@ -145,8 +145,8 @@ function AgainFlow({ url }: { url: string | undefined }) {
 }
 
 /** Shows which version was stored, with a button to undo it. */
-function StoredNote({ stored: { version, before }, onUndone }: { stored: Stored; onUndone: () => void }) {
-  const { slug } = useShownServer().server;
+function SavedNote({ stored: { version, before }, onUndone }: { stored: SavedVersions; onUndone: () => void }) {
+  const { slug } = useCurrentServer().server;
   const undo = useAction({
     run: () => api('restoreVersion', { slug, version: before }, { version }),
     done: (restored) => `Restored version ${before} as version ${restored.server.version}`,

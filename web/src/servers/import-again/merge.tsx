@@ -1,80 +1,80 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
-import { changesText } from '../../../../src/operations/import-changes.ts';
-import type { ImportAgainPlan } from '../../answers.ts';
+import { formatImportChanges } from '../../../../src/operations/import-changes.ts';
+import type { ReimportPlan } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { isSame, refusalOf } from '../../ui/actions/refusal.ts';
+import { getFormErrors, isEqual } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
-import { Folded } from '../../ui/folded.tsx';
+import { Collapsible } from '../../ui/folded.tsx';
 import { Section } from '../../ui/section.tsx';
-import { sentence } from '../../ui/states/problem-alert.tsx';
-import { RefusalAlert } from '../../ui/states/refusal-alert.tsx';
-import { selectorsOf } from '../import/operations.tsx';
-import { type Answers, given, QuestionsForm } from '../import/questions-form.tsx';
+import { toSentence } from '../../ui/states/problem-alert.tsx';
+import { FormErrorAlert } from '../../ui/states/refusal-alert.tsx';
+import { toSelectors } from '../import/operations.tsx';
+import { type Answers, getGivenAnswers, QuestionsForm } from '../import/questions-form.tsx';
 import type { Source } from '../import/source-form.tsx';
-import { Changes, Conflicts, GoneTools, NewOperations } from './changes.tsx';
+import { Changes, Conflicts, NewOperations, RemovedTools } from './changes.tsx';
 
-type Props = { plan: ImportAgainPlan; source: Source; version: number; onStored: (version: number) => void };
+type Props = { plan: ReimportPlan; source: Source; version: number; onStored: (version: number) => void };
 
 /**
  * User's choices: conflicts resolved in favor of the description, operations to add, and answers. A review applies to
  * one version.
  */
-type Wanted = { take: string[]; add: string[]; answers: Answers; expected_version: number };
+type ReimportChoices = { take: string[]; add: string[]; answers: Answers; expected_version: number };
 
-const followed = { before: 'Current', after: 'New' };
+const followedLabels = { before: 'Current', after: 'New' };
 
 /** Shows what a reimport would change, and the choices to make. */
 export function Merge({ plan, source, version, onStored }: Props) {
-  const [taken, setTaken] = useState<ReadonlySet<string>>(new Set());
+  const [acceptedKeys, setAcceptedKeys] = useState<ReadonlySet<string>>(new Set());
   const [added, setAdded] = useState<ReadonlySet<string>>(new Set());
   const [answers, setAnswers] = useState<Answers>({});
-  const wanted: Wanted = {
-    take: [...taken],
-    add: selectorsOf(plan.offered, added),
-    answers: given(answers),
+  const choices: ReimportChoices = {
+    take: [...acceptedKeys],
+    add: toSelectors(plan.offered, added),
+    answers: getGivenAnswers(answers),
     expected_version: version,
   };
   const { counts, edits, server } = plan;
   const changed = counts.changed - counts.gone;
-  const parts = [
-    changesText({ ...counts, changed, server: server.length }),
+  const summaryItems = [
+    formatImportChanges({ ...counts, changed, server: server.length }),
     ...(counts.moved > 0 ? [`${counts.moved} moved`] : []),
     `${counts.unchanged.toLocaleString('en')} unchanged`,
   ];
   return (
     <>
-      <Section title="Changes" text={sentence(plan.title)}>
+      <Section title="Changes" text={toSentence(plan.title)}>
         <Text size="sm" role="status">
           {plan.same_document && 'The description is unchanged since the last import. '}
-          {sentence(parts.filter(Boolean).join(', '))}
+          {toSentence(summaryItems.filter(Boolean).join(', '))}
         </Text>
       </Section>
-      <Conflicts plan={plan} taken={taken} onTaken={setTaken} />
+      <Conflicts plan={plan} acceptedKeys={acceptedKeys} onAcceptedKeys={setAcceptedKeys} />
       {(changed > 0 || server.length > 0) && (
         <Section title="Updated tools" text="These values were not edited and follow the description.">
           <Changes
             server={server}
             tools={plan.changed.filter(({ tool }) => !plan.gone.includes(tool))}
             count={changed}
-            of="updated tools"
-            signs={followed}
+            noun="updated tools"
+            labels={followedLabels}
           />
         </Section>
       )}
-      <GoneTools plan={plan} />
+      <RemovedTools plan={plan} />
       <NewOperations plan={plan} chosen={added} onChosen={setAdded} />
       {counts.edits > 0 && (
         <Section title="Kept edits" text="These differences from the description will be kept.">
-          <Folded label={counts.edits === 1 ? 'Show value' : `Show ${counts.edits} values`}>
+          <Collapsible label={counts.edits === 1 ? 'Show value' : `Show ${counts.edits} values`}>
             <Changes
               tools={edits}
               count={edits.length}
-              of="tools with edits"
-              signs={{ before: 'Description', after: 'Yours' }}
+              noun="tools with edits"
+              labels={{ before: 'Description', after: 'Yours' }}
             />
-          </Folded>
+          </Collapsible>
         </Section>
       )}
       <QuestionsForm
@@ -83,8 +83,8 @@ export function Merge({ plan, source, version, onStored }: Props) {
         onAnswers={setAnswers}
       />
       <Review
-        asked={{ slug: plan.slug, ...source, expected_document: plan.document_hash }}
-        wanted={wanted}
+        request={{ slug: plan.slug, ...source, expected_document: plan.document_hash }}
+        choices={choices}
         onStored={onStored}
       />
     </>
@@ -92,49 +92,49 @@ export function Merge({ plan, source, version, onStored }: Props) {
 }
 
 type ReviewProps = {
-  asked: Source & { slug: string; expected_document: string };
-  wanted: Wanted;
+  request: Source & { slug: string; expected_document: string };
+  choices: ReimportChoices;
   onStored: (version: number) => void;
 };
 
 /** Preview of the version that these choices would store. */
-function Review({ asked, wanted, onStored }: ReviewProps) {
+function Review({ request, choices, onStored }: ReviewProps) {
   const review = useAction({
-    run: (chosen: Wanted) => api('importAgain', { ...asked, ...chosen, mode: 'plan', offered: 'new' }),
+    run: (chosen: ReimportChoices) => api('importAgain', { ...request, ...chosen, mode: 'plan', offered: 'new' }),
   });
   const apply = useAction({
-    run: (chosen: Wanted) => api('importAgain', { ...asked, ...chosen, mode: 'apply', offered: 'new' }),
+    run: (chosen: ReimportChoices) => api('importAgain', { ...request, ...chosen, mode: 'apply', offered: 'new' }),
     refresh: [queryKeys.servers],
     onDone: ({ changed_server: changed }) => changed && onStored(changed.server.version),
   });
-  const reviewed = review.data && isSame(review.variables, wanted) ? review.data : undefined;
+  const reviewed = review.data && isEqual(review.variables, choices) ? review.data : undefined;
   return (
     <Section title="Review" text="Preview the changes, then save them as one new version. You can undo it.">
       <Stack gap="sm">
         <Group>
           <Button
-            onClick={() => review.mutate(wanted)}
+            onClick={() => review.mutate(choices)}
             loading={review.isPending}
             variant={reviewed ? 'default' : 'filled'}
           >
             Review
           </Button>
           {reviewed && (
-            <Button onClick={() => apply.mutate(wanted)} loading={apply.isPending}>
+            <Button onClick={() => apply.mutate(choices)} loading={apply.isPending}>
               Save as new version
             </Button>
           )}
         </Group>
-        <RefusalAlert refusal={refusalOf(review, wanted)} title="Nothing was stored" />
-        <RefusalAlert refusal={refusalOf(apply, wanted)} title="Nothing was stored" />
+        <FormErrorAlert refusal={getFormErrors(review, choices)} title="Nothing was stored" />
+        <FormErrorAlert refusal={getFormErrors(apply, choices)} title="Nothing was stored" />
         {reviewed && <Reviewed plan={reviewed} />}
-        {apply.data?.unchanged && isSame(apply.variables, wanted) && <Text size="sm">No changes.</Text>}
+        {apply.data?.unchanged && isEqual(apply.variables, choices) && <Text size="sm">No changes.</Text>}
       </Stack>
     </Section>
   );
 }
 
-function Reviewed({ plan: { changed, counts, server, added } }: { plan: ImportAgainPlan }) {
+function Reviewed({ plan: { changed, counts, server, added } }: { plan: ReimportPlan }) {
   const total = counts.changed + counts.added + server.length;
   return (
     <>
@@ -144,9 +144,15 @@ function Reviewed({ plan: { changed, counts, server, added } }: { plan: ImportAg
           : `Tools changed: ${counts.changed - counts.gone}, added: ${counts.added}, disabled: ${counts.gone}.`}
       </Text>
       {total > counts.added && (
-        <Folded label={`Show changes of ${counts.changed} ${counts.changed === 1 ? 'tool' : 'tools'}`}>
-          <Changes server={server} tools={changed} count={counts.changed} of="reviewed changes" signs={followed} />
-        </Folded>
+        <Collapsible label={`Show changes of ${counts.changed} ${counts.changed === 1 ? 'tool' : 'tools'}`}>
+          <Changes
+            server={server}
+            tools={changed}
+            count={counts.changed}
+            noun="reviewed changes"
+            labels={followedLabels}
+          />
+        </Collapsible>
       )}
       {added.length > 0 && (
         <Text size="sm">

@@ -4,15 +4,15 @@ import { useNavigate } from 'react-router';
 import type { ImportPlan } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { isSame, refusalOf } from '../../ui/actions/refusal.ts';
+import { getFormErrors, isEqual } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
-import { sentence } from '../../ui/states/problem-alert.tsx';
-import { RefusalAlert } from '../../ui/states/refusal-alert.tsx';
+import { toSentence } from '../../ui/states/problem-alert.tsx';
+import { FormErrorAlert } from '../../ui/states/refusal-alert.tsx';
 import { NewPage } from '../new/new-server-page.tsx';
-import { Operations, selectorsOf, tokensOf } from './operations.tsx';
-import { type Answers, given, QuestionsForm } from './questions-form.tsx';
+import { Operations, sumTokens, toSelectors } from './operations.tsx';
+import { type Answers, getGivenAnswers, QuestionsForm } from './questions-form.tsx';
 import { type Source, SourceForm } from './source-form.tsx';
 
 export function ImportPage() {
@@ -32,10 +32,10 @@ function ImportFlow() {
   const [plan, setPlan] = useState<ImportPlan>();
   const [purpose, setPurpose] = useState('');
   const read = useAction({
-    run: (from: Wished) => api('importApi', { ...from, mode: 'plan', report: 'all' }),
-    onDone: (found, { for: _, ...from }) => {
+    run: (from: PlanInput) => api('importApi', { ...from, mode: 'plan', report: 'all' }),
+    onDone: (newPlan, { for: _, ...from }) => {
       setSource(from);
-      setPlan(found);
+      setPlan(newPlan);
     },
   });
   return (
@@ -45,7 +45,7 @@ function ImportFlow() {
         text="OpenAPI 3 or Swagger 2 (JSON or YAML), a Postman, Insomnia, or Bruno collection, an .http file, curl commands, fetch calls, or HAR. Nothing is stored yet."
         onRead={(from) => read.mutate({ ...from, ...(purpose.trim() !== '' && { for: purpose.trim() }) })}
         isReading={read.isPending}
-        refusal={refusalOf(read, read.variables ?? {})}
+        formErrors={getFormErrors(read, read.variables ?? {})}
       >
         <TextInput
           label="What should agents do with it?"
@@ -64,25 +64,25 @@ function ImportFlow() {
 }
 
 /** Input of the first plan. */
-type Wished = Source & { for?: string };
+type PlanInput = Source & { for?: string };
 
 /** Input for planning and creating. */
-type Wanted = Source & { include: string[]; answers: Answers; name: string; slug?: string };
+type ImportInput = Source & { include: string[]; answers: Answers; name: string; slug?: string };
 
 function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
-  const [chosen, setChosen] = useState(() => proposedOf(plan));
+  const [chosen, setChosen] = useState(() => getProposedTools(plan));
   const [answers, setAnswers] = useState<Answers>({});
   const [name, setName] = useState(plan.title.slice(0, 100));
   const [slug, setSlug] = useState('');
-  const wanted: Wanted = {
+  const input: ImportInput = {
     ...source,
-    include: selectorsOf(plan.report, chosen),
-    answers: given(answers),
+    include: toSelectors(plan.report, chosen),
+    answers: getGivenAnswers(answers),
     name,
     ...(slug !== '' && { slug }),
   };
-  const review = useAction({ run: (asked: Wanted) => api('importApi', { ...asked, mode: 'plan' }) });
-  const reviewed = review.data && isSame(review.variables, wanted) ? review.data : undefined;
+  const review = useAction({ run: (reviewInput: ImportInput) => api('importApi', { ...reviewInput, mode: 'plan' }) });
+  const reviewed = review.data && isEqual(review.variables, input) ? review.data : undefined;
   return (
     <>
       <OperationPicker plan={plan} chosen={chosen} onChosen={setChosen} />
@@ -107,25 +107,25 @@ function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
         </Group>
         <Button
           my="md"
-          onClick={() => review.mutate(wanted)}
+          onClick={() => review.mutate(input)}
           loading={review.isPending}
           disabled={chosen.size === 0 || name.trim() === ''}
           variant={reviewed ? 'default' : 'filled'}
         >
           Review
         </Button>
-        <RefusalAlert refusal={refusalOf(review, wanted)} title="Fix before continuing" />
+        <FormErrorAlert refusal={getFormErrors(review, input)} title="Fix before continuing" />
       </Section>
-      <Review plan={reviewed} wanted={wanted} />
+      <Review plan={reviewed} input={input} />
     </>
   );
 }
 
-const manyTools = 40;
-const manyTokens = 10_000;
+const warnAtTools = 40;
+const warnAtTokens = 10_000;
 
 /** Returns the names of tools that the plan suggests. */
-function proposedOf({ report }: ImportPlan): ReadonlySet<string> {
+function getProposedTools({ report }: ImportPlan): ReadonlySet<string> {
   return new Set(report.filter(({ chosen }) => chosen).map(({ tool }) => tool));
 }
 
@@ -135,7 +135,7 @@ type PickerProps = { plan: ImportPlan; chosen: ReadonlySet<string>; onChosen: (c
 function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
   const { title, format, report, groups } = plan;
   const { operations, skipped } = plan.operations;
-  const tokens = tokensOf(report, chosen);
+  const tokens = sumTokens(report, chosen);
   const remarks = [
     skipped > 0 && `${skipped} cannot become tools. The command line lists the reasons.`,
     operations > report.length && `Use the command line to import ${operations - report.length} more.`,
@@ -145,7 +145,11 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
       title="Operations"
       text={`${title} (${format}) has ${operations} operations. Agents work best with a few dozen tools.`}
       actions={
-        <Badge size="lg" color={chosen.size > manyTools || tokens > manyTokens ? 'yellow' : 'green'} aria-live="polite">
+        <Badge
+          size="lg"
+          color={chosen.size > warnAtTools || tokens > warnAtTokens ? 'yellow' : 'green'}
+          aria-live="polite"
+        >
           {chosen.size} {chosen.size === 1 ? 'tool' : 'tools'}, about {tokens.toLocaleString('en')} tokens
         </Badge>
       }
@@ -157,7 +161,7 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
         onChosen={onChosen}
         actions={
           <>
-            <Button variant="default" onClick={() => onChosen(proposedOf(plan))}>
+            <Button variant="default" onClick={() => onChosen(getProposedTools(plan))}>
               Select suggested
             </Button>
             <Button variant="default" onClick={() => onChosen(new Set())} disabled={chosen.size === 0}>
@@ -174,11 +178,11 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
 }
 
 /** Credentials, remarks, and the button that creates the server. */
-function Review({ plan, wanted }: { plan: ImportPlan | undefined; wanted: Wanted }) {
+function Review({ plan, input }: { plan: ImportPlan | undefined; input: ImportInput }) {
   const [secrets, setSecrets] = useState<Answers>({});
   const create = useCreate(secrets);
   if (!plan) return null;
-  const open = plan.questions.filter(({ required }) => required);
+  const openQuestions = plan.questions.filter(({ required }) => required);
   const remarks = [...plan.notes, ...plan.findings.slice(0, 10).map(({ at, message }) => `${at}: ${message}`)];
   return (
     <Section
@@ -186,10 +190,10 @@ function Review({ plan, wanted }: { plan: ImportPlan | undefined; wanted: Wanted
       text={`${plan.chosen.tools} tools, about ${plan.chosen.tokens.toLocaleString('en')} tokens in every conversation.`}
     >
       <Stack gap="sm">
-        {open.length > 0 && (
+        {openQuestions.length > 0 && (
           <Alert color="yellow" title="Answer these first">
-            {open.map(({ name, question }) => (
-              <div key={name}>{sentence(question)}</div>
+            {openQuestions.map(({ name, question }) => (
+              <div key={name}>{toSentence(question)}</div>
             ))}
           </Alert>
         )}
@@ -197,7 +201,7 @@ function Review({ plan, wanted }: { plan: ImportPlan | undefined; wanted: Wanted
           <SecretInput
             key={name}
             label={name}
-            description={`${sentence(description)} Stored encrypted and sent only to the tools’ hosts. Can be set later.`}
+            description={`${toSentence(description)} Stored encrypted and sent only to the tools’ hosts. Can be set later.`}
             value={secrets[name] ?? ''}
             onChange={(event) => setSecrets({ ...secrets, [name]: event.currentTarget.value })}
             autoComplete="new-password"
@@ -206,16 +210,16 @@ function Review({ plan, wanted }: { plan: ImportPlan | undefined; wanted: Wanted
         {remarks.length > 0 && (
           <List size="sm">
             {remarks.map((remark) => (
-              <List.Item key={remark}>{sentence(remark)}</List.Item>
+              <List.Item key={remark}>{toSentence(remark)}</List.Item>
             ))}
           </List>
         )}
-        <RefusalAlert refusal={refusalOf(create, wanted)} title="The server was not created" />
+        <FormErrorAlert refusal={getFormErrors(create, input)} title="The server was not created" />
         <Group>
           <Button
-            onClick={() => create.mutate(wanted)}
+            onClick={() => create.mutate(input)}
             loading={create.isPending}
-            disabled={open.length > 0 || plan.chosen.tools === 0}
+            disabled={openQuestions.length > 0 || plan.chosen.tools === 0}
           >
             Create server
           </Button>
@@ -229,11 +233,12 @@ function Review({ plan, wanted }: { plan: ImportPlan | undefined; wanted: Wanted
 function useCreate(secrets: Answers) {
   const navigate = useNavigate();
   return useAction({
-    run: async (wanted: Wanted) => {
-      const { created } = await api('importApi', { ...wanted, mode: 'create' });
+    run: async (input: ImportInput) => {
+      const { created } = await api('importApi', { ...input, mode: 'create' });
       if (!created) throw new Error('the service did not create a server');
       const { slug } = created.server;
-      for (const [name, value] of Object.entries(given(secrets))) await api('setSecret', { slug, name, value });
+      for (const [name, value] of Object.entries(getGivenAnswers(secrets)))
+        await api('setSecret', { slug, name, value });
       return created;
     },
     done: ({ server }) => `Created ${server.name}`,

@@ -2,8 +2,8 @@ import { Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconChevronDown, IconChevronRight, IconSearch } from '@tabler/icons-react';
 import { type ReactNode, useState } from 'react';
 import type { ImportPlan } from '../../answers.ts';
-import { MoreOf } from '../../ui/more-of.tsx';
-import { visible } from '../../ui/text/visible.ts';
+import { ExpandableList } from '../../ui/more-of.tsx';
+import { toVisible } from '../../ui/text/visible.ts';
 
 type Reported = ImportPlan['report'][number];
 
@@ -12,7 +12,7 @@ type Operation = Pick<Reported, 'operation' | 'tool' | 'group' | 'tokens' | 'dep
   Partial<Pick<Reported, 'outcome' | 'notes'>>;
 
 /** Maximum number of operations in groups that a search expands. */
-const mostOpened = 200;
+const maxExpanded = 200;
 
 /** Selected operations, by tool name. */
 type Chosen = { chosen: ReadonlySet<string>; onChosen: (chosen: ReadonlySet<string>) => void };
@@ -27,14 +27,14 @@ type Props = Chosen & {
 /** Operations by group, with a search. */
 export function Operations({ operations, order = [], label = 'Search operations', actions, ...choice }: Props) {
   const [search, setSearch] = useState('');
-  const words = search.toLowerCase().split(/\s+/);
-  const found = operations.filter(({ operation, tool, group }) => {
+  const terms = search.toLowerCase().split(/\s+/);
+  const matching = operations.filter(({ operation, tool, group }) => {
     const text = `${operation} ${tool} ${group}`.toLowerCase();
-    return words.every((word) => text.includes(word));
+    return terms.every((term) => text.includes(term));
   });
-  const groups = Map.groupBy(found, ({ group }) => group);
+  const groups = Map.groupBy(matching, ({ group }) => group);
   const isSearched = search.trim() !== '' || groups.size === 1;
-  let opened = 0;
+  let expandedCount = 0;
   return (
     <Stack gap="sm">
       <Group gap="sm">
@@ -48,13 +48,21 @@ export function Operations({ operations, order = [], label = 'Search operations'
         />
         {actions}
       </Group>
-      {found.length === 0 && <Text c="dimmed">No matching operations.</Text>}
+      {matching.length === 0 && <Text c="dimmed">No matching operations.</Text>}
       {[...new Set([...order, ...groups.keys()])].map((name) => {
-        const ofGroup = groups.get(name);
-        if (!ofGroup) return null;
-        const startsOpen = isSearched && opened < mostOpened;
-        opened += ofGroup.length;
-        return <OneGroup key={name} name={visible(name)} operations={ofGroup} startsOpen={startsOpen} {...choice} />;
+        const groupOperations = groups.get(name);
+        if (!groupOperations) return null;
+        const startsOpen = isSearched && expandedCount < maxExpanded;
+        expandedCount += groupOperations.length;
+        return (
+          <OperationGroup
+            key={name}
+            name={toVisible(name)}
+            operations={groupOperations}
+            startsOpen={startsOpen}
+            {...choice}
+          />
+        );
       })}
     </Stack>
   );
@@ -62,13 +70,13 @@ export function Operations({ operations, order = [], label = 'Search operations'
 
 type GroupProps = Chosen & { name: string; operations: readonly Operation[]; startsOpen: boolean };
 
-function OneGroup({ name, operations, chosen, onChosen, startsOpen }: GroupProps) {
+function OperationGroup({ name, operations, chosen, onChosen, startsOpen }: GroupProps) {
   const [isToggled, setToggled] = useState(false);
   const isOpen = startsOpen !== isToggled;
   const count = operations.filter(({ tool }) => chosen.has(tool)).length;
   const isAll = count === operations.length;
-  const choose = (of: readonly Operation[], isChosen: boolean) => {
-    const tools = new Set(of.map(({ tool }) => tool));
+  const choose = (targets: readonly Operation[], isChosen: boolean) => {
+    const tools = new Set(targets.map(({ tool }) => tool));
     onChosen(isChosen ? chosen.union(tools) : chosen.difference(tools));
   };
   return (
@@ -94,16 +102,16 @@ function OneGroup({ name, operations, chosen, onChosen, startsOpen }: GroupProps
       </Group>
       {isOpen && (
         <Stack gap={6} pl="xl" pt="xs">
-          <MoreOf entries={operations} count={operations.length} of={`of ${name}`} atOnce={100}>
+          <ExpandableList entries={operations} count={operations.length} noun={`of ${name}`} pageSize={100}>
             {(operation) => (
               <Checkbox
                 key={operation.tool}
                 checked={chosen.has(operation.tool)}
                 onChange={(event) => choose([operation], event.currentTarget.checked)}
-                {...textsOf(operation)}
+                {...getOperationProps(operation)}
               />
             )}
-          </MoreOf>
+          </ExpandableList>
         </Stack>
       )}
     </div>
@@ -111,15 +119,15 @@ function OneGroup({ name, operations, chosen, onChosen, startsOpen }: GroupProps
 }
 
 /** Meaning of an operation's notes, by outcome. */
-const meanings = { loosened: 'not validated', partial: 'omitted', skipped: 'skipped' } as const;
+const outcomeLabels = { loosened: 'not validated', partial: 'omitted', skipped: 'skipped' } as const;
 
-function textsOf({ tool, operation, tokens, outcome = 'whole', notes = [], deprecated }: Operation) {
-  const limits = outcome === 'whole' ? [] : [`${meanings[outcome]}: ${notes.join(', ')}`];
-  const remarks = [...limits, ...(deprecated ? ['deprecated'] : [])];
+function getOperationProps({ tool, operation, tokens, outcome = 'whole', notes = [], deprecated }: Operation) {
+  const limitations = outcome === 'whole' ? [] : [`${outcomeLabels[outcome]}: ${notes.join(', ')}`];
+  const remarks = [...limitations, ...(deprecated ? ['deprecated'] : [])];
   return {
     label: (
       <>
-        <span className="th-mono">{visible(tool)}</span>{' '}
+        <span className="th-mono">{toVisible(tool)}</span>{' '}
         <Text span size="xs" c="dimmed">
           {tokens} tokens
         </Text>
@@ -127,21 +135,21 @@ function textsOf({ tool, operation, tokens, outcome = 'whole', notes = [], depre
     ),
     description: (
       <>
-        {visible(operation)}
-        {remarks.length > 0 && <span className="th-remarks"> {visible(remarks.join('; '))}</span>}
+        {toVisible(operation)}
+        {remarks.length > 0 && <span className="th-remarks"> {toVisible(remarks.join('; '))}</span>}
       </>
     ),
   };
 }
 
-export function tokensOf(operations: readonly Operation[], chosen: ReadonlySet<string>): number {
+export function sumTokens(operations: readonly Operation[], chosen: ReadonlySet<string>): number {
   return operations.reduce((sum, { tool, tokens }) => sum + (chosen.has(tool) ? tokens : 0), 0);
 }
 
 /**
  * Converts the selected tools to entries of `include`. Uses their requests, because a tag may have the name of a tool.
  */
-export function selectorsOf(operations: readonly Operation[], chosen: ReadonlySet<string>): string[] {
+export function toSelectors(operations: readonly Operation[], chosen: ReadonlySet<string>): string[] {
   return operations
     .filter(({ tool }) => chosen.has(tool))
     .map(({ operation, tool }) => (/[*…]|\(\d+\)$/.test(operation) ? tool : operation));

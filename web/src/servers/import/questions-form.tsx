@@ -2,7 +2,7 @@ import { Select, Stack, TextInput } from '@mantine/core';
 import type { ImportPlan } from '../../answers.ts';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
-import { visible } from '../../ui/text/visible.ts';
+import { toVisible } from '../../ui/text/visible.ts';
 
 /** Answers by question name. */
 export type Answers = { readonly [name: string]: string };
@@ -17,8 +17,8 @@ export function QuestionsForm({ questions, answers, onAnswers }: Props) {
       <Stack gap="sm">
         {questions.map(({ name, question, required, options = [], assumed = '' }) => {
           const value = answers[name] ?? '';
-          const answer = (text: string) => onAnswers({ ...answers, [name]: text });
-          const field = { label: visible(question), withAsterisk: required, placeholder: assumed };
+          const setAnswer = (text: string) => onAnswers({ ...answers, [name]: text });
+          const field = { label: toVisible(question), withAsterisk: required, placeholder: assumed };
           if (options.length === 0) {
             const Input = /secret/.test(name) ? SecretInput : TextInput;
             return (
@@ -26,7 +26,7 @@ export function QuestionsForm({ questions, answers, onAnswers }: Props) {
                 key={name}
                 {...field}
                 value={value}
-                onChange={(event) => answer(event.currentTarget.value)}
+                onChange={(event) => setAnswer(event.currentTarget.value)}
                 autoComplete="new-password"
               />
             );
@@ -37,10 +37,10 @@ export function QuestionsForm({ questions, answers, onAnswers }: Props) {
               {...field}
               data={options.map(({ value: option, meaning }) => ({
                 value: option,
-                label: visible(meaning === '' ? option : `${option}: ${meaning}`),
+                label: toVisible(meaning === '' ? option : `${option}: ${meaning}`),
               }))}
               value={value || null}
-              onChange={(chosen) => answer(chosen ?? '')}
+              onChange={(chosen) => setAnswer(chosen ?? '')}
               clearable
             />
           );
@@ -51,6 +51,6 @@ export function QuestionsForm({ questions, answers, onAnswers }: Props) {
 }
 
 /** Returns the answers that are not empty. */
-export function given(answers: Answers): Answers {
+export function getGivenAnswers(answers: Answers): Answers {
   return Object.fromEntries(Object.entries(answers).filter(([, answer]) => answer !== ''));
 }

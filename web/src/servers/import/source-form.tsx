@@ -1,12 +1,12 @@
 import { Alert, Button, FileButton, Group, Stack, Textarea, TextInput } from '@mantine/core';
 import { IconFileUpload } from '@tabler/icons-react';
 import { type DragEvent, type FormEvent, type ReactNode, useState } from 'react';
-import { documentText } from '../../../../src/domain/document-text.ts';
-import type { Refusal } from '../../ui/actions/refusal.ts';
-import { Folded } from '../../ui/folded.tsx';
+import { decodeDocument } from '../../../../src/domain/document-text.ts';
+import type { FormErrors } from '../../ui/actions/refusal.ts';
+import { Collapsible } from '../../ui/folded.tsx';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
-import { RefusalAlert } from '../../ui/states/refusal-alert.tsx';
+import { FormErrorAlert } from '../../ui/states/refusal-alert.tsx';
 
 /** Source of the description: a URL with request headers, or text. */
 export type Source = { url?: string; headers?: Record<string, string>; document?: string };
@@ -18,23 +18,31 @@ type Props = {
   url?: string | undefined;
   onRead: (source: Source) => void;
   isReading: boolean;
-  refusal: Refusal;
+  formErrors: FormErrors;
   /** Additional fields. */
   children?: ReactNode;
 };
 
-const mostBytes = 16 * 1024 * 1024;
+const maxBytes = 16 * 1024 * 1024;
 
-export function SourceForm({ title, text: about, url: known, onRead, isReading, refusal, children }: Props) {
-  const [url, setUrl] = useState(known ?? '');
+export function SourceForm({
+  title,
+  text: description,
+  url: initialUrl,
+  onRead,
+  isReading,
+  formErrors,
+  children,
+}: Props) {
+  const [url, setUrl] = useState(initialUrl ?? '');
   const [text, setText] = useState('');
   const [header, setHeader] = useState('Authorization');
   const [credential, setCredential] = useState('');
-  const [tooLarge, setTooLarge] = useState<string>();
-  const read = async (file: File | null | undefined) => {
+  const [oversizedName, setOversizedName] = useState<string>();
+  const readFile = async (file: File | null | undefined) => {
     if (!file) return;
-    setTooLarge(file.size > mostBytes ? file.name : undefined);
-    if (file.size <= mostBytes) onRead({ document: documentText(new Uint8Array(await file.arrayBuffer())) });
+    setOversizedName(file.size > maxBytes ? file.name : undefined);
+    if (file.size <= maxBytes) onRead({ document: decodeDocument(new Uint8Array(await file.arrayBuffer())) });
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -43,13 +51,13 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
     if (source.document !== undefined || source.url !== '') onRead(source);
   };
   return (
-    <Section title={title} text={about}>
-      <form onSubmit={submit} noValidate {...useDrop((file) => void read(file))}>
+    <Section title={title} text={description}>
+      <form onSubmit={submit} noValidate {...useDrop((file) => void readFile(file))}>
         <Stack gap="sm">
-          <RefusalAlert refusal={refusal} title="Description not read" />
-          {tooLarge && (
+          <FormErrorAlert refusal={formErrors} title="Description not read" />
+          {oversizedName && (
             <Alert color="red" role="alert" title="File too large">
-              {tooLarge} is larger than 16 MB. Enter its URL, or import it with the command line.
+              {oversizedName} is larger than 16 MB. Enter its URL, or import it with the command line.
             </Alert>
           )}
           <TextInput
@@ -59,7 +67,7 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
             value={url}
             onChange={(event) => setUrl(event.currentTarget.value)}
           />
-          <Folded label="URL requires a credential">
+          <Collapsible label="URL requires a credential">
             <Group gap="sm" align="flex-start">
               <TextInput
                 label="Header"
@@ -77,7 +85,7 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
                 onChange={(event) => setCredential(event.currentTarget.value)}
               />
             </Group>
-          </Folded>
+          </Collapsible>
           <Textarea
             label="Or paste text"
             description="JSON, YAML, or a curl command."
@@ -94,7 +102,7 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
             <Button type="submit" loading={isReading} disabled={url.trim() === '' && text.trim() === ''}>
               Read description{' '}
             </Button>
-            <FileButton onChange={(file) => void read(file)} accept=".json,.yaml,.yml,.har,.txt">
+            <FileButton onChange={(file) => void readFile(file)} accept=".json,.yaml,.yml,.har,.txt">
               {(props) => (
                 <Button {...props} variant="default" leftSection={<IconFileUpload size={16} />} disabled={isReading}>
                   Choose file
@@ -109,19 +117,19 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
 }
 
 /** Returns props that accept a dropped file. */
-function useDrop(take: (file: File | undefined) => void) {
-  const [isOver, setOver] = useState(false);
+function useDrop(onFile: (file: File | undefined) => void) {
+  const [isDragOver, setDragOver] = useState(false);
   return {
-    className: isOver ? 'th-drop th-drop-over' : 'th-drop',
+    className: isDragOver ? 'th-drop th-drop-over' : 'th-drop',
     onDragOver: (event: DragEvent) => {
       event.preventDefault();
-      setOver(true);
+      setDragOver(true);
     },
-    onDragLeave: () => setOver(false),
+    onDragLeave: () => setDragOver(false),
     onDrop: (event: DragEvent) => {
       event.preventDefault();
-      setOver(false);
-      take(event.dataTransfer.files[0]);
+      setDragOver(false);
+      onFile(event.dataTransfer.files[0]);
     },
   };
 }

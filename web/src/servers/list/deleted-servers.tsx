@@ -5,12 +5,12 @@ import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { RowButton } from '../../ui/actions/row-button.tsx';
 import { useAction } from '../../ui/actions/use-action.ts';
-import { useQuestion } from '../../ui/actions/use-question.tsx';
-import { Folded } from '../../ui/folded.tsx';
+import { useConfirmation } from '../../ui/actions/use-question.tsx';
+import { Collapsible } from '../../ui/folded.tsx';
 import { type Column, Rows } from '../../ui/rows.tsx';
 import { Time } from '../../ui/text/time.tsx';
-import { visible } from '../../ui/text/visible.ts';
-import { useAnswer } from '../../use-answer.ts';
+import { toVisible } from '../../ui/text/visible.ts';
+import { useOperationQuery } from '../../use-answer.ts';
 
 const columns: Column<DeletedServer>[] = [
   {
@@ -18,7 +18,7 @@ const columns: Column<DeletedServer>[] = [
     cell: ({ name, slug }) => (
       <div>
         <Text fw={600} size="sm">
-          {visible(name)}
+          {toVisible(name)}
         </Text>
         <Text size="xs" c="dimmed" className="th-mono">
           /mcp/{slug}
@@ -26,8 +26,8 @@ const columns: Column<DeletedServer>[] = [
       </div>
     ),
   },
-  { label: 'Tools', cell: ({ tool_count }) => tool_count, end: true },
-  { label: 'Secrets', cell: ({ secret_count }) => secret_count, end: true },
+  { label: 'Tools', cell: ({ tool_count }) => tool_count, isEndAligned: true },
+  { label: 'Secrets', cell: ({ secret_count }) => secret_count, isEndAligned: true },
   { label: 'Deleted', cell: ({ deleted_at }) => <Time at={deleted_at} /> },
   { label: 'Restorable until', cell: ({ restorable_until }) => <Time at={restorable_until} /> },
 ];
@@ -35,15 +35,15 @@ const columns: Column<DeletedServer>[] = [
 /** Deleted servers that can still be restored. */
 export function DeletedServers() {
   const canEdit = useCanEdit();
-  const { data } = useAnswer([...queryKeys.servers, 'deleted'], 'listDeletedServers', { limit: 100 });
+  const { data } = useOperationQuery([...queryKeys.servers, 'deleted'], 'listDeletedServers', { limit: 100 });
   const restore = useAction({
     run: ({ slug }: DeletedServer) => api('restoreMcpServer', { slug }),
-    done: (_, { name }) => `Restored ${visible(name)}`,
+    done: (_, { name }) => `Restored ${toVisible(name)}`,
     refresh: [queryKeys.servers],
     toastFailure: true,
   });
-  const secrets = useQuestion({
-    title: ({ name }: DeletedServer) => `Delete all secrets of ${visible(name)}?`,
+  const secrets = useConfirmation({
+    title: ({ name }: DeletedServer) => `Delete all secrets of ${toVisible(name)}?`,
     text: () => 'The server can still be restored, but its secrets must be set again.',
     action: 'Delete secrets',
     run: ({ slug }) => api('deleteSecretsOfDeletedServer', { slug }),
@@ -53,32 +53,38 @@ export function DeletedServers() {
   if (!data || data.servers.length === 0) return null;
   return (
     <Box mt="md">
-      <Folded label={`Deleted servers (${data.servers.length}${data.next_cursor === undefined ? '' : ' and more'})`}>
+      <Collapsible
+        label={`Deleted servers (${data.servers.length}${data.next_cursor === undefined ? '' : ' and more'})`}
+      >
         <div className="th-card">
           <Rows
             label="Deleted servers"
             columns={columns}
             rows={data.servers}
-            keyOf={({ slug }) => slug}
+            getKey={({ slug }) => slug}
             actions={
               canEdit &&
               ((server) => (
                 <>
                   <RowButton
                     label="Restore"
-                    of={visible(server.name)}
+                    subject={toVisible(server.name)}
                     isPending={restore.isPending && restore.variables === server}
                     onClick={() => restore.mutate(server)}
                   />
                   {server.secret_count > 0 && (
-                    <RowButton label="Delete secrets" of={visible(server.name)} onClick={() => secrets.ask(server)} />
+                    <RowButton
+                      label="Delete secrets"
+                      subject={toVisible(server.name)}
+                      onClick={() => secrets.ask(server)}
+                    />
                   )}
                 </>
               ))
             }
           />
         </div>
-      </Folded>
+      </Collapsible>
       {secrets.dialog}
     </Box>
   );

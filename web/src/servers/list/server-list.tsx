@@ -1,22 +1,22 @@
 import { Anchor, Badge, Box, Group, Text } from '@mantine/core';
 import { Link, useNavigate } from 'react-router';
-import { changesText } from '../../../../src/operations/import-changes.ts';
+import { formatImportChanges } from '../../../../src/operations/import-changes.ts';
 import type { Activity, ServerRecord } from '../../answers.ts';
 import { type Column, Rows } from '../../ui/rows.tsx';
 import { AccessBadge } from '../../ui/text/access-badge.tsx';
 import { Time } from '../../ui/text/time.tsx';
-import { visible } from '../../ui/text/visible.ts';
+import { toVisible } from '../../ui/text/visible.ts';
 import { type Listing, useActivity } from '../server-queries.ts';
 import { Tags } from './tags.tsx';
 
-const columnsWith = (activities: ReadonlyMap<string, Activity>): Column<ServerRecord>[] => [
+const createColumns = (activities: ReadonlyMap<string, Activity>): Column<ServerRecord>[] => [
   {
     label: 'Server',
     cell: (server) => (
       <Box maw={420}>
         <Group gap={6}>
           <Anchor component={Link} to={`/servers/${server.slug}`} fw={600} c="var(--mantine-color-text)">
-            {visible(server.name)}
+            {toVisible(server.name)}
           </Anchor>
           <ImportBadge server={server} />
         </Group>
@@ -30,28 +30,28 @@ const columnsWith = (activities: ReadonlyMap<string, Activity>): Column<ServerRe
     ),
   },
   { label: 'Access', cell: (server) => <AccessBadge server={server} /> },
-  { label: 'Tools', cell: (server) => server.tool_count, end: true },
+  { label: 'Tools', cell: (server) => server.tool_count, isEndAligned: true },
   { label: 'Calls, 24 h', cell: ({ slug }) => <Calls activity={activities.get(slug)} /> },
   { label: 'Changed', cell: (server) => <Time at={server.updated_at} /> },
 ];
 
-type Listed = {
+type ServerListProps = {
   servers: readonly ServerRecord[];
   listing: Listing;
   /** Cursors of the pages that contained the servers. */
   cursors: readonly (string | undefined)[];
 };
 
-export function ServerList({ servers, listing, cursors }: Listed) {
+export function ServerList({ servers, listing, cursors }: ServerListProps) {
   const navigate = useNavigate();
-  const columns = columnsWith(useActivity(listing, cursors));
+  const columns = createColumns(useActivity(listing, cursors));
   return (
     <div className="th-card">
       <Rows
         label="Servers"
         columns={columns}
         rows={servers}
-        keyOf={(server) => server.id}
+        getKey={(server) => server.id}
         onOpen={(server) => navigate(`/servers/${server.slug}`)}
       />
     </div>
@@ -69,16 +69,16 @@ function ImportBadge({ server: { slug, imported } }: { server: ServerRecord }) {
       color={error === undefined ? 'blue' : 'yellow'}
       size="sm"
       className="th-badge-link"
-      title={error ?? (counts && changesText(counts))}
+      title={error ?? (counts && formatImportChanges(counts))}
     >
       {error === undefined ? 'API changed' : 'API unreadable'}
     </Badge>
   );
 }
 
-const quiet = { calls: 0, errors: 0, hourly: Array.from({ length: 24 }, () => 0) };
+const noActivity = { calls: 0, errors: 0, hourly: Array.from({ length: 24 }, () => 0) };
 
-function Calls({ activity = quiet }: { activity: Omit<Activity, 'slug'> | undefined }) {
+function Calls({ activity = noActivity }: { activity: Omit<Activity, 'slug'> | undefined }) {
   return (
     <Group gap="sm" wrap="nowrap">
       <Sparkline activity={activity} />
@@ -96,7 +96,7 @@ function Calls({ activity = quiet }: { activity: Omit<Activity, 'slug'> | undefi
 
 /** Calls of the last 24 hours, one bar per hour. */
 function Sparkline({ activity: { calls, errors, hourly } }: { activity: Omit<Activity, 'slug'> }) {
-  const most = Math.max(1, ...hourly);
+  const maxCount = Math.max(1, ...hourly);
   return (
     <svg
       width={120}
@@ -107,7 +107,7 @@ function Sparkline({ activity: { calls, errors, hourly } }: { activity: Omit<Act
       aria-label={`${calls} calls in the last 24 hours${errors > 0 ? `, ${errors} with errors` : ''}`}
     >
       {hourly.map((count, hour) => {
-        const height = count === 0 ? 0.05 : Math.max(0.1, count / most);
+        const height = count === 0 ? 0.05 : Math.max(0.1, count / maxCount);
         const fill = count === 0 ? 'var(--th-line)' : 'var(--th-accent)';
         // biome-ignore lint/suspicious/noArrayIndexKey: the hour identifies the bar
         return <rect key={hour} x={hour + 0.15} y={1 - height} width={0.7} height={height} fill={fill} />;

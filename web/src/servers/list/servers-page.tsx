@@ -1,14 +1,14 @@
 import { Button, Group, Select, Stack } from '@mantine/core';
 import { IconPlus, IconSearch } from '@tabler/icons-react';
 import { Link } from 'react-router';
-import { JoinedNotice } from '../../frame/joined-notice.tsx';
+import { InvitationAlert } from '../../frame/joined-notice.tsx';
 import { useCanEdit } from '../../frame/session.ts';
 import { SearchInput } from '../../ui/late-input.tsx';
-import { More } from '../../ui/more.tsx';
+import { NextPageButton } from '../../ui/more.tsx';
 import { PageHeader } from '../../ui/page-header.tsx';
 import { Empty } from '../../ui/states/empty.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
-import { useAddress } from '../../ui/use-address.ts';
+import { useUrlState } from '../../ui/use-address.ts';
 import { FirstServer } from '../new/start-choices.tsx';
 import { type Listing, useServerPages } from '../server-queries.ts';
 import { DeletedServers } from './deleted-servers.tsx';
@@ -21,12 +21,12 @@ const sorts = [
 ];
 
 export function ServersPage() {
-  const { get, set, clear } = useAddress();
+  const { get, set, clear } = useUrlState();
   const query = get('query');
   const sort = sorts.find(({ value }) => value !== '' && value === get('sort'))?.value as Listing['sort'];
   const listing: Listing = { query, sort };
   const pages = useServerPages(listing);
-  const isFirst = query === undefined && pages.data?.pages[0]?.servers.length === 0;
+  const hasNoServers = query === undefined && pages.data?.pages[0]?.servers.length === 0;
   const canEdit = useCanEdit();
   return (
     <>
@@ -41,8 +41,8 @@ export function ServersPage() {
           </Button>
         )}
       </PageHeader>
-      <JoinedNotice />
-      {!isFirst && (
+      <InvitationAlert />
+      {!hasNoServers && (
         <Group gap="sm" mb="md" role="search" aria-label="Find servers">
           <SearchInput
             aria-label="Search servers by name, slug, or tag"
@@ -61,9 +61,9 @@ export function ServersPage() {
         </Group>
       )}
       <Loaded query={pages}>
-        {({ pages: answers, pageParams }) => {
-          const servers = answers.flatMap((page) => page.servers);
-          if (isFirst) return <FirstServer />;
+        {({ pages: loadedPages, pageParams }) => {
+          const servers = loadedPages.flatMap((page) => page.servers);
+          if (hasNoServers) return <FirstServer />;
           return (
             <Stack>
               {servers.length === 0 ? (
@@ -81,7 +81,7 @@ export function ServersPage() {
               ) : (
                 <ServerList servers={servers} listing={listing} cursors={pageParams as (string | undefined)[]} />
               )}
-              <More pages={pages}>Show more servers</More>
+              <NextPageButton pages={pages}>Show more servers</NextPageButton>
             </Stack>
           );
         }}

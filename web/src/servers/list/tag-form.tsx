@@ -3,22 +3,22 @@ import { useState } from 'react';
 import type { ServerRecord } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { refusalOf } from '../../ui/actions/refusal.ts';
+import { getFormErrors } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
-import { messageOf, sentence } from '../../ui/states/problem-alert.tsx';
+import { getErrorMessage, toSentence } from '../../ui/states/problem-alert.tsx';
 import { TagsInput } from '../../ui/tags-input.tsx';
-import { visible } from '../../ui/text/visible.ts';
+import { toVisible } from '../../ui/text/visible.ts';
 
 /** Form for a server's tags. */
 export function TagForm({ server, onDone }: { server: ServerRecord; onDone: () => void }) {
   const [tags, setTags] = useState(server.tags ?? []);
   const save = useAction({
     run: (next: string[]) => api('setServerTags', { slug: server.slug, tags: next }),
-    done: () => `Saved the tags of ${visible(server.name)}`,
+    done: () => `Saved the tags of ${toVisible(server.name)}`,
     refresh: [queryKeys.servers],
     onDone,
   });
-  const { problems, failure } = refusalOf(save, tags);
+  const { problems, failure } = getFormErrors(save, tags);
   return (
     <form
       onSubmit={(event) => {
@@ -32,7 +32,7 @@ export function TagForm({ server, onDone }: { server: ServerRecord; onDone: () =
         value={tags}
         onChange={setTags}
         maxTags={10}
-        error={problems[0] ? sentence(problems[0].message) : failure && messageOf(failure)}
+        error={problems[0] ? toSentence(problems[0].message) : failure && getErrorMessage(failure)}
         data-autofocus
       />
       <Button type="submit" size="xs" mt="sm" loading={save.isPending}>

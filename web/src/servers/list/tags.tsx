@@ -5,7 +5,7 @@ import { lazy, Suspense } from 'react';
 import { Link } from 'react-router';
 import type { ServerRecord } from '../../answers.ts';
 import { useCanEdit } from '../../frame/session.ts';
-import { visible } from '../../ui/text/visible.ts';
+import { toVisible } from '../../ui/text/visible.ts';
 
 const TagForm = lazy(async () => ({ default: (await import('./tag-form.tsx')).TagForm }));
 
@@ -13,7 +13,7 @@ const TagForm = lazy(async () => ({ default: (await import('./tag-form.tsx')).Ta
 export function Tags({ server }: { server: ServerRecord }) {
   const canEdit = useCanEdit();
   const [isOpen, popover] = useDisclosure(false);
-  const name = visible(server.name);
+  const name = toVisible(server.name);
   return (
     <Group gap={4}>
       {server.tags?.map((tag) => (
@@ -24,7 +24,7 @@ export function Tags({ server }: { server: ServerRecord }) {
           color="gray"
           className="th-badge-link"
         >
-          {visible(tag)}
+          {toVisible(tag)}
         </Badge>
       ))}
       {canEdit && (

@@ -1,10 +1,10 @@
 import { Alert, Anchor, Badge, Box, Button, Group, Loader, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle, IconCircleCheck, IconLogin2 } from '@tabler/icons-react';
 import { useCanEdit } from '../../frame/session.ts';
-import { sentence } from '../../ui/states/problem-alert.tsx';
+import { toSentence } from '../../ui/states/problem-alert.tsx';
 import { CodeBlock } from '../../ui/text/code-block.tsx';
-import { visible } from '../../ui/text/visible.ts';
-import { type LoginCheck as Check, type GivenLogin, useLoginCheck } from './use-login-check.ts';
+import { toVisible } from '../../ui/text/visible.ts';
+import { type LoginCheck as Check, type LoginResult, useLoginCheck } from './use-login-check.ts';
 
 type Props = { slug: string; url: string; isUnsaved?: boolean };
 
@@ -12,7 +12,7 @@ type Props = { slug: string; url: string; isUnsaved?: boolean };
 export function LoginCheck({ slug, url, isUnsaved = false }: Props) {
   const { check, start, stop } = useLoginCheck(slug, url);
   const canEdit = useCanEdit();
-  const isUnderWay = check.step === 'starting' || check.step === 'finishing';
+  const isInProgress = check.step === 'starting' || check.step === 'finishing';
   return (
     <Stack gap="sm">
       <Group gap="sm">
@@ -20,13 +20,13 @@ export function LoginCheck({ slug, url, isUnsaved = false }: Props) {
           variant="default"
           leftSection={<IconLogin2 size={16} />}
           onClick={() => void start()}
-          loading={isUnderWay}
+          loading={isInProgress}
           disabled={!canEdit || isUnsaved || check.step === 'waiting'}
         >
           Test login
         </Button>
         <Text size="sm" c="dimmed" flex="1 1 14rem">
-          {hint(canEdit, isUnsaved)}
+          {getHint(canEdit, isUnsaved)}
         </Text>
       </Group>
       <Box aria-live="polite">
@@ -36,7 +36,7 @@ export function LoginCheck({ slug, url, isUnsaved = false }: Props) {
   );
 }
 
-function hint(canEdit: boolean, isUnsaved: boolean): string {
+function getHint(canEdit: boolean, isUnsaved: boolean): string {
   if (!canEdit) return 'Viewers cannot test the login.';
   if (isUnsaved) return 'Save your changes first. The test uses the saved configuration.';
   return 'Opens a tab and logs you in at the provider. Nothing is stored.';
@@ -60,13 +60,13 @@ function Outcome({ check, callbackUrl, onStop }: OutcomeProps) {
         </Group>
       );
     case 'good':
-      return <Good given={check.given} />;
+      return <LoginSuccess result={check.result} />;
     case 'bad':
       return (
         <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Login failed">
-          <Text size="sm">{sentence(check.description)}</Text>
+          <Text size="sm">{toSentence(check.description)}</Text>
           <Text size="sm" mt="xs">
-            {advices.find(([of]) => of.test(`${check.error}: ${check.description}`))?.[1]}
+            {adviceByError.find(([pattern]) => pattern.test(`${check.error}: ${check.description}`))?.[1]}
           </Text>
         </Alert>
       );
@@ -104,7 +104,11 @@ function Waiting({ url, isBlocked, callbackUrl, onStop }: WaitingProps) {
   );
 }
 
-function Good({ given: { scopes, missing_scopes: missing, expires_in_s: seconds, renewable } }: { given: GivenLogin }) {
+function LoginSuccess({
+  result: { scopes, missing_scopes: missing, expires_in_s: seconds, renewable },
+}: {
+  result: LoginResult;
+}) {
   return (
     <Alert color="green" icon={<IconCircleCheck size={18} />} title="Login works">
       <Stack gap={6}>
@@ -114,20 +118,20 @@ function Good({ given: { scopes, missing_scopes: missing, expires_in_s: seconds,
           {scopes.length === 0 && <Text size="sm">provider defaults</Text>}
           {scopes.map((scope) => (
             <Badge key={scope} color="gray" className="th-mono">
-              {visible(scope)}
+              {toVisible(scope)}
             </Badge>
           ))}
         </Group>
         {missing.length > 0 && (
           <Text size="sm">
-            Requested, but not listed in the provider’s response: <code>{visible(missing.join(' '))}</code>. Either the
-            provider omits them, as is common for offline access, or it did not grant them.
+            Requested, but not listed in the provider’s response: <code>{toVisible(missing.join(' '))}</code>. Either
+            the provider omits them, as is common for offline access, or it did not grant them.
           </Text>
         )}
         <Text size="sm">
           {seconds === undefined
             ? 'The provider did not state how long the token is valid.'
-            : `The token is valid for ${spanText(seconds)}.`}{' '}
+            : `The token is valid for ${formatDuration(seconds)}.`}{' '}
           {renewable
             ? 'It came with a refresh token, so people stay logged in.'
             : 'It came without a refresh token, so people must log in again when it expires. Many providers issue one for the offline_access scope or an extra parameter.'}
@@ -141,7 +145,7 @@ function Good({ given: { scopes, missing_scopes: missing, expires_in_s: seconds,
 }
 
 /** Formats a duration in the largest unit with a value of at least two: 3600 → `60 minutes`. */
-function spanText(seconds: number): string {
+function formatDuration(seconds: number): string {
   const units = [
     ['day', 86_400],
     ['hour', 3600],
@@ -152,7 +156,7 @@ function spanText(seconds: number): string {
 }
 
 /** Advice for a failed login, by its OAuth error and the service's message. */
-const advices: readonly (readonly [RegExp, string])[] = [
+const adviceByError: readonly (readonly [RegExp, string])[] = [
   [
     /^access_denied: .*provider/,
     'Try again and approve the login at the provider. If the provider refuses without asking, check there who may use the application.',

@@ -33,28 +33,28 @@ const steps = {
 };
 
 /** Time that the page that started the login has to respond, in ms. */
-const patienceMs = 4000;
+const responseTimeoutMs = 4000;
 
 /** Redirect URI of a login check. Passes the provider's response to the page that started the login. */
 export function LoginReturnPage() {
   useDocumentTitle('Login check – Toolhost');
-  const [answer] = useState(() => answerIn(new URLSearchParams(location.search)));
+  const [providerResponse] = useState(() => parseProviderResponse(new URLSearchParams(location.search)));
   const [step, setStep] = useState<keyof typeof steps>('waiting');
   useEffect(() => {
     // The code works once and only for this login, but it should not stay in the history.
     history.replaceState(null, '', basePath + loginCheckPath);
-    const unclaimed = setTimeout(() => setStep('unclaimed'), answer ? patienceMs : 0);
+    const unclaimed = setTimeout(() => setStep('unclaimed'), providerResponse ? responseTimeoutMs : 0);
     const channel = openChannel((message) => {
-      if (message.state !== answer?.state || message.kind === 'answer') return;
+      if (message.state !== providerResponse?.state || message.kind === 'answer') return;
       clearTimeout(unclaimed);
       if (message.kind === 'finished') setStep(message.isGood ? 'good' : 'bad');
     });
-    if (answer) channel.tell(answer);
+    if (providerResponse) channel.send(providerResponse);
     return () => {
       clearTimeout(unclaimed);
       channel.close();
     };
-  }, [answer]);
+  }, [providerResponse]);
   const { text, ...alert } = steps[step];
   return (
     <Box className="th-splash" component="main" px="md">
@@ -76,7 +76,7 @@ export function LoginReturnPage() {
   );
 }
 
-function answerIn(params: URLSearchParams): LoginMessage | undefined {
+function parseProviderResponse(params: URLSearchParams): LoginMessage | undefined {
   const { state, code, iss: issuer, error, error_description: description } = Object.fromEntries(params);
   if (state === undefined) return undefined;
   return { kind: 'answer', state, code, issuer, error, description };

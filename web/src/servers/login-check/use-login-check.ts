@@ -3,31 +3,38 @@ import { useEffect, useEffectEvent, useRef, useState } from 'react';
 import type { Output } from '../../../../src/operations/index.ts';
 import { ApiProblem, api } from '../../api.ts';
 import { basePath, loginCheckPath } from '../../base-path.ts';
-import { readAgain } from '../../query-client.ts';
+import { refetchQueries } from '../../query-client.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { messageOf } from '../../ui/states/problem-alert.tsx';
+import { getErrorMessage } from '../../ui/states/problem-alert.tsx';
 
-type Answer = { kind: 'answer'; state: string; code?: string; issuer?: string; error?: string; description?: string };
+type ProviderResponse = {
+  kind: 'answer';
+  state: string;
+  code?: string;
+  issuer?: string;
+  error?: string;
+  description?: string;
+};
 
 /** Messages between the redirect URI of a login and the page that started it. */
 export type LoginMessage =
-  | Answer
+  | ProviderResponse
   | { kind: 'taken'; state: string }
   | { kind: 'finished'; state: string; isGood: boolean };
 
 /** Opens a channel to other pages of this origin. */
-export function openChannel(hear: (message: LoginMessage) => void) {
+export function openChannel(onMessage: (message: LoginMessage) => void) {
   const channel = new BroadcastChannel('toolhost-login-check');
-  channel.onmessage = ({ data }: MessageEvent<LoginMessage>) => hear(data);
-  return { tell: (message: LoginMessage) => channel.postMessage(message), close: () => channel.close() };
+  channel.onmessage = ({ data }: MessageEvent<LoginMessage>) => onMessage(data);
+  return { send: (message: LoginMessage) => channel.postMessage(message), close: () => channel.close() };
 }
 
-export type GivenLogin = Output<'checkLogin'>;
+export type LoginResult = Output<'checkLogin'>;
 
 export type LoginCheck =
   | { step: 'idle' | 'starting' | 'finishing' }
   | { step: 'waiting'; url: string; isBlocked: boolean }
-  | { step: 'good'; given: GivenLogin }
+  | { step: 'good'; result: LoginResult }
   | { step: 'bad'; error: string; description: string };
 
 /**
@@ -39,25 +46,25 @@ export function useLoginCheck(slug: string, issuer: string) {
   const channel = useRef<ReturnType<typeof openChannel>>(undefined);
   const client = useQueryClient();
 
-  const end = (next: LoginCheck) => {
+  const finish = (next: LoginCheck) => {
     const { state } = attempt.current ?? {};
-    if (state !== undefined) channel.current?.tell({ kind: 'finished', state, isGood: next.step === 'good' });
+    if (state !== undefined) channel.current?.send({ kind: 'finished', state, isGood: next.step === 'good' });
     attempt.current = undefined;
     setCheck(next);
-    void readAgain(client, { queryKey: queryKeys.grants(slug) });
+    void refetchQueries(client, { queryKey: queryKeys.grants(slug) });
   };
 
-  const hear = useEffectEvent(async (message: LoginMessage) => {
-    const begun = attempt.current;
-    if (message.kind !== 'answer' || message.state !== begun?.state || begun.isAnswered) return;
-    begun.isAnswered = true;
-    channel.current?.tell({ kind: 'taken', state: message.state });
+  const handleMessage = useEffectEvent(async (message: LoginMessage) => {
+    const currentAttempt = attempt.current;
+    if (message.kind !== 'answer' || message.state !== currentAttempt?.state || currentAttempt.hasResponse) return;
+    currentAttempt.hasResponse = true;
+    channel.current?.send({ kind: 'taken', state: message.state });
     setCheck({ step: 'finishing' });
-    const outcome = await outcomeOf(slug, message, begun);
-    if (attempt.current === begun) end(outcome);
+    const outcome = await finishLogin(slug, message, currentAttempt);
+    if (attempt.current === currentAttempt) finish(outcome);
   });
   useEffect(() => {
-    const opened = openChannel((message) => void hear(message));
+    const opened = openChannel((message) => void handleMessage(message));
     channel.current = opened;
     return opened.close;
   }, []);
@@ -67,31 +74,31 @@ export function useLoginCheck(slug: string, issuer: string) {
     const tab = window.open('about:blank');
     setCheck({ step: 'starting' });
     try {
-      attempt.current = await beginLogin(issuer);
+      attempt.current = await startLogin(issuer);
       const { url } = attempt.current;
       setCheck({ step: 'waiting', url, isBlocked: tab === null });
       tab?.location.assign(url);
     } catch (error) {
       tab?.close();
-      end({ step: 'bad', error: 'registration', description: messageOf(error) });
+      finish({ step: 'bad', error: 'registration', description: getErrorMessage(error) });
     }
   };
-  return { check, start, stop: () => end({ step: 'idle' }) };
+  return { check, start, stop: () => finish({ step: 'idle' }) };
 }
 
-async function outcomeOf(
+async function finishLogin(
   slug: string,
-  { code, issuer, error, description }: Answer,
-  begun: Attempt,
+  { code, issuer, error, description }: ProviderResponse,
+  attempt: Attempt,
 ): Promise<LoginCheck> {
   // RFC 9207, 2.4: a response from another server is ignored.
-  if (issuer !== begun.issuer)
+  if (issuer !== attempt.issuer)
     return { step: 'bad', error: 'issuer', description: 'the response came from a different authorization server' };
   if (code === undefined) return { step: 'bad', error: error ?? '', description: description ?? 'the login failed' };
   try {
-    return { step: 'good', given: await api('checkLogin', { slug, code, ...begun.proof }) };
+    return { step: 'good', result: await api('checkLogin', { slug, code, ...attempt.proof }) };
   } catch (failure) {
-    return { step: 'bad', error: 'finish', description: messageOf(failure) };
+    return { step: 'bad', error: 'finish', description: getErrorMessage(failure) };
   }
 }
 
@@ -101,7 +108,7 @@ type Attempt = {
   issuer: string;
   state: string;
   proof: { client_id: string; code_verifier: string; redirect_uri: string };
-  isAnswered?: boolean;
+  hasResponse?: boolean;
 };
 
 function base64url(bytes: Uint8Array): string {
@@ -109,13 +116,13 @@ function base64url(bytes: Uint8Array): string {
   return text.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }
 
-const secret = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
+const createRandomToken = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
 
 /** Registers a client and creates an authorization request with PKCE. @throws ApiProblem */
-async function beginLogin(issuer: string): Promise<Attempt> {
+async function startLogin(issuer: string): Promise<Attempt> {
   const redirect_uri = location.origin + basePath + loginCheckPath;
   const client_id = await register(new URL(issuer).pathname, redirect_uri);
-  const [state, code_verifier] = [secret(), secret()];
+  const [state, code_verifier] = [createRandomToken(), createRandomToken()];
   const challenge = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(code_verifier));
   const query = new URLSearchParams({
     response_type: 'code',
@@ -136,7 +143,7 @@ async function register(serverPath: string, redirectUri: string): Promise<string
     body: JSON.stringify({ client_name: 'Dashboard login check', redirect_uris: [redirectUri] }),
   }).catch(() => undefined);
   if (!response) throw new ApiProblem(0, 'The service is unreachable. Check your connection and try again.');
-  const answer = (await response.json().catch(() => ({}))) as { client_id?: string; error_description?: string };
-  if (answer.client_id !== undefined) return answer.client_id;
-  throw new ApiProblem(response.status, answer.error_description ?? `The server returned ${response.status}.`);
+  const registration = (await response.json().catch(() => ({}))) as { client_id?: string; error_description?: string };
+  if (registration.client_id !== undefined) return registration.client_id;
+  throw new ApiProblem(response.status, registration.error_description ?? `The server returned ${response.status}.`);
 }

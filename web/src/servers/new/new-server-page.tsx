@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from 'react';
 import { useNavigate, useSearchParams } from 'react-router';
 import workedExample from '../../../../examples/projects/server.json';
-import { startAnswerTokens as max_answer_tokens } from '../../../../src/domain/pieces/read-more.ts';
+import { defaultMaxResponseTokens as max_answer_tokens } from '../../../../src/domain/pieces/read-more.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import type { Guide } from '../../guides.ts';
@@ -9,7 +9,7 @@ import { queryKeys } from '../../query-keys.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { PageHeader } from '../../ui/page-header.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
-import { type Config, newTool, unchecked } from '../config.ts';
+import { asInput, type Config, newTool } from '../config.ts';
 import { Editor } from '../editor/editor.tsx';
 import { createEditorStore } from '../editor/model/editor-store.ts';
 import { StartChoices } from './start-choices.tsx';
@@ -36,25 +36,25 @@ export function NewPage({
   );
 }
 
-const starts = new Map<string, () => Config>([
+const startConfigs = new Map<string, () => Config>([
   ['form', () => ({ name: '', slug: '', max_answer_tokens, tools: [newTool] })],
   ['json', () => ({})],
-  ['example', localExample],
+  ['example', createLocalExample],
 ]);
 
 /** Returns the worked example. Its API runs on the port after the service's. */
-function localExample(): Config {
+function createLocalExample(): Config {
   const text = JSON.stringify(workedExample).replaceAll('127.0.0.1:8081', `127.0.0.1:${Number(location.port) + 1}`);
   return { ...(JSON.parse(text) as Config), name: 'My projects', slug: 'my-projects', max_answer_tokens };
 }
 
 export function NewServerPage() {
   const from = useSearchParams()[0].get('from') ?? '';
-  const start = starts.get(from);
-  if (start)
+  const createConfig = startConfigs.get(from);
+  if (createConfig)
     return (
       <NewPage title="New server" guide="docs/tutorial.md" text="Nothing is stored until you create it.">
-        <NewServer key={from} initial={start()} startsInJson={from === 'json'} />
+        <NewServer key={from} initial={createConfig()} startsInJson={from === 'json'} />
       </NewPage>
     );
   return (
@@ -76,7 +76,7 @@ export function NewServer({ initial, startsInJson = false }: { initial: Config; 
   const navigate = useNavigate();
   const [store] = useState(() => createEditorStore({ initial, isNew: true, startsEmpty: startsInJson }));
   const create = useAction({
-    run: (config: Config) => api('createMcpServer', unchecked(config)),
+    run: (config: Config) => api('createMcpServer', asInput(config)),
     done: ({ server }) => `Created ${server.name}`,
     refresh: [queryKeys.servers, queryKeys.activity],
     onDone: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),

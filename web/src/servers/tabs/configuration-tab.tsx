@@ -7,47 +7,47 @@ import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
-import { type Config, unchecked } from '../config.ts';
-import { ConflictNotice } from '../editor/conflict-notice.tsx';
+import { asInput, type Config } from '../config.ts';
+import { ConflictAlert } from '../editor/conflict-notice.tsx';
 import { Editor } from '../editor/editor.tsx';
 import { goToField } from '../editor/model/go-to-field.ts';
 import { useBase } from '../editor/model/use-base.ts';
-import { useShownServer } from '../server-page.tsx';
+import { useCurrentServer } from '../server-page.tsx';
 
 /** Change passed from another page, for example a response_transform picked from a response. */
-type Brought = { tool: string; fields: JsonObject };
+type IncomingChange = { tool: string; fields: JsonObject };
 
-function withBrought(config: Config, brought: Brought | undefined): Config | undefined {
-  if (!brought || !Array.isArray(config.tools)) return undefined;
+function applyIncomingChange(config: Config, incomingChange: IncomingChange | undefined): Config | undefined {
+  if (!incomingChange || !Array.isArray(config.tools)) return undefined;
   const tools = config.tools.map((tool: JsonObject) =>
-    tool.name === brought.tool ? { ...tool, ...brought.fields } : tool,
+    tool.name === incomingChange.tool ? { ...tool, ...incomingChange.fields } : tool,
   );
   return { ...config, tools };
 }
 
 export function ConfigurationTab() {
-  const detail = useShownServer();
+  const detail = useCurrentServer();
   const canEdit = useCanEdit();
   const { slug } = detail.server;
   const { state, hash } = useLocation();
-  const brought = (state as { change?: Brought } | null)?.change;
+  const incomingChange = (state as { change?: IncomingChange } | null)?.change;
   // The hash of a link to a field is the field's path.
   useEffect(() => {
     if (hash !== '') goToField(decodeURIComponent(hash.slice(1)));
   }, [hash]);
-  const base = useBase(detail, withBrought(detail.config, brought));
+  const base = useBase(detail, applyIncomingChange(detail.config, incomingChange));
   const [message, setMessage] = useState('');
   const save = useAction({
     run: (config: Config) =>
       api(
         'replaceMcpServer',
-        { ...unchecked(config), slug, message: message.trim() || undefined },
+        { ...asInput(config), slug, message: message.trim() || undefined },
         { version: base.version },
       ),
     done: ({ server }) => `Saved as version ${server.version}`,
-    onDone: (_, sent) => {
+    onDone: (_, savedConfig) => {
       setMessage('');
-      return base.saved(sent);
+      return base.saved(savedConfig);
     },
     refresh: [queryKeys.servers],
   });
@@ -72,7 +72,7 @@ export function ConfigurationTab() {
             autoComplete="off"
           />
         }
-        conflict={<ConflictNotice base={base} slug={slug} error={save.error} onSettled={save.reset} />}
+        conflict={<ConflictAlert base={base} slug={slug} error={save.error} onResolved={save.reset} />}
       />
     </Stack>
   );

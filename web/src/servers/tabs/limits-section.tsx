@@ -1,17 +1,17 @@
 import { Badge, Button, Group, NumberInput, Stack, Text } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
-import type { Limit, LimitUse, ServerLimits, UpstreamState } from '../../answers.ts';
+import type { Limit, LimitUsage, ServerLimits, UpstreamState } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { isSame, refusalOf } from '../../ui/actions/refusal.ts';
+import { getFormErrors, isEqual } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { Section } from '../../ui/section.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
-import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
+import { ProblemAlert, toSentence } from '../../ui/states/problem-alert.tsx';
 import { TwoColumns } from '../../ui/two-columns.tsx';
-import { useAnswer } from '../../use-answer.ts';
-import { useShownServer } from '../server-page.tsx';
+import { useOperationQuery } from '../../use-answer.ts';
+import { useCurrentServer } from '../server-page.tsx';
 
 const labels = {
   calls_per_second: 'Calls per second',
@@ -24,15 +24,15 @@ const fields = Object.keys(labels) as Field[];
 
 /** An empty string means the default. */
 type Values = Record<Field, number | string>;
-const valuesOf = (make: (field: Field) => number | string) =>
-  Object.fromEntries(fields.map((field) => [field, make(field)])) as Values;
+const mapFields = (getValue: (field: Field) => number | string) =>
+  Object.fromEntries(fields.map((field) => [field, getValue(field)])) as Values;
 
-const count = new Intl.NumberFormat('en');
+const numberFormat = new Intl.NumberFormat('en');
 
 /** Limits of a server and their current use. */
 export function LimitsSection() {
-  const { slug } = useShownServer().server;
-  const query = useAnswer(queryKeys.limits(slug), 'getServerLimits', { slug }, { refetchInterval: 5000 });
+  const { slug } = useCurrentServer().server;
+  const query = useOperationQuery(queryKeys.limits(slug), 'getServerLimits', { slug }, { refetchInterval: 5000 });
   return (
     <Section
       title="Limits"
@@ -42,7 +42,7 @@ export function LimitsSection() {
         {(limits) => (
           <Stack gap="md">
             <LimitsForm limits={limits} />
-            <PresentUse limits={limits} />
+            <CurrentUse limits={limits} />
           </Stack>
         )}
       </Loaded>
@@ -52,26 +52,26 @@ export function LimitsSection() {
 
 function LimitsForm({ limits }: { limits: ServerLimits }) {
   const canEdit = useCanEdit();
-  const [typed, setTyped] = useState<Partial<Values>>({});
-  const stored = valuesOf((field) => limits[field]?.set ?? '');
-  const values = { ...stored, ...typed };
+  const [edits, setEdits] = useState<Partial<Values>>({});
+  const stored = mapFields((field) => limits[field]?.set ?? '');
+  const values = { ...stored, ...edits };
   const save = useAction({
-    run: (sent: Values) => {
-      const set = fields.map((field) => [field, sent[field] === '' ? null : sent[field]]);
+    run: (input: Values) => {
+      const set = fields.map((field) => [field, input[field] === '' ? null : input[field]]);
       return api('setServerLimits', { slug: limits.slug, ...Object.fromEntries(set) });
     },
-    done: (_, sent) =>
-      fields.every((field) => sent[field] === '') ? 'Restored the default limits' : 'Saved the limits',
+    done: (_, input) =>
+      fields.every((field) => input[field] === '') ? 'Restored the default limits' : 'Saved the limits',
     refresh: [queryKeys.limits(limits.slug)],
   });
-  const { problems, failure } = refusalOf(save, values);
+  const { problems, failure } = getFormErrors(save, values);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     save.mutate(values);
   };
   const clear = () => {
-    const none = valuesOf(() => '');
-    setTyped(none);
+    const none = mapFields(() => '');
+    setEdits(none);
     save.mutate(none);
   };
   return (
@@ -84,8 +84,8 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
             <NumberInput
               key={field}
               label={labels[field]}
-              description={describe(limits[field], limits.workspace[field])}
-              placeholder={placeholderOf(limits[field])}
+              description={describeLimit(limits[field], limits.workspace[field])}
+              placeholder={getPlaceholder(limits[field])}
               allowDecimal={false}
               allowNegative={false}
               clampBehavior="none"
@@ -94,15 +94,15 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
               inputMode="numeric"
               readOnly={!canEdit}
               value={values[field]}
-              onChange={(value) => setTyped({ ...typed, [field]: value })}
-              error={problem && sentence(problem.message)}
+              onChange={(value) => setEdits({ ...edits, [field]: value })}
+              error={problem && toSentence(problem.message)}
             />
           );
         })}
       </TwoColumns>
       {canEdit && (
         <Group gap="sm">
-          <Button type="submit" variant="default" loading={save.isPending} disabled={isSame(values, stored)}>
+          <Button type="submit" variant="default" loading={save.isPending} disabled={isEqual(values, stored)}>
             Save limits
           </Button>
           {fields.some((field) => stored[field] !== '') && (
@@ -117,27 +117,27 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
 }
 
 /** Returns the placeholder of a limit. An absent limit means no quota. */
-function placeholderOf(limit: Limit | undefined): string {
+function getPlaceholder(limit: Limit | undefined): string {
   if (!limit) return 'no limit';
-  return limit.from === 'default' ? shown(limit) : 'Default';
+  return limit.from === 'default' ? formatLimit(limit) : 'Default';
 }
 
-const shown = ({ limit }: Limit) => (limit === undefined ? 'no limit' : count.format(limit));
+const formatLimit = ({ limit }: Limit) => (limit === undefined ? 'no limit' : numberFormat.format(limit));
 
-function describe(own: Limit | undefined, workspace: Limit | undefined): string {
-  if (!own) return 'No quota.';
-  if (own.from === 'workspace') return `The workspace limit of ${shown(own)} applies.`;
-  const source = own.from === 'default' ? 'Default' : 'Set here';
-  return workspace?.limit === undefined ? `${source}.` : `${source}. Workspace limit: ${shown(workspace)}.`;
+function describeLimit(serverLimit: Limit | undefined, workspace: Limit | undefined): string {
+  if (!serverLimit) return 'No quota.';
+  if (serverLimit.from === 'workspace') return `The workspace limit of ${formatLimit(serverLimit)} applies.`;
+  const source = serverLimit.from === 'default' ? 'Default' : 'Set here';
+  return workspace?.limit === undefined ? `${source}.` : `${source}. Workspace limit: ${formatLimit(workspace)}.`;
 }
 
-function PresentUse({ limits: { use, workspace, upstreams } }: { limits: ServerLimits }) {
+function CurrentUse({ limits: { use, workspace, upstreams } }: { limits: ServerLimits }) {
   return (
     <Stack gap={6}>
-      {use && <Text size="sm">Current use: {inWords(use)}</Text>}
+      {use && <Text size="sm">Current use: {formatUse(use)}</Text>}
       {workspace.use && (
         <Text size="sm" c="dimmed">
-          All servers in the workspace: {inWords(workspace.use)}
+          All servers in the workspace: {formatUse(workspace.use)}
         </Text>
       )}
       {upstreams.map((upstream) => (
@@ -147,8 +147,8 @@ function PresentUse({ limits: { use, workspace, upstreams } }: { limits: ServerL
   );
 }
 
-const inWords = ({ running, waiting, refused }: LimitUse) =>
-  `${count.format(running)} running, ${count.format(waiting)} queued, ${count.format(refused)} rejected in the last minute.`;
+const formatUse = ({ running, waiting, refused }: LimitUsage) =>
+  `${numberFormat.format(running)} running, ${numberFormat.format(waiting)} queued, ${numberFormat.format(refused)} rejected in the last minute.`;
 
 const states = {
   closed: { color: 'green', children: 'Healthy' },

@@ -5,35 +5,35 @@ import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { RowButton } from '../../ui/actions/row-button.tsx';
-import { useQuestion } from '../../ui/actions/use-question.tsx';
+import { useConfirmation } from '../../ui/actions/use-question.tsx';
 import { type Column, Rows } from '../../ui/rows.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Empty } from '../../ui/states/empty.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { Time } from '../../ui/text/time.tsx';
-import { visible } from '../../ui/text/visible.ts';
-import { useAnswer } from '../../use-answer.ts';
-import { useShownServer } from '../server-page.tsx';
+import { toVisible } from '../../ui/text/visible.ts';
+import { useOperationQuery } from '../../use-answer.ts';
+import { useCurrentServer } from '../server-page.tsx';
 
-const colors = { active: 'green', broken: 'yellow', revoked: 'gray' } as const;
+const statusColors = { active: 'green', broken: 'yellow', revoked: 'gray' } as const;
 
 const columns: Column<Grant>[] = [
-  { label: 'Person', cell: ({ person }) => (person ? visible(person) : '–') },
-  { label: 'Client', cell: ({ client }) => visible(client) },
-  { label: 'Status', cell: ({ status }) => <Badge color={colors[status]}>{status}</Badge> },
-  { label: 'Scopes', cell: ({ scope }) => <Text className="th-mono">{visible(scope) || '–'}</Text> },
+  { label: 'Person', cell: ({ person }) => (person ? toVisible(person) : '–') },
+  { label: 'Client', cell: ({ client }) => toVisible(client) },
+  { label: 'Status', cell: ({ status }) => <Badge color={statusColors[status]}>{status}</Badge> },
+  { label: 'Scopes', cell: ({ scope }) => <Text className="th-mono">{toVisible(scope) || '–'}</Text> },
   { label: 'Since', cell: ({ created_at }) => <Time at={created_at} /> },
   { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : 'never') },
 ];
 
 /** Logins of people at this server, with an action to revoke one. */
 export function LoginsTab() {
-  const { slug } = useShownServer().server;
+  const { slug } = useCurrentServer().server;
   const canEdit = useCanEdit();
-  const query = useAnswer(queryKeys.grants(slug), 'listGrants', { slug, limit: 200 });
-  const end = useQuestion({
+  const query = useOperationQuery(queryKeys.grants(slug), 'listGrants', { slug, limit: 200 });
+  const revoke = useConfirmation({
     title: () => 'Revoke this login?',
-    text: ({ client }) => `The client ${visible(client)} must ask the person to log in again.`,
+    text: ({ client }) => `The client ${toVisible(client)} must ask the person to log in again.`,
     action: 'Revoke login',
     run: ({ id }: Grant) => api('revokeGrant', { id }),
     done: () => 'Revoked the login',
@@ -43,7 +43,7 @@ export function LoginsTab() {
     <Section
       title="Logins"
       text="Each login is one person in one client. A broken login no longer works at the provider, and the person must log in again."
-      flush
+      isFlush
     >
       <Loaded query={query}>
         {({ grants }) =>
@@ -58,19 +58,23 @@ export function LoginsTab() {
               label="Logins"
               columns={columns}
               rows={grants}
-              keyOf={({ id }) => id}
+              getKey={({ id }) => id}
               actions={
                 canEdit &&
                 ((grant) =>
                   grant.status !== 'revoked' && (
-                    <RowButton label="Revoke login" of={`of ${visible(grant.client)}`} onClick={() => end.ask(grant)} />
+                    <RowButton
+                      label="Revoke login"
+                      subject={`of ${toVisible(grant.client)}`}
+                      onClick={() => revoke.ask(grant)}
+                    />
                   ))
               }
             />
           )
         }
       </Loaded>
-      {end.dialog}
+      {revoke.dialog}
     </Section>
   );
 }

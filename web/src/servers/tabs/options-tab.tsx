@@ -4,17 +4,17 @@ import { useState } from 'react';
 import { Link, useNavigate } from 'react-router';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
-import { readAgain } from '../../query-client.ts';
+import { refetchQueries } from '../../query-client.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { refusalOf } from '../../ui/actions/refusal.ts';
+import { getFormErrors } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
-import { useQuestion } from '../../ui/actions/use-question.tsx';
+import { useConfirmation } from '../../ui/actions/use-question.tsx';
 import { Section } from '../../ui/section.tsx';
-import { messageOf } from '../../ui/states/problem-alert.tsx';
+import { getErrorMessage } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { Time } from '../../ui/text/time.tsx';
-import { visible } from '../../ui/text/visible.ts';
-import { useShownServer } from '../server-page.tsx';
+import { toVisible } from '../../ui/text/visible.ts';
+import { useCurrentServer } from '../server-page.tsx';
 import { LimitsSection } from './limits-section.tsx';
 
 export function OptionsTab() {
@@ -36,7 +36,7 @@ const spans = [
 
 /** Section to capture requests and responses of calls for a limited time. */
 function CaptureSection() {
-  const { server, capture_until } = useShownServer();
+  const { server, capture_until } = useCurrentServer();
   const canEdit = useCanEdit();
   const [hours, setHours] = useState('1');
   const capture = useAction({
@@ -44,7 +44,7 @@ function CaptureSection() {
     done: (_, span) => (span > 0 ? 'Capture started' : 'Capture stopped'),
     refresh: [queryKeys.servers],
   });
-  const failure = capture.variables === 0 ? capture.error : refusalOf(capture, Number(hours)).failure;
+  const failure = capture.variables === 0 ? capture.error : getFormErrors(capture, Number(hours)).failure;
   return (
     <Section
       title="Capture"
@@ -69,7 +69,7 @@ function CaptureSection() {
             value={hours}
             onChange={(value) => setHours(value ?? '1')}
             allowDeselect={false}
-            error={failure && messageOf(failure)}
+            error={failure && getErrorMessage(failure)}
             disabled={!canEdit}
           />
           <Button
@@ -93,20 +93,20 @@ function CaptureSection() {
 }
 
 function DeleteSection() {
-  const { server } = useShownServer();
+  const { server } = useCurrentServer();
   const navigate = useNavigate();
   const client = useQueryClient();
-  const remove = useQuestion({
-    title: ({ name }: typeof server) => `Delete ${visible(name)}?`,
+  const remove = useConfirmation({
+    title: ({ name }: typeof server) => `Delete ${toVisible(name)}?`,
     text: () => 'All connected clients stop working immediately. You can restore the server for 30 days.',
     action: 'Delete server',
-    word: server.slug,
+    confirmText: server.slug,
     run: ({ slug }) => api('deleteMcpServer', { slug }),
-    done: (_, { name }) => `Deleted ${visible(name)}`,
+    done: (_, { name }) => `Deleted ${toVisible(name)}`,
     onDone: async (_, { slug }) => {
       await navigate('/servers');
       client.removeQueries({ queryKey: queryKeys.server(slug) });
-      await readAgain(client, { queryKey: queryKeys.servers });
+      await refetchQueries(client, { queryKey: queryKeys.servers });
     },
   });
   return (

@@ -2,27 +2,27 @@ import { Alert, Badge, Button, Group, Stack, Text, TextInput } from '@mantine/co
 import { IconAlertTriangle, IconLock } from '@tabler/icons-react';
 import { type FormEvent, useState } from 'react';
 import { useSearchParams } from 'react-router';
-import { placeholderNames } from '../../../../src/domain/http/placeholders.ts';
-import { movedSecretIn } from '../../../../src/domain/warnings/moved-secret.ts';
+import { getPlaceholderNames } from '../../../../src/domain/http/placeholders.ts';
+import { parseMovedSecret } from '../../../../src/domain/warnings/moved-secret.ts';
 import type { Secret } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { isSame, refusalOf } from '../../ui/actions/refusal.ts';
+import { getFormErrors, isEqual } from '../../ui/actions/refusal.ts';
 import { RowButton } from '../../ui/actions/row-button.tsx';
 import { useAction } from '../../ui/actions/use-action.ts';
-import { useQuestion } from '../../ui/actions/use-question.tsx';
+import { useConfirmation } from '../../ui/actions/use-question.tsx';
 import { type Column, Rows } from '../../ui/rows.tsx';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Empty } from '../../ui/states/empty.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
-import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
+import { ProblemAlert, toSentence } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { Time } from '../../ui/text/time.tsx';
-import { useAnswer } from '../../use-answer.ts';
+import { useOperationQuery } from '../../use-answer.ts';
 import { isObject } from '../config.ts';
-import { useShownServer } from '../server-page.tsx';
+import { useCurrentServer } from '../server-page.tsx';
 
 /** Changing a secret also affects request previews and configuration verdicts. */
 const refresh = [queryKeys.servers, ['preview'], ['verdict']];
@@ -50,11 +50,11 @@ const columns: Column<Secret>[] = [
 
 /** Secrets of a server. Values are never shown. */
 export function SecretsTab() {
-  const { slug } = useShownServer().server;
+  const { slug } = useCurrentServer().server;
   const canEdit = useCanEdit();
   const [name, setName] = useState(useSearchParams()[0].get('name') ?? '');
-  const query = useAnswer(queryKeys.secrets(slug), 'listSecrets', { slug });
-  const remove = useQuestion({
+  const query = useOperationQuery(queryKeys.secrets(slug), 'listSecrets', { slug });
+  const remove = useConfirmation({
     title: (secret) => `Delete secret ${secret.name}?`,
     text: () => 'Tools that use it fail until it is set again.',
     action: 'Delete secret',
@@ -64,15 +64,15 @@ export function SecretsTab() {
   });
   const actions = (secret: Secret) => (
     <>
-      <RowButton label="Replace" of={secret.name} onClick={() => setName(secret.name)} />
-      <RowButton label="Delete" of={secret.name} onClick={() => remove.ask(secret)} />
+      <RowButton label="Replace" subject={secret.name} onClick={() => setName(secret.name)} />
+      <RowButton label="Delete" subject={secret.name} onClick={() => remove.ask(secret)} />
     </>
   );
   return (
     <Stack gap="md">
       <ViewerNote>Only editors and owners can set secrets.</ViewerNote>
       {canEdit && <SecretForm name={name} onName={setName} />}
-      <Section title="Stored secrets" text="Values are encrypted. Only their names are ever shown." flush>
+      <Section title="Stored secrets" text="Values are encrypted. Only their names are ever shown." isFlush>
         <Loaded query={query}>
           {({ secrets }) =>
             secrets.length === 0 ? (
@@ -86,7 +86,7 @@ export function SecretsTab() {
                 label="Secrets"
                 columns={columns}
                 rows={secrets}
-                keyOf={(secret) => secret.name}
+                getKey={(secret) => secret.name}
                 actions={canEdit && actions}
               />
             )
@@ -102,32 +102,36 @@ type NameProps = { name: string; onName: (name: string) => void };
 
 /** Sets a secret or replaces its value. */
 function SecretForm({ name, onName }: NameProps) {
-  const { server, config, secrets, warnings } = useShownServer();
+  const { server, config, secrets, warnings } = useCurrentServer();
   const [value, setValue] = useState('');
-  const typed = { name, value };
-  const store = useAction({
-    run: (sent: typeof typed) => api('setSecret', { slug: server.slug, ...sent }),
-    done: (_, sent) => `Saved secret ${sent.name}`,
+  const entered = { name, value };
+  const saveSecret = useAction({
+    run: (input: typeof entered) => api('setSecret', { slug: server.slug, ...input }),
+    done: (_, input) => `Saved secret ${input.name}`,
     refresh,
-    onDone: (_, sent) => {
-      if (!isSame(sent, typed)) return;
+    onDone: (_, input) => {
+      if (!isEqual(input, entered)) return;
       setValue('');
       onName('');
     },
   });
-  const { problems, failure } = refusalOf(store, typed);
-  const errorOf = (field: keyof typeof typed) => {
-    const found = problems.find(({ path }) => path === field);
-    return found && sentence(found.message);
+  const { problems, failure } = getFormErrors(saveSecret, entered);
+  const getError = (field: keyof typeof entered) => {
+    const problem = problems.find(({ path }) => path === field);
+    return problem && toSentence(problem.message);
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (name !== '' && value !== '') store.mutate(typed);
+    if (name !== '' && value !== '') saveSecret.mutate(entered);
   };
   const variables = isObject(config.variables) ? config.variables : {};
-  const missing = placeholderNames(config).filter((of) => !Object.hasOwn(variables, of) && !secrets.includes(of));
+  const missingSecrets = getPlaceholderNames(config).filter(
+    (secretName) => !Object.hasOwn(variables, secretName) && !secrets.includes(secretName),
+  );
   // Credentials in the configuration are changed there.
-  const moved = warnings.flatMap(({ message }) => movedSecretIn(message) ?? []).filter((of) => /^\w+$/.test(of));
+  const movedSecrets = warnings
+    .flatMap(({ message }) => parseMovedSecret(message) ?? [])
+    .filter((secretName) => /^\w+$/.test(secretName));
   return (
     <Section
       title="Set secret"
@@ -135,8 +139,12 @@ function SecretForm({ name, onName }: NameProps) {
     >
       <form onSubmit={submit} noValidate>
         <Stack gap="sm">
-          <ToSet title="Not set yet" names={missing} onName={onName} />
-          <ToSet title="Set these again, because the tools now call other hosts" names={moved} onName={onName} />
+          <SecretsToSet title="Not set yet" names={missingSecrets} onName={onName} />
+          <SecretsToSet
+            title="Set these again, because the tools now call other hosts"
+            names={movedSecrets}
+            onName={onName}
+          />
           {failure && <ProblemAlert error={failure} />}
           <Group gap="sm" align="flex-start">
             <TextInput
@@ -146,7 +154,7 @@ function SecretForm({ name, onName }: NameProps) {
               flex="1 1 12rem"
               value={name}
               onChange={(event) => onName(event.currentTarget.value)}
-              error={errorOf('name')}
+              error={getError('name')}
               autoComplete="off"
             />
             <SecretInput
@@ -154,10 +162,10 @@ function SecretForm({ name, onName }: NameProps) {
               flex="2 1 16rem"
               value={value}
               onChange={(event) => setValue(event.currentTarget.value)}
-              error={errorOf('value')}
+              error={getError('value')}
               autoComplete="new-password"
             />
-            <Button type="submit" loading={store.isPending} disabled={!name || !value} className="th-beside">
+            <Button type="submit" loading={saveSecret.isPending} disabled={!name || !value} className="th-beside">
               Save secret
             </Button>
           </Group>
@@ -167,20 +175,28 @@ function SecretForm({ name, onName }: NameProps) {
   );
 }
 
-function ToSet({ title, names, onName }: { title: string; names: readonly string[]; onName: NameProps['onName'] }) {
+function SecretsToSet({
+  title,
+  names,
+  onName,
+}: {
+  title: string;
+  names: readonly string[];
+  onName: NameProps['onName'];
+}) {
   if (names.length === 0) return null;
   return (
     <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title={title}>
       <Group gap={6}>
-        {names.map((wanted) => (
+        {names.map((secretName) => (
           <Button
-            key={wanted}
+            key={secretName}
             size="compact-sm"
             variant="default"
             className="th-mono th-whole-text"
-            onClick={() => onName(wanted)}
+            onClick={() => onName(secretName)}
           >
-            {wanted}
+            {secretName}
           </Button>
         ))}
       </Group>

@@ -6,17 +6,17 @@ import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { RowButton } from '../../ui/actions/row-button.tsx';
-import { useQuestion } from '../../ui/actions/use-question.tsx';
-import { More } from '../../ui/more.tsx';
+import { useConfirmation } from '../../ui/actions/use-question.tsx';
+import { NextPageButton } from '../../ui/more.tsx';
 import { type Column, Rows } from '../../ui/rows.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { PersonName } from '../../ui/text/person-name.tsx';
 import { Time } from '../../ui/text/time.tsx';
-import { visible } from '../../ui/text/visible.ts';
+import { toVisible } from '../../ui/text/visible.ts';
 import { usePages } from '../../use-answer.ts';
 import { VersionChanges } from '../change-list.tsx';
-import { useShownServer } from '../server-page.tsx';
+import { useCurrentServer } from '../server-page.tsx';
 
 const columnsFor = (current: number): Column<Version>[] => [
   {
@@ -36,18 +36,18 @@ const columnsFor = (current: number): Column<Version>[] => [
       </span>
     ),
   },
-  { label: 'Message', cell: ({ message }) => (message === undefined ? '–' : visible(message)) },
+  { label: 'Message', cell: ({ message }) => (message === undefined ? '–' : toVisible(message)) },
 ];
 
 /** Versions of a server, with compare and restore. */
 export function VersionsTab() {
-  const { slug, version: current } = useShownServer().server;
+  const { slug, version: current } = useCurrentServer().server;
   const canEdit = useCanEdit();
-  const note = useNote(slug);
+  const note = useMessageDialog(slug);
   const [search, setSearch] = useSearchParams();
   const compare = (from: string, to: string) => setSearch({ from, to }, { replace: true, preventScrollReset: true });
   const pages = usePages(queryKeys.versions(slug), 'listVersions', { slug, limit: 100 });
-  const restore = useQuestion({
+  const restore = useConfirmation({
     title: (old: number) => `Restore version ${old}?`,
     text: (old) => (
       <Stack>
@@ -63,21 +63,23 @@ export function VersionsTab() {
   });
   const actions = (row: Version) => {
     const { version } = row;
-    const of = `version ${version}`;
+    const rowLabel = `version ${version}`;
     return (
       <>
-        {canEdit && <RowButton label="Note" of={of} onClick={() => note.ask(row)} />}
+        {canEdit && <RowButton label="Note" subject={rowLabel} onClick={() => note.ask(row)} />}
         {version !== current && (
-          <RowButton label="Compare" of={of} onClick={() => compare(String(version), String(current))} />
+          <RowButton label="Compare" subject={rowLabel} onClick={() => compare(String(version), String(current))} />
         )}
-        {version !== current && canEdit && <RowButton label="Restore" of={of} onClick={() => restore.ask(version)} />}
+        {version !== current && canEdit && (
+          <RowButton label="Restore" subject={rowLabel} onClick={() => restore.ask(version)} />
+        )}
       </>
     );
   };
   return (
     <Loaded query={pages}>
-      {({ pages: answers }) => {
-        const versions = answers.flatMap((page) => page.versions);
+      {({ pages: loadedPages }) => {
+        const versions = loadedPages.flatMap((page) => page.versions);
         const to = search.get('to') ?? String(current);
         const from = search.get('from') ?? String(versions[1]?.version ?? to);
         return (
@@ -86,18 +88,18 @@ export function VersionsTab() {
             <Section
               title="Versions"
               text="Every save and every restore creates a new version. The latest versions are kept."
-              flush
+              isFlush
             >
               <Rows
                 label="Versions"
                 columns={columnsFor(current)}
                 rows={versions}
-                keyOf={({ version }) => String(version)}
+                getKey={({ version }) => String(version)}
                 actions={actions}
               />
-              <More pages={pages} isInCard>
+              <NextPageButton pages={pages} isInCard>
                 Show older versions
-              </More>
+              </NextPageButton>
             </Section>
             {restore.dialog}
             {note.dialog}
@@ -117,12 +119,12 @@ type ComparisonProps = {
 
 /** Comparison of two versions. */
 function Comparison({ versions, from, to, onChange }: ComparisonProps) {
-  const { slug } = useShownServer().server;
+  const { slug } = useCurrentServer().server;
   const data = versions.map(({ version, message }) => ({
     value: String(version),
-    label: `Version ${version}${message === undefined ? '' : `: ${visible(message)}`}`,
+    label: `Version ${version}${message === undefined ? '' : `: ${toVisible(message)}`}`,
   }));
-  const of = (label: string, value: string, change: (value: string) => void) => ({
+  const getSelectProps = (label: string, value: string, change: (value: string) => void) => ({
     label,
     data,
     value,
@@ -136,8 +138,8 @@ function Comparison({ versions, from, to, onChange }: ComparisonProps) {
     <Section title="Compare">
       <Stack gap="sm">
         <Group gap="sm">
-          <Select {...of('From', from, (next) => onChange(next, to))} />
-          <Select {...of('To', to, (next) => onChange(from, next))} />
+          <Select {...getSelectProps('From', from, (next) => onChange(next, to))} />
+          <Select {...getSelectProps('To', to, (next) => onChange(from, next))} />
         </Group>
         <VersionChanges slug={slug} from={Number(from)} to={Number(to)} />
       </Stack>
@@ -146,9 +148,9 @@ function Comparison({ versions, from, to, onChange }: ComparisonProps) {
 }
 
 /** Dialog to edit the message of a version. */
-function useNote(slug: string) {
+function useMessageDialog(slug: string) {
   const [message, setMessage] = useState('');
-  const { ask, dialog } = useQuestion({
+  const { ask, dialog } = useConfirmation({
     title: ({ version }) => `Message for version ${version}`,
     text: () => (
       <TextInput

@@ -10,10 +10,10 @@ import { CallCode } from '../../explore/call-code.tsx';
 import { RequestView } from '../../ui/request-view.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Loading } from '../../ui/states/loading.tsx';
-import { messageOf, sentence } from '../../ui/states/problem-alert.tsx';
-import { checkedAgain } from '../editor/model/findings.ts';
+import { getErrorMessage, toSentence } from '../../ui/states/problem-alert.tsx';
+import { recheckingMessage } from '../editor/model/findings.ts';
 
-type Wanted = {
+type PreviewInput = {
   slug: string;
   version: number;
   view: string | undefined;
@@ -25,9 +25,9 @@ type Wanted = {
 /** Request for the arguments, or the reason why there is none. */
 type Outcome = { preview: Preview } | { refusal: ApiProblem };
 
-async function outcomeOf(asked: Promise<Preview>): Promise<Outcome> {
+async function toOutcome(request: Promise<Preview>): Promise<Outcome> {
   try {
-    return { preview: await asked };
+    return { preview: await request };
   } catch (error) {
     if (error instanceof ApiProblem && error.problems.length > 0) return { refusal: error };
     throw error;
@@ -38,14 +38,14 @@ async function outcomeOf(asked: Promise<Preview>): Promise<Outcome> {
  * Previews the exact request for the arguments without sending it. `isBehind` is true while the preview is for older
  * arguments.
  */
-export function usePreview({ slug, version, view, tool, values, isMissing }: Wanted) {
+export function usePreview({ slug, version, view, tool, values, isMissing }: PreviewInput) {
   const current = JSON.stringify(values);
   const [settled] = useDebouncedValue(current, 250);
   const { data, error, isFetching } = useQuery({
     queryKey: ['preview', slug, version, view, tool, settled],
     queryFn: ({ signal }) => {
       const body = { arguments: parseJson(settled) as JsonObject, view };
-      return outcomeOf(api('previewToolCall', { slug, tool, ...body }, { signal }));
+      return toOutcome(api('previewToolCall', { slug, tool, ...body }, { signal }));
     },
     // The previous outcome only reserves space for the next one.
     placeholderData: keepPreviousData,
@@ -53,18 +53,18 @@ export function usePreview({ slug, version, view, tool, values, isMissing }: Wan
     enabled: !isMissing && settled === current,
     gcTime: 10_000,
   });
-  const isBehind = settled !== current || isFetching;
-  const refused = data && 'refusal' in data ? data.refusal : undefined;
-  const problems: FieldProblem[] = (refused?.problems ?? []).map(({ path: field, message }) => ({
+  const isStale = settled !== current || isFetching;
+  const rejection = data && 'refusal' in data ? data.refusal : undefined;
+  const problems: FieldProblem[] = (rejection?.problems ?? []).map(({ path: field, message }) => ({
     path: field,
-    message: isBehind ? checkedAgain : message,
+    message: isStale ? recheckingMessage : message,
   }));
   return {
     request: data && 'preview' in data ? data.preview : undefined,
-    failure: refused ?? error ?? undefined,
+    failure: rejection ?? error ?? undefined,
     problems: isMissing ? [] : problems,
     isMissing,
-    isBehind,
+    isBehind: isStale,
   };
 }
 
@@ -76,8 +76,8 @@ type Props = {
   args: JsonObject;
 };
 
-export function Outgoing({ preview, slug, view, tool, args }: Props) {
-  const { request, failure, isMissing, isBehind } = preview;
+export function OutgoingRequest({ preview, slug, view, tool, args }: Props) {
+  const { request, failure, isMissing, isBehind: isStale } = preview;
   return (
     <Section
       title="Outgoing request"
@@ -89,13 +89,14 @@ export function Outgoing({ preview, slug, view, tool, args }: Props) {
         </Text>
       ) : (
         <Stack gap="xs">
-          <Box style={{ visibility: isBehind ? 'hidden' : 'visible' }} aria-busy={isBehind} mih={120}>
+          <Box style={{ visibility: isStale ? 'hidden' : 'visible' }} aria-busy={isStale} mih={120}>
             {failure && (
               <Text size="sm" c="error" role="status">
-                {messageOf(failure)}
+                {getErrorMessage(failure)}
               </Text>
             )}
-            {!failure && (request ? <WouldBeSent preview={request} slug={slug} /> : <Loading rows={1} height={120} />)}
+            {!failure &&
+              (request ? <RequestPreview preview={request} slug={slug} /> : <Loading rows={1} height={120} />)}
           </Box>
           <CallCode slug={slug} view={view} tool={tool} args={args} />
         </Stack>
@@ -104,13 +105,13 @@ export function Outgoing({ preview, slug, view, tool, args }: Props) {
   );
 }
 
-function WouldBeSent({ preview: { refused, request, curl }, slug }: { preview: Preview; slug: string }) {
+function RequestPreview({ preview: { refused, request, curl }, slug }: { preview: Preview; slug: string }) {
   return (
     <>
       {refused !== undefined && (
         <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Request would not be sent" mb="sm">
           <Text size="sm">
-            {sentence(refused)}{' '}
+            {toSentence(refused)}{' '}
             <Anchor component={Link} to={`/servers/${slug}/secrets`} size="sm" underline="always">
               Secrets
             </Anchor>

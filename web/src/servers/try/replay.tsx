@@ -4,15 +4,15 @@ import { useQuery } from '@tanstack/react-query';
 import type { CallDetail, JsonObject } from '../../answers.ts';
 import { ApiProblem, api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { messageOf } from '../../ui/states/problem-alert.tsx';
+import { getErrorMessage } from '../../ui/states/problem-alert.tsx';
 import { Time } from '../../ui/text/time.tsx';
-import { visible } from '../../ui/text/visible.ts';
+import { toVisible } from '../../ui/text/visible.ts';
 
 /** Recorded call to replay. */
-export type Replayed = { id: string; tool: string; at: string; view: string | undefined; args: JsonObject };
+export type ReplayedCall = { id: string; tool: string; at: string; view: string | undefined; args: JsonObject };
 
 /** Recorded call named in the page URL, or the reason why it cannot be replayed. */
-type Replay = { isLoading: true } | { isLoading: false; replayed?: Replayed; refusal?: string };
+type Replay = { isLoading: true } | { isLoading: false; replayed?: ReplayedCall; refusal?: string };
 
 export function useReplay(slug: string, id: string | null): Replay {
   const query = useQuery({
@@ -22,13 +22,13 @@ export function useReplay(slug: string, id: string | null): Replay {
     staleTime: 60_000,
   });
   if (id === null) return { isLoading: false };
-  if (query.data) return replayOf(slug, query.data);
+  if (query.data) return toReplay(slug, query.data);
   if (!query.error) return { isLoading: true };
-  const isGone = query.error instanceof ApiProblem && query.error.status === 404;
-  return { isLoading: false, refusal: isGone ? 'The call no longer exists.' : messageOf(query.error) };
+  const isNotFound = query.error instanceof ApiProblem && query.error.status === 404;
+  return { isLoading: false, refusal: isNotFound ? 'The call no longer exists.' : getErrorMessage(query.error) };
 }
 
-function replayOf(slug: string, { call, capture }: CallDetail): Replay {
+function toReplay(slug: string, { call, capture }: CallDetail): Replay {
   if (call.server !== slug) return { isLoading: false, refusal: 'The call belongs to another server.' };
   if (!capture) return { isLoading: false, refusal: 'The call was not captured, or its capture has expired.' };
   if (!capture.arguments) return { isLoading: false, refusal: 'The arguments were too large to store.' };
@@ -37,14 +37,14 @@ function replayOf(slug: string, { call, capture }: CallDetail): Replay {
 }
 
 type NoteProps = {
-  replayed: Replayed;
+  replayed: ReplayedCall;
   /** Names of arguments that are sent but have no field. */
   hidden: readonly string[];
-  onLeaveOut: () => void;
+  onRemove: () => void;
 };
 
 /** Note about the recorded call whose arguments are in the form. */
-export function ReplayNote({ replayed, hidden, onLeaveOut }: NoteProps) {
+export function ReplayNote({ replayed, hidden, onRemove }: NoteProps) {
   const isRedacted = JSON.stringify(replayed.args).includes('[redacted]');
   return (
     <Alert color="blue" icon={<IconRepeat size={18} />} title="Arguments of a recorded call">
@@ -55,8 +55,8 @@ export function ReplayNote({ replayed, hidden, onLeaveOut }: NoteProps) {
         {isRedacted && <Text size="sm">Credentials were not stored. Enter them again where it says [redacted].</Text>}
         {hidden.length > 0 && (
           <Group gap="sm">
-            <Text size="sm">Also sent, but not in the form: {visible(hidden.join(', '))}.</Text>
-            <Button size="compact-sm" variant="default" onClick={onLeaveOut}>
+            <Text size="sm">Also sent, but not in the form: {toVisible(hidden.join(', '))}.</Text>
+            <Button size="compact-sm" variant="default" onClick={onRemove}>
               {hidden.length === 1 ? 'Remove it' : 'Remove them'}
             </Button>
           </Group>

@@ -3,21 +3,21 @@ import { IconTool } from '@tabler/icons-react';
 import { useSearchParams } from 'react-router';
 import { Empty } from '../../ui/states/empty.tsx';
 import { Loading } from '../../ui/states/loading.tsx';
-import { visible } from '../../ui/text/visible.ts';
-import { isDisabled, textOf, toolsOf } from '../config.ts';
-import { useShownServer } from '../server-page.tsx';
+import { toVisible } from '../../ui/text/visible.ts';
+import { asText, getTools, isDisabled } from '../config.ts';
+import { useCurrentServer } from '../server-page.tsx';
 import { useReplay } from './replay.tsx';
 import { TryTool } from './try-tool.tsx';
 
 /** Tab to call a tool. The URL names the tool, or a recorded call to replay. */
 export function TryTab() {
-  const { server, config } = useShownServer();
-  const all = toolsOf(config);
+  const { server, config } = useCurrentServer();
+  const all = getTools(config);
   const tools = all.filter((tool) => !isDisabled(tool));
   const [search, setSearch] = useSearchParams();
   const replay = useReplay(server.slug, search.get('replay'));
-  const [first] = tools;
-  if (!first) {
+  const [firstTool] = tools;
+  if (!firstTool) {
     const text = all.length === 0 ? 'Add a tool' : 'All tools are disabled. Enable one';
     return (
       <div className="th-card">
@@ -27,11 +27,13 @@ export function TryTab() {
   }
   if (replay.isLoading) return <Loading />;
   const { replayed } = replay;
-  const wanted = replayed?.tool ?? search.get('tool');
-  const tool = tools.find(({ name }) => name === wanted);
-  const isGone = replayed !== undefined && tool === undefined;
-  const refusal = isGone ? `Its tool ${visible(replayed.tool)} is disabled or no longer exists.` : replay.refusal;
-  const chosen = tool ?? first;
+  const requestedName = replayed?.tool ?? search.get('tool');
+  const tool = tools.find(({ name }) => name === requestedName);
+  const isToolMissing = replayed !== undefined && tool === undefined;
+  const refusal = isToolMissing
+    ? `Its tool ${toVisible(replayed.tool)} is disabled or no longer exists.`
+    : replay.refusal;
+  const selectedTool = tool ?? firstTool;
   return (
     <Stack gap="md">
       {refusal !== undefined && (
@@ -40,10 +42,10 @@ export function TryTab() {
         </Alert>
       )}
       <TryTool
-        key={`${textOf(chosen.name)} ${replayed?.id}`}
-        tool={chosen}
-        names={tools.map((one) => textOf(one.name))}
-        replayed={isGone ? undefined : replayed}
+        key={`${asText(selectedTool.name)} ${replayed?.id}`}
+        tool={selectedTool}
+        names={tools.map((one) => asText(one.name))}
+        replayed={isToolMissing ? undefined : replayed}
         onChoose={(name) => setSearch({ tool: name }, { replace: true })}
       />
     </Stack>

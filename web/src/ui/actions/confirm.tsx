@@ -2,10 +2,10 @@ import { Button, Group, Modal, Stack, TextInput } from '@mantine/core';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { ProblemAlert } from '../states/problem-alert.tsx';
 
-type Question = {
+type ConfirmOptions = {
   action: string;
   /** Text to type before the action can run. */
-  word?: string;
+  confirmText?: string;
   /** True if the action can be undone. */
   isHarmless?: boolean;
   isPending: boolean;
@@ -15,28 +15,28 @@ type Question = {
   children: ReactNode;
 };
 
-type Props = Question & { opened: boolean; title: string };
+type Props = ConfirmOptions & { opened: boolean; title: string };
 
 /**
  * Dialog that confirms an action. It stays open while the action is pending, so that the result always belongs to it.
  */
-export function Confirm({ opened, title, ...question }: Props) {
+export function Confirm({ opened, title, ...options }: Props) {
   const close = () => {
-    if (!question.isPending) question.onClose();
+    if (!options.isPending) options.onClose();
   };
   return (
     <Modal opened={opened} onClose={close} title={title}>
-      <Asked {...question} onClose={close} />
+      <ConfirmForm {...options} onClose={close} />
     </Modal>
   );
 }
 
-function Asked({ word, error, onConfirm, children, ...rest }: Question) {
+function ConfirmForm({ confirmText, error, onConfirm, children, ...rest }: ConfirmOptions) {
   const [typed, setTyped] = useState('');
   // An error from an earlier attempt is not shown again.
-  const [before] = useState(error);
-  const isReady = word === undefined || typed === word;
-  const isOff = word !== undefined && !word.startsWith(typed);
+  const [initialError] = useState(error);
+  const isReady = confirmText === undefined || typed === confirmText;
+  const isMismatch = confirmText !== undefined && !confirmText.startsWith(typed);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (isReady) onConfirm();
@@ -46,16 +46,16 @@ function Asked({ word, error, onConfirm, children, ...rest }: Question) {
       {...rest}
       isDangerous={!rest.isHarmless}
       isReady={isReady}
-      error={error !== before && error}
+      error={error !== initialError && error}
       onSubmit={submit}
     >
       {children}
-      {word !== undefined && (
+      {confirmText !== undefined && (
         <TextInput
-          label={`Type ${word} to confirm`}
+          label={`Type ${confirmText} to confirm`}
           value={typed}
           onChange={(event) => setTyped(event.currentTarget.value)}
-          error={isOff && `Does not match. Enter ${word}.`}
+          error={isMismatch && `Does not match. Enter ${confirmText}.`}
           autoComplete="off"
           data-autofocus
         />
@@ -64,7 +64,7 @@ function Asked({ word, error, onConfirm, children, ...rest }: Question) {
   );
 }
 
-type FormProps = Pick<Question, 'action' | 'isPending' | 'onClose' | 'children'> & {
+type FormProps = Pick<ConfirmOptions, 'action' | 'isPending' | 'onClose' | 'children'> & {
   error?: unknown;
   isReady?: boolean;
   isDangerous?: boolean;

@@ -12,7 +12,7 @@ export type Press = {
 };
 
 /** Maximum wait in ms, because a finger that scrolls or stays too long causes no mouse events. */
-const patienceMs = 400;
+const maxWaitMs = 400;
 
 export function watchPress(page: Window): Press {
   let presses = 0;
@@ -35,8 +35,8 @@ export function watchPress(page: Window): Press {
     page.setTimeout(() => !isPressed && runAll(after));
   };
   const releaseLater = () => {
-    const mine = presses;
-    page.setTimeout(() => mine === presses && release(), patienceMs);
+    const currentPress = presses;
+    page.setTimeout(() => currentPress === presses && release(), maxWaitMs);
   };
   const releaseIfMissed = ({ buttons, pointerType }: PointerEvent) => {
     if (buttons === 0 && pointerType === 'mouse') release();

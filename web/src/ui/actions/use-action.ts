@@ -1,9 +1,9 @@
 import { notifications } from '@mantine/notifications';
 import { type QueryKey, type UseMutationResult, useMutation, useQueryClient } from '@tanstack/react-query';
 import { ApiProblem } from '../../api.ts';
-import { readAgain } from '../../query-client.ts';
-import { messageOf } from '../states/problem-alert.tsx';
-import { visible } from '../text/visible.ts';
+import { refetchQueries } from '../../query-client.ts';
+import { getErrorMessage } from '../states/problem-alert.tsx';
+import { toVisible } from '../text/visible.ts';
 import { usePress } from './press.ts';
 
 export type Action<Input, Output> = {
@@ -27,19 +27,19 @@ export function useAction<Input = void, Output = unknown>(
     mutationFn: action.run,
     onSuccess: (output, input) =>
       afterClick(() => {
-        for (const queryKey of action.refresh ?? []) void readAgain(client, { queryKey });
-        if (action.done) notifications.show({ message: visible(action.done(output, input)), color: 'green' });
+        for (const queryKey of action.refresh ?? []) void refetchQueries(client, { queryKey });
+        if (action.done) notifications.show({ message: toVisible(action.done(output, input)), color: 'green' });
         action.onDone?.(output, input);
       }),
     onError: (error) =>
       afterClick(() => {
         // Someone else made a change first. The data is outdated, and a retry must not fail because of that.
         if (error instanceof ApiProblem && error.status === 409)
-          for (const queryKey of action.refresh ?? []) void readAgain(client, { queryKey });
+          for (const queryKey of action.refresh ?? []) void refetchQueries(client, { queryKey });
         if (action.toastFailure)
           notifications.show({
             title: 'Something went wrong',
-            message: messageOf(error),
+            message: getErrorMessage(error),
             color: 'red',
             autoClose: 10_000,
           });

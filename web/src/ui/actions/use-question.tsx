@@ -3,27 +3,27 @@ import { type ReactNode, useState } from 'react';
 import { Confirm } from './confirm.tsx';
 import { type Action, useAction } from './use-action.ts';
 
-type Question<Subject, Output> = Omit<Action<Subject, Output>, 'toastFailure'> & {
+type ConfirmedAction<Subject, Output> = Omit<Action<Subject, Output>, 'toastFailure'> & {
   title: (subject: Subject) => string;
   text: (subject: Subject) => ReactNode;
   action: string;
   isHarmless?: boolean;
   /** Text to type before the action can run. */
-  word?: string;
+  confirmText?: string;
 };
 
 /** Confirmation before an action on a row. `ask` opens it, and `dialog` is rendered next to the list. */
-export function useQuestion<Subject, Output>({
+export function useConfirmation<Subject, Output>({
   title,
   text,
   action,
   isHarmless = false,
-  word,
+  confirmText,
   ...done
-}: Question<Subject, Output>) {
-  const [subject, ask] = useState<Subject>();
-  const close = () => ask(undefined);
-  const doing = useAction<Subject, Output>({
+}: ConfirmedAction<Subject, Output>) {
+  const [subject, open] = useState<Subject>();
+  const close = () => open(undefined);
+  const mutation = useAction<Subject, Output>({
     ...done,
     onDone: (output, input) => {
       close();
@@ -36,11 +36,11 @@ export function useQuestion<Subject, Output>({
       title={subject === undefined ? '' : title(subject)}
       action={action}
       isHarmless={isHarmless}
-      word={word}
-      isPending={doing.isPending}
-      error={doing.error}
+      confirmText={confirmText}
+      isPending={mutation.isPending}
+      error={mutation.error}
       onClose={close}
-      onConfirm={() => subject !== undefined && doing.mutate(subject)}
+      onConfirm={() => subject !== undefined && mutation.mutate(subject)}
     >
       {subject !== undefined && (
         <Text size="sm" component="div">
@@ -49,5 +49,5 @@ export function useQuestion<Subject, Output>({
       )}
     </Confirm>
   );
-  return { ask, dialog };
+  return { ask: open, dialog };
 }

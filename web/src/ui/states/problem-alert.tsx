@@ -2,16 +2,16 @@ import { Alert, Button, Group, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { ApiProblem } from '../../api.ts';
 import { Hint } from '../text/hint.tsx';
-import { visible } from '../text/visible.ts';
+import { toVisible } from '../text/visible.ts';
 
-export function sentence(text: string): string {
-  const shown = visible(text);
-  const start = shown.charAt(0).toUpperCase() + shown.slice(1);
+export function toSentence(text: string): string {
+  const visibleText = toVisible(text);
+  const start = visibleText.charAt(0).toUpperCase() + visibleText.slice(1);
   return /[.!?]$/.test(start) ? start : `${start}.`;
 }
 
-export function messageOf(error: unknown): string {
-  return sentence(error instanceof Error ? error.message : String(error));
+export function getErrorMessage(error: unknown): string {
+  return toSentence(error instanceof Error ? error.message : String(error));
 }
 
 /** Error with a retry button. */
@@ -19,7 +19,7 @@ export function ProblemAlert({ error, onRetry, title }: { error: unknown; onRetr
   const requestId = error instanceof ApiProblem ? error.requestId : undefined;
   return (
     <Alert color="red" icon={<IconAlertTriangle size={18} />} title={title ?? 'Something went wrong'} role="alert">
-      <Text size="sm">{messageOf(error)}</Text>
+      <Text size="sm">{getErrorMessage(error)}</Text>
       {(onRetry || requestId) && (
         <Group mt="xs" gap="sm">
           {onRetry && (

@@ -1,7 +1,7 @@
 import { Badge, Tooltip } from '@mantine/core';
 import type { Access, ServerRecord } from '../../answers.ts';
 
-const kinds: Record<Access | 'open', { name: string; text: string; color: string }> = {
+const accessKinds: Record<Access | 'open', { name: string; text: string; color: string }> = {
   oauth: { name: 'Login', text: 'People log in at the provider. Agents hold a Toolhost token.', color: 'accent' },
   passthrough: {
     name: 'Login (passthrough)',
@@ -26,7 +26,7 @@ const kinds: Record<Access | 'open', { name: string; text: string; color: string
 };
 
 export function AccessBadge({ server: { access, open } }: { server: ServerRecord }) {
-  const kind = kinds[open ? 'open' : access];
+  const kind = accessKinds[open ? 'open' : access];
   return (
     <Tooltip label={kind.text} multiline maw={280}>
       <Badge color={kind.color} miw="max-content">

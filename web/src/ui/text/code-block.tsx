@@ -1,6 +1,6 @@
 import { Box } from '@mantine/core';
 import { CopyButton } from '../actions/copy-button.tsx';
-import { visible } from './visible.ts';
+import { toVisible } from './visible.ts';
 
 /** Verbatim text with a copy button. */
 export function CodeBlock({ code, label }: { code: string; label: string }) {
@@ -8,7 +8,7 @@ export function CodeBlock({ code, label }: { code: string; label: string }) {
     <Box pos="relative">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable text must be reachable by keyboard */}
       <section className="th-code" tabIndex={0} aria-label={label} style={{ paddingRight: '3rem' }}>
-        {visible(code)}
+        {toVisible(code)}
       </section>
       <Box pos="absolute" top={6} right={6}>
         <CopyButton value={code} label={`Copy ${label}`} />

@@ -2,9 +2,9 @@
  * Indents JSON without changing any digit of its numbers. Other text is returned unchanged. `isCut` means that the text
  * is truncated, so that it cannot be verified to be JSON.
  */
-export function indented(text: string, isCut = false): string {
+export function indentJson(text: string, isTruncated = false): string {
   if (text.length > 100_000 || !/^\s*[[{]/.test(text)) return text;
-  if (!isCut && !isJson(text)) return text;
+  if (!isTruncated && !isJson(text)) return text;
   let depth = 0;
   return text.replaceAll(/"(?:[^"\\]|\\.)*"?|[{}[\],:]|\s+/g, (token, at: number) => {
     if (token.startsWith('"')) return token;

@@ -1,9 +1,9 @@
 import { queryKeys } from '../../query-keys.ts';
-import { useAnswer } from '../../use-answer.ts';
-import { visible } from './visible.ts';
+import { useOperationQuery } from '../../use-answer.ts';
+import { toVisible } from './visible.ts';
 
 export function usePeople() {
-  return useAnswer(queryKeys.members, 'listMembers', {}, { staleTime: 60_000 });
+  return useOperationQuery(queryKeys.members, 'listMembers', {}, { staleTime: 60_000 });
 }
 
 /** Display name of a person: the given name, else the member's name or email, else the ID. */
@@ -11,5 +11,5 @@ export function PersonName({ id, name }: { id: string; name?: string | undefined
   const { data } = usePeople();
   const member = data?.members.find((candidate) => candidate.id === id);
   if (id === 'operator') return <span title="on the machine itself">the operator</span>;
-  return <span title={visible(id)}>{visible(name ?? member?.name ?? member?.email ?? id)}</span>;
+  return <span title={toVisible(id)}>{toVisible(name ?? member?.name ?? member?.email ?? id)}</span>;
 }

@@ -12,7 +12,7 @@ const steps: [unit: Intl.RelativeTimeFormatUnit, size: number, from: number][] =
   ['minute', 60, 60],
 ];
 
-function relative(at: number, now: number): string {
+function formatRelative(at: number, now: number): string {
   const seconds = Math.round((at - now) / 1000);
   const format = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
   for (const [unit, size, from] of steps) {
@@ -24,7 +24,7 @@ function relative(at: number, now: number): string {
 }
 
 /** Formats the time in the user's time zone, to the second. */
-export function exactTime(at: string): string {
+export function formatExactTime(at: string): string {
   return new Date(at).toLocaleString('en', { dateStyle: 'medium', timeStyle: 'long' });
 }
 
@@ -35,8 +35,8 @@ export function Time({ at }: { at: string }) {
   const [, tick] = useReducer((count: number) => count + 1, 0);
   useInterval(tick, tickMs, { autoInvoke: true });
   return (
-    <time dateTime={at} title={exactTime(at)}>
-      {relative(Date.parse(at), Date.now())}
+    <time dateTime={at} title={formatExactTime(at)}>
+      {formatRelative(Date.parse(at), Date.now())}
     </time>
   );
 }
@@ -47,7 +47,7 @@ export function ClockTime({ at }: { at: string }) {
   const isToday = date.toDateString() === new Date().toDateString();
   const day = { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' } as const;
   return (
-    <time dateTime={at} title={exactTime(at)}>
+    <time dateTime={at} title={formatExactTime(at)}>
       {date.toLocaleString('en', { ...(isToday ? { timeStyle: 'medium' } : day), hourCycle: 'h23' })}
     </time>
   );

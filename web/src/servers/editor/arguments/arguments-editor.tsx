@@ -2,7 +2,7 @@ import { Checkbox, Select, Textarea } from '@mantine/core';
 import { useSet } from '@mantine/hooks';
 import { IconDots } from '@tabler/icons-react';
 import type { JsonObject } from '../../../answers.ts';
-import { isObject, type PathPart, textOf, withValue } from '../../config.ts';
+import { asText, isObject, type PathSegment, withValue } from '../../config.ts';
 import { values } from '../../declared.ts';
 import { isJsonSchema } from '../../try/form/arguments.ts';
 import { IconButton } from '../edit-buttons.tsx';
@@ -12,9 +12,9 @@ import { NamedRows, type Row } from '../named-rows.tsx';
 import { ArgumentDetails, type ArgumentRow } from './argument-details.tsx';
 
 /** Arguments of a tool: one row each, or JSON if they are a complete JSON Schema. */
-export function ArgumentsEditor({ path }: { path: readonly PathPart[] }) {
+export function ArgumentsEditor({ path }: { path: readonly PathSegment[] }) {
   const schema = useValue(path);
-  const open = useSet<number>();
+  const openRows = useSet<number>();
   if (isObject(schema) && isJsonSchema(schema)) {
     const text = 'JSON Schema object, edited as JSON.';
     return <Field kind="json" path={path} label="Arguments" text={text} minRows={6} />;
@@ -27,23 +27,23 @@ export function ArgumentsEditor({ path }: { path: readonly PathPart[] }) {
       noun="argument"
       placeholder="name"
       empty={{ type: 'string' }}
-      below={(row) => (
+      renderBelow={(row) => (
         <>
-          <Description row={asObject(row)} />
-          {open.has(row.index) && <ArgumentDetails row={asObject(row)} />}
+          <Description row={toObjectRow(row)} />
+          {openRows.has(row.index) && <ArgumentDetails row={toObjectRow(row)} />}
         </>
       )}
     >
       {(row) => (
         <>
-          <TypeAndRequired row={asObject(row)} />
+          <TypeAndRequired row={toObjectRow(row)} />
           <IconButton
             label={`Details of ${row.label}`}
             icon={IconDots}
             size={36}
             ml="auto"
-            aria-expanded={open.has(row.index)}
-            onClick={() => (open.has(row.index) ? open.delete(row.index) : open.add(row.index))}
+            aria-expanded={openRows.has(row.index)}
+            onClick={() => (openRows.has(row.index) ? openRows.delete(row.index) : openRows.add(row.index))}
           />
         </>
       )}
@@ -52,7 +52,7 @@ export function ArgumentsEditor({ path }: { path: readonly PathPart[] }) {
 }
 
 /** Treats a row's value as an object. It may be anything while the JSON is being edited. */
-function asObject(row: Row<unknown>): ArgumentRow {
+function toObjectRow(row: Row<unknown>): ArgumentRow {
   return { ...row, value: isObject(row.value) ? row.value : {} };
 }
 
@@ -63,7 +63,7 @@ function TypeAndRequired({ row: { label, value, change, field } }: { row: Argume
         aria-label={`Type of ${label}`}
         data={[...(values['tools.*.input_schema.*.type'] ?? [])]}
         w={112}
-        value={textOf(value.type) || null}
+        value={asText(value.type) || null}
         onChange={(type) => change({ ...value, type })}
         allowDeselect={false}
         readOnly={field.isReadOnly}
@@ -91,7 +91,7 @@ function Description({ row: { label, value, change, field } }: { row: ArgumentRo
       autosize
       minRows={1}
       maxRows={5}
-      value={textOf(value.description)}
+      value={asText(value.description)}
       onChange={(event) =>
         change(withValue(value, ['description'], event.currentTarget.value || undefined) as JsonObject)
       }

@@ -1,75 +1,81 @@
 import type { CompletionResult } from '@codemirror/autocomplete';
-import { pathText } from '../../config.ts';
+import { formatPath } from '../../config.ts';
 import { names, values } from '../../declared.ts';
 
 /** Enclosing object or list of a position in the text, with the position's index or key. */
-type Level = { isArray: boolean; index: number; key: string; isKey: boolean };
+type JsonLevel = { isArray: boolean; index: number; key: string; isKey: boolean };
 
 /** A string, which may be unterminated, or a punctuator. */
 const tokens = /"(?:[^"\\]|\\.)*("|\\?$)|[{}[\]:,]/g;
 
-type Visit = (around: readonly Level[], start: number, end: number) => void;
+type VisitToken = (levels: readonly JsonLevel[], start: number, end: number) => void;
 
 /**
  * Tokenizes JSON text and calls `visit` for each name and each list entry with its enclosing levels. Returns the levels
  * around the end of the text, and the start of an unterminated string.
  */
-function walk(text: string, visit: Visit = () => {}): { around: Level[]; open?: number } {
-  const around: Level[] = [];
-  for (const { 0: token, 1: closing, index: start } of text.matchAll(tokens)) {
-    if (token.startsWith('"') && closing !== '"') return { around, open: start };
-    const top = around.at(-1);
+function scanJson(text: string, onToken: VisitToken = () => {}): { levels: JsonLevel[]; openStringStart?: number } {
+  const levels: JsonLevel[] = [];
+  for (const { 0: token, 1: closingQuote, index: start } of text.matchAll(tokens)) {
+    if (token.startsWith('"') && closingQuote !== '"') return { levels, openStringStart: start };
+    const top = levels.at(-1);
     const end = start + token.length;
     if (token === '{' || token === '[') {
-      if (top?.isArray) visit(around, start, start + 1);
-      around.push({ isArray: token === '[', index: 0, key: '', isKey: token === '{' });
-    } else if (token === '}' || token === ']') around.pop();
+      if (top?.isArray) onToken(levels, start, start + 1);
+      levels.push({ isArray: token === '[', index: 0, key: '', isKey: token === '{' });
+    } else if (token === '}' || token === ']') levels.pop();
     else if (token === ':' && top) top.isKey = false;
     else if (token === ',' && top) {
       top.isKey = !top.isArray;
       top.index++;
     } else if (top?.isKey) {
       top.key = token.slice(1, -1);
-      visit(around, start, end);
+      onToken(levels, start, end);
     }
   }
-  return { around };
+  return { levels };
 }
 
 /** Returns the range of a path such as `tools[1].url` in JSON text, or of its nearest enclosing value. */
 export function locationInJson(text: string, path: string): { start: number; end: number } | undefined {
-  let best: { start: number; end: number } | undefined;
-  let length = 0;
-  walk(text, (around, start, end) => {
-    const here = pathText(around.map(({ isArray, index, key }) => (isArray ? index : key)));
-    const isAround = path === here || (path.startsWith(here) && /^[.[]/.test(path.slice(here.length)));
-    if (!isAround || here.length <= length) return;
-    best = { start, end };
-    length = here.length;
+  let bestRange: { start: number; end: number } | undefined;
+  let bestLength = 0;
+  scanJson(text, (levels, start, end) => {
+    const currentPath = formatPath(levels.map(({ isArray, index, key }) => (isArray ? index : key)));
+    const isMatch =
+      path === currentPath || (path.startsWith(currentPath) && /^[.[]/.test(path.slice(currentPath.length)));
+    if (!isMatch || currentPath.length <= bestLength) return;
+    bestRange = { start, end };
+    bestLength = currentPath.length;
   });
-  return best;
+  return bestRange;
 }
 
 /** Returns the path of an object as a key of `names`, with * for entries of lists and maps. */
-function patternOf(around: readonly Level[]): string {
-  return around.reduce((above, { isArray, key }) => {
-    const own = !isArray && names[above]?.includes(key) ? key : '*';
-    return above === '' ? own : `${above}.${own}`;
+function toPattern(levels: readonly JsonLevel[]): string {
+  return levels.reduce((parent, { isArray, key }) => {
+    const segment = !isArray && names[parent]?.includes(key) ? key : '*';
+    return parent === '' ? segment : `${parent}.${segment}`;
   }, '');
 }
 
 /** Returns the allowed names or values for the string before the caret. */
 export function completionsAt(text: string, caret: number): CompletionResult | null {
-  const { around, open } = walk(text.slice(0, caret));
-  const top = around.at(-1);
-  if (open === undefined || !top) return null;
-  const prefix = text.slice(open + 1, caret);
-  const pattern = patternOf(around.slice(0, -1));
+  const { levels, openStringStart } = scanJson(text.slice(0, caret));
+  const top = levels.at(-1);
+  if (openStringStart === undefined || !top) return null;
+  const prefix = text.slice(openStringStart + 1, caret);
+  const pattern = toPattern(levels.slice(0, -1));
   const all = (top.isKey ? names[pattern] : values[pattern === '' ? top.key : `${pattern}.${top.key}`]) ?? [];
-  const [rest = ''] = text.slice(caret).split('\n', 1);
-  const closing = rest.indexOf('"');
-  const to = caret + closing + 1;
+  const [lineRemainder = ''] = text.slice(caret).split('\n', 1);
+  const closingQuoteIndex = lineRemainder.indexOf('"');
+  const to = caret + closingQuoteIndex + 1;
   const colon = top.isKey && !/^\s*:/.test(text.slice(to)) ? ': ' : '';
-  const words = all.filter((word) => word.startsWith(prefix) && word !== prefix);
-  return { from: open + 1, to, options: words.map((label) => ({ label, apply: `${label}"${colon}` })), filter: false };
+  const suggestions = all.filter((suggestion) => suggestion.startsWith(prefix) && suggestion !== prefix);
+  return {
+    from: openStringStart + 1,
+    to,
+    options: suggestions.map((label) => ({ label, apply: `${label}"${colon}` })),
+    filter: false,
+  };
 }

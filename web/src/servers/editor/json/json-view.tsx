@@ -19,13 +19,13 @@ import { IconBraces } from '@tabler/icons-react';
 import { useEffect, useEffectEvent, useId, useLayoutEffect, useRef } from 'react';
 import type { FieldProblem } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
-import { visible } from '../../../ui/text/visible.ts';
+import { toVisible } from '../../../ui/text/visible.ts';
 import { completionsAt, locationInJson } from './json-places.ts';
 
 type Props = {
   text: string;
   /** Parse error of the text. */
-  unreadable: string | undefined;
+  parseError: string | undefined;
   problems: readonly FieldProblem[];
   warnings: readonly FieldProblem[];
   onChange: (text: string) => void;
@@ -33,7 +33,7 @@ type Props = {
   isReadOnly: boolean;
 };
 
-const example = `Paste a configuration here, such as
+const placeholderText = `Paste a configuration here, such as
 
 {
   "name": "GitHub, read only",
@@ -52,56 +52,58 @@ const example = `Paste a configuration here, such as
   ]
 }`;
 
-type Known = Pick<Props, 'unreadable' | 'problems' | 'warnings'>;
+type ShownProblems = Pick<Props, 'parseError' | 'problems' | 'warnings'>;
 
-const setKnown = StateEffect.define<Known>();
-const known = StateField.define<Known>({
-  create: () => ({ unreadable: undefined, problems: [], warnings: [] }),
-  update: (before, { effects }) => effects.find((effect) => effect.is(setKnown))?.value ?? before,
+const setShownProblems = StateEffect.define<ShownProblems>();
+const shownProblems = StateField.define<ShownProblems>({
+  create: () => ({ parseError: undefined, problems: [], warnings: [] }),
+  update: (before, { effects }) => effects.find((effect) => effect.is(setShownProblems))?.value ?? before,
 });
 
-const mostMarks = 50;
+const maxDiagnostics = 50;
 
 /** Returns problems and warnings as diagnostics at their location in the text. */
-function marks(state: EditorState): Diagnostic[] {
-  const { unreadable, problems, warnings } = state.field(known);
-  if (unreadable !== undefined) {
+function getDiagnostics(state: EditorState): Diagnostic[] {
+  const { parseError, problems, warnings } = state.field(shownProblems);
+  if (parseError !== undefined) {
     let at = state.doc.length;
     syntaxTree(state).iterate({
       enter: ({ type, from }) => {
         if (type.isError) at = Math.min(at, from);
       },
     });
-    return [{ from: at, to: Math.min(at + 1, state.doc.length), severity: 'error', message: unreadable }];
+    return [{ from: at, to: Math.min(at + 1, state.doc.length), severity: 'error', message: parseError }];
   }
   const text = state.doc.toString();
-  const marksOf = (list: readonly FieldProblem[], severity: Diagnostic['severity']) =>
-    list.slice(0, mostMarks).map(({ path, message }) => {
+  const toDiagnostics = (list: readonly FieldProblem[], severity: Diagnostic['severity']) =>
+    list.slice(0, maxDiagnostics).map(({ path, message }) => {
       const { start: from, end: to } = locationInJson(text, path) ?? { start: 0, end: Math.min(1, text.length) };
-      return { from, to, severity, message: visible(message) };
+      return { from, to, severity, message: toVisible(message) };
     });
-  return [...marksOf(problems, 'error'), ...marksOf(warnings, 'warning')];
+  return [...toDiagnostics(problems, 'error'), ...toDiagnostics(warnings, 'warning')];
 }
 
-const colours = HighlightStyle.define([
+const highlightStyle = HighlightStyle.define([
   { tag: tags.propertyName, color: 'var(--th-accent)' },
   { tag: tags.string, color: 'var(--th-good)' },
   { tag: [tags.number, tags.bool, tags.null], color: 'var(--th-warn)' },
 ]);
 
-function leave({ contentDOM }: EditorView): boolean {
+function blurEditor({ contentDOM }: EditorView): boolean {
   contentDOM.blur();
   return true;
 }
 
-const always = [
+const baseExtensions = [
   EditorView.lineWrapping,
   EditorView.contentAttributes.of(({ state }) => ({
-    'aria-invalid': String(state.field(known).unreadable !== undefined || state.field(known).problems.length > 0),
+    'aria-invalid': String(
+      state.field(shownProblems).parseError !== undefined || state.field(shownProblems).problems.length > 0,
+    ),
   })),
-  placeholder(example),
+  placeholder(placeholderText),
   json(),
-  syntaxHighlighting(colours),
+  syntaxHighlighting(highlightStyle),
   lineNumbers(),
   foldGutter(),
   highlightSpecialChars(),
@@ -109,13 +111,13 @@ const always = [
   closeBrackets(),
   history(),
   autocompletion({ override: [({ state, pos }) => completionsAt(state.doc.toString(), pos)], icons: false }),
-  known,
+  shownProblems,
   // The browser's search finds only lines that are rendered.
   search({ top: true, scrollToMatch: (match) => EditorView.scrollIntoView(match, { y: 'center' }) }),
   lintGutter(),
-  linter(({ state }) => marks(state), {
+  linter(({ state }) => getDiagnostics(state), {
     delay: 200,
-    needsRefresh: ({ startState, state }) => startState.field(known) !== state.field(known),
+    needsRefresh: ({ startState, state }) => startState.field(shownProblems) !== state.field(shownProblems),
   }),
   // Tab is left to the browser: it leaves the editor, as Escape does.
   keymap.of([
@@ -126,18 +128,18 @@ const always = [
     ...foldKeymap,
     ...historyKeymap,
     ...defaultKeymap,
-    { key: 'Escape', run: leave },
+    { key: 'Escape', run: blurEditor },
   ]),
 ];
 
 /** JSON view of the configuration, with inline problems and completion of allowed names and values. */
-export function JsonView({ text, unreadable, problems, warnings, onChange, onBlur, isReadOnly }: Props) {
-  const place = useRef<HTMLDivElement>(null);
-  const shown = useRef<EditorView>(undefined);
+export function JsonView({ text, parseError, problems, warnings, onChange, onBlur, isReadOnly }: Props) {
+  const containerRef = useRef<HTMLDivElement>(null);
+  const viewRef = useRef<EditorView>(undefined);
   const nonce = useMantineStyleNonce();
   const errorId = useId();
-  const changed = useEffectEvent(onChange);
-  const left = useEffectEvent(onBlur);
+  const handleChange = useEffectEvent(onChange);
+  const handleBlur = useEffectEvent(onBlur);
   const extensions = useEffectEvent(() => [
     EditorView.cspNonce.of(nonce?.() ?? ''),
     EditorState.readOnly.of(isReadOnly),
@@ -146,33 +148,33 @@ export function JsonView({ text, unreadable, problems, warnings, onChange, onBlu
       tabindex: '0',
       'aria-describedby': errorId,
     }),
-    ...always,
-    EditorView.domEventHandlers({ blur: () => left() }),
+    ...baseExtensions,
+    EditorView.domEventHandlers({ blur: () => handleBlur() }),
     EditorView.updateListener.of(({ docChanged, state, transactions }) => {
-      if (docChanged && !transactions.some((one) => one.isUserEvent('outside'))) changed(state.doc.toString());
+      if (docChanged && !transactions.some((one) => one.isUserEvent('outside'))) handleChange(state.doc.toString());
     }),
   ]);
   useLayoutEffect(() => {
-    if (!place.current) return;
-    const view = new EditorView({ parent: place.current, extensions: extensions() });
+    if (!containerRef.current) return;
+    const view = new EditorView({ parent: containerRef.current, extensions: extensions() });
     const select = ({ detail }: CustomEvent<string>) => {
       const { start, end } = locationInJson(view.state.doc.toString(), detail) ?? { start: 0, end: 0 };
       view.dispatch({ selection: { anchor: start, head: end }, scrollIntoView: true });
       view.focus();
     };
     addEventListener('toolhost:select-json', select);
-    shown.current = view;
+    viewRef.current = view;
     return () => {
       removeEventListener('toolhost:select-json', select);
       view.destroy();
     };
   }, []);
   useLayoutEffect(() => {
-    if (shown.current) show(shown.current, text);
+    if (viewRef.current) setDocument(viewRef.current, text);
   }, [text]);
   useEffect(() => {
-    shown.current?.dispatch({ effects: setKnown.of({ unreadable, problems, warnings }) });
-  }, [unreadable, problems, warnings]);
+    viewRef.current?.dispatch({ effects: setShownProblems.of({ parseError, problems, warnings }) });
+  }, [parseError, problems, warnings]);
   return (
     <Box className="th-json-column">
       <Section
@@ -180,22 +182,22 @@ export function JsonView({ text, unreadable, problems, warnings, onChange, onBlu
         text="Edits here update the form immediately."
         actions={<IconBraces size={18} aria-hidden />}
       >
-        <div ref={place} className="th-json-text" />
-        <div id={errorId}>{unreadable && <Input.Error mt="xs">{unreadable}</Input.Error>}</div>
+        <div ref={containerRef} className="th-json-text" />
+        <div id={errorId}>{parseError && <Input.Error mt="xs">{parseError}</Input.Error>}</div>
       </Section>
     </Box>
   );
 }
 
 /** Replaces only the changed range, so that caret, folds, and scroll position are kept. */
-function show(view: EditorView, text: string) {
+function setDocument(view: EditorView, text: string) {
   const before = view.state.doc.toString();
   if (before === text) return;
-  const most = Math.min(before.length, text.length);
+  const maxLength = Math.min(before.length, text.length);
   let start = 0;
-  while (start < most && before[start] === text[start]) start++;
+  while (start < maxLength && before[start] === text[start]) start++;
   let end = 0;
-  while (end < most - start && before.at(-1 - end) === text.at(-1 - end)) end++;
+  while (end < maxLength - start && before.at(-1 - end) === text.at(-1 - end)) end++;
   const changes = { from: start, to: before.length - end, insert: text.slice(start, text.length - end) };
   view.dispatch({ changes, userEvent: 'outside' });
 }

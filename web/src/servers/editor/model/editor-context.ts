@@ -1,13 +1,13 @@
 import { createContext, useContext, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import type { FieldProblem } from '../../../answers.ts';
 import { usePress } from '../../../ui/actions/press.ts';
-import { type PathPart, pathText, sameJson, valueAt } from '../../config.ts';
+import { formatPath, isJsonEqual, type PathSegment, valueAt } from '../../config.ts';
 import type { EditorState, EditorStore } from './editor-store.ts';
 
 /** Properties of an editor that do not change while the user types. */
-type Model = { store: EditorStore; isNew: boolean; isReadOnly: boolean; callbackUrl: string | undefined };
+type EditorModel = { store: EditorStore; isNew: boolean; isReadOnly: boolean; callbackUrl: string | undefined };
 
-const Context = createContext<Model | undefined>(undefined);
+const Context = createContext<EditorModel | undefined>(undefined);
 
 export const EditorProvider = Context.Provider;
 
@@ -18,23 +18,25 @@ export function useEditor() {
 }
 
 /** Selects a part of the editor state. The component rerenders only if its content changes. */
-export function useEdited<Part>(part: (state: EditorState) => Part): Part {
+export function useEditorState<Selected>(selector: (state: EditorState) => Selected): Selected {
   const { store } = useEditor();
-  const last = useRef<Part>(undefined);
+  const lastRef = useRef<Selected>(undefined);
   return useSyncExternalStore(store.subscribe, () => {
-    const next = part(store.now());
-    if (last.current === undefined || !sameJson(last.current, next)) last.current = next;
-    return last.current as Part;
+    const next = selector(store.getState());
+    if (lastRef.current === undefined || !isJsonEqual(lastRef.current, next)) lastRef.current = next;
+    return lastRef.current as Selected;
   });
 }
 
-export function useValue(path: readonly PathPart[]): unknown {
-  return useEdited(({ config }) => valueAt(config, path));
+export function useValue(path: readonly PathSegment[]): unknown {
+  return useEditorState(({ config }) => valueAt(config, path));
 }
 
 /** Returns true if there are unsaved changes. */
 export function useIsChanged(): boolean {
-  return useEdited(({ config, initial, draftProblem }) => draftProblem !== undefined || !sameJson(config, initial));
+  return useEditorState(
+    ({ config, initial, draftProblem }) => draftProblem !== undefined || !isJsonEqual(config, initial),
+  );
 }
 
 /** Returns the element ID of a field, which the problem list links to. */
@@ -52,9 +54,9 @@ export function messagesAt(list: readonly FieldProblem[], at: string, isDeep: bo
 }
 
 /** Returns the problems and warnings at a path of the configuration. */
-export function useMessages(path: readonly PathPart[], isDeep = false) {
-  const at = pathText(path);
-  return useEdited(({ problems, warnings, isRevealed, touched }) => ({
+export function useMessages(path: readonly PathSegment[], isDeep = false) {
+  const at = formatPath(path);
+  return useEditorState(({ problems, warnings, isRevealed, touched }) => ({
     errors: isRevealed || touched.has(at) ? messagesAt(problems, at, isDeep) : [],
     warnings: messagesAt(warnings, at, isDeep),
   }));
@@ -73,10 +75,10 @@ export type Edited = {
 };
 
 /** Returns the edited value at a path of the configuration. */
-export function useField(path: readonly PathPart[], isDeep = false): Edited {
+export function useField(path: readonly PathSegment[], isDeep = false): Edited {
   const { store, isReadOnly } = useEditor();
   const { beforeClick } = usePress();
-  const at = pathText(path);
+  const at = formatPath(path);
   return {
     ...useMessages(path, isDeep),
     path: at,
@@ -90,18 +92,18 @@ export function useField(path: readonly PathPart[], isDeep = false): Edited {
 
 /** State for input that the configuration cannot hold yet. It is dropped when the edit restarts. */
 export function useDraft<Draft>() {
-  const restarts = useEdited((state) => state.restarts);
-  const [kept, keep] = useState<{ draft: Draft | undefined; of: number }>();
-  const setDraft = (draft: Draft | undefined) => keep({ draft, of: restarts });
-  return [kept?.of === restarts ? kept.draft : undefined, setDraft] as const;
+  const restarts = useEditorState((state) => state.restartCount);
+  const [draftState, setDraftState] = useState<{ draft: Draft | undefined; restart: number }>();
+  const setDraft = (draft: Draft | undefined) => setDraftState({ draft, restart: restarts });
+  return [draftState?.restart === restarts ? draftState.draft : undefined, setDraft] as const;
 }
 
 /** Prevents saving while a field has input that the configuration cannot hold. */
-export function useBlock(path: string, message: string | undefined): void {
+export function useBlockSaving(path: string, message: string | undefined): void {
   const { store } = useEditor();
   useEffect(() => {
     if (message === undefined) return;
-    store.block(path, message);
-    return () => store.block(path, undefined);
+    store.setBlock(path, message);
+    return () => store.setBlock(path, undefined);
   }, [store, path, message]);
 }

@@ -1,11 +1,11 @@
 import type { FieldProblem, Verdict } from '../../../answers.ts';
-import { type Config, sameJson } from '../../config.ts';
+import { type Config, isJsonEqual } from '../../config.ts';
 
 /** Problems or warnings of a configuration, which may be older than the current one. */
-type Findings = { config: Config; list: readonly FieldProblem[] };
+type FindingList = { config: Config; list: readonly FieldProblem[] };
 
 /** Problem or warning. It is pending while it is unknown whether it still applies. */
-export type Known = { path: string; message: string; isPending?: true };
+export type Finding = { path: string; message: string; isPending?: true };
 
 /** Sources of problems and warnings. */
 export type Sources = {
@@ -13,9 +13,9 @@ export type Sources = {
   /** Slug of a stored server. */
   fixedSlug: unknown;
   /** Last verdict of the service, with the configuration that was checked. */
-  checked: { config: Config; verdict: Verdict } | undefined;
+  lastCheck: { config: Config; verdict: Verdict } | undefined;
   /** Problems for which the last save was rejected. */
-  refused: Findings | undefined;
+  rejection: FindingList | undefined;
   /** False while a new server is being saved, because it takes the slug itself. */
   mayBeTaken: boolean;
   /** Messages by path for fields whose input the configuration cannot hold yet. */
@@ -23,67 +23,73 @@ export type Sources = {
 };
 
 /** Returns the problems and warnings of the current configuration. `isBlocked` is true if it cannot be sent. */
-export function findingsOf({ config, fixedSlug, checked, refused, mayBeTaken, blocks }: Sources) {
-  const own: Known[] = [...blocks].map(([path, message]) => ({ path, message }));
-  const isMoved = fixedSlug !== undefined && config.slug !== fixedSlug;
+export function getFindings({ config, fixedSlug, lastCheck, rejection, mayBeTaken, blocks }: Sources) {
+  const blockFindings: Finding[] = [...blocks].map(([path, message]) => ({ path, message }));
+  const hasSlugChanged = fixedSlug !== undefined && config.slug !== fixedSlug;
   // The slug of a stored server cannot change. Other problems of a changed slug are irrelevant.
-  if (isMoved)
-    own.push({ path: 'slug', message: `a slug cannot be changed; allowed: "${fixedSlug}", or create another server` });
-  const said = (list: readonly FieldProblem[] = []) => (checked ? [{ config: checked.config, list }] : []);
-  const taken = mayBeTaken ? checked?.verdict.slug_taken : undefined;
+  if (hasSlugChanged)
+    blockFindings.push({
+      path: 'slug',
+      message: `a slug cannot be changed; allowed: "${fixedSlug}", or create another server`,
+    });
+  const fromLastCheck = (list: readonly FieldProblem[] = []) => (lastCheck ? [{ config: lastCheck.config, list }] : []);
+  const slugTakenMessage = mayBeTaken ? lastCheck?.verdict.slug_taken : undefined;
   const problems = currentFindings(
     [
-      ...(refused ? [refused] : []),
-      ...said(checked?.verdict.problems),
-      ...(taken === undefined ? [] : said([{ path: 'slug', message: taken }])),
+      ...(rejection ? [rejection] : []),
+      ...fromLastCheck(lastCheck?.verdict.problems),
+      ...(slugTakenMessage === undefined ? [] : fromLastCheck([{ path: 'slug', message: slugTakenMessage }])),
     ],
     config,
   );
   return {
-    problems: withoutTwins([...own, ...problems.filter(({ path }) => !isMoved || path !== 'slug')]) as readonly Known[],
-    warnings: currentFindings(said(checked?.verdict.warnings), config) as readonly Known[],
-    isBlocked: own.length > 0,
+    problems: uniqueFindings([
+      ...blockFindings,
+      ...problems.filter(({ path }) => !hasSlugChanged || path !== 'slug'),
+    ]) as readonly Finding[],
+    warnings: currentFindings(fromLastCheck(lastCheck?.verdict.warnings), config) as readonly Finding[],
+    isBlocked: blockFindings.length > 0,
   };
 }
 
 /** Message of a pending finding. */
-export const checkedAgain = 'is being rechecked';
+export const recheckingMessage = 'is being rechecked';
 
-const independent = ['name', 'slug', 'description'] as const;
-type Part = (typeof independent)[number] | 'rest';
+const independentFields = ['name', 'slug', 'description'] as const;
+type ConfigSection = (typeof independentFields)[number] | 'rest';
 
 /**
  * Returns the section of the configuration that a problem is about. Problems of a section depend only on that section.
  */
-function partOf(path: string): Part {
-  return independent.find((field) => field === path) ?? 'rest';
+function getSection(path: string): ConfigSection {
+  return independentFields.find((field) => field === path) ?? 'rest';
 }
 
-function isSamePart(part: Part, a: Config, b: Config): boolean {
+function isSameSection(section: ConfigSection, a: Config, b: Config): boolean {
   if (a === b) return true;
-  if (part !== 'rest') return sameJson(a[part], b[part]);
+  if (section !== 'rest') return isJsonEqual(a[section], b[section]);
   const names = new Set([...Object.keys(a), ...Object.keys(b)]);
-  return [...names].filter((name) => partOf(name) === 'rest').every((name) => sameJson(a[name], b[name]));
+  return [...names].filter((name) => getSection(name) === 'rest').every((name) => isJsonEqual(a[name], b[name]));
 }
 
 /**
  * Returns the findings that apply to the current configuration. Findings of a section that has changed since are
  * replaced by pending ones, which keep the layout stable until the next verdict.
  */
-function currentFindings(all: readonly Findings[], config: Config): Known[] {
-  const parts: Part[] = [...independent, 'rest'];
-  return parts.flatMap((part) => {
-    const about = all.map(({ config: checked, list }) => ({
-      isCurrent: isSamePart(part, checked, config),
-      list: list.filter(({ path }) => partOf(path) === part),
+function currentFindings(all: readonly FindingList[], config: Config): Finding[] {
+  const sections: ConfigSection[] = [...independentFields, 'rest'];
+  return sections.flatMap((section) => {
+    const candidates = all.map(({ config: lastCheck, list }) => ({
+      isCurrent: isSameSection(section, lastCheck, config),
+      list: list.filter(({ path }) => getSection(path) === section),
     }));
-    const current = about.filter(({ isCurrent }) => isCurrent);
-    if (current.length > 0) return withoutTwins(current.flatMap(({ list }) => list));
-    const paths = new Set(about.at(-1)?.list.map(({ path }) => path));
-    return [...paths].map((path): Known => ({ path, message: checkedAgain, isPending: true }));
+    const current = candidates.filter(({ isCurrent }) => isCurrent);
+    if (current.length > 0) return uniqueFindings(current.flatMap(({ list }) => list));
+    const paths = new Set(candidates.at(-1)?.list.map(({ path }) => path));
+    return [...paths].map((path): Finding => ({ path, message: recheckingMessage, isPending: true }));
   });
 }
 
-function withoutTwins(list: readonly Known[]): Known[] {
-  return [...new Map(list.map((known) => [JSON.stringify([known.path, known.message]), known])).values()];
+function uniqueFindings(list: readonly Finding[]): Finding[] {
+  return [...new Map(list.map((finding) => [JSON.stringify([finding.path, finding.message]), finding])).values()];
 }

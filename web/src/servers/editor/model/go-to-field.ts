@@ -12,10 +12,10 @@ declare global {
 }
 
 /** Sections of the editor that are tabs of a stored server. */
-export type Part = 'tools' | 'settings';
+export type EditorTab = 'tools' | 'settings';
 
 /** Returns the tab with the field at a path. */
-export function partOf(path: string): Part {
+export function getTab(path: string): EditorTab {
   return /^(?:tools|views|tool_mode|max_answer_tokens)\b/.test(path) ? 'tools' : 'settings';
 }
 
@@ -25,17 +25,17 @@ export function goToField(path: string): void {
   const index = /^tools\[(\d+)\]/.exec(path)?.[1];
   requestAnimationFrame(() => {
     if (index !== undefined) dispatchEvent(new CustomEvent('toolhost:open-tool', { detail: Number(index) }));
-    requestAnimationFrame(() => focusSoon(path, mostFrames));
+    requestAnimationFrame(() => focusWhenVisible(path, maxFrames));
   });
 }
 
 /** Maximum frames to wait for a tab to open. */
-const mostFrames = 60;
+const maxFrames = 60;
 
-function focusSoon(path: string, frames: number): void {
+function focusWhenVisible(path: string, frames: number): void {
   requestAnimationFrame(() => {
     const field = nearestField(path);
-    if (field?.checkVisibility() === false && frames > 0) return focusSoon(path, frames - 1);
+    if (field?.checkVisibility() === false && frames > 0) return focusWhenVisible(path, frames - 1);
     if (!field) return void dispatchEvent(new CustomEvent('toolhost:select-json', { detail: path }));
     field.scrollIntoView({ block: 'center' });
     field.focus();

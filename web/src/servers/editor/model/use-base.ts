@@ -3,7 +3,7 @@ import { useState } from 'react';
 import type { ServerDetail } from '../../../answers.ts';
 import { api } from '../../../api.ts';
 import { queryKeys } from '../../../query-keys.ts';
-import { isSame } from '../../../ui/actions/refusal.ts';
+import { isEqual } from '../../../ui/actions/refusal.ts';
 import { type Config, isObject } from '../../config.ts';
 import { createEditorStore } from './editor-store.ts';
 
@@ -15,7 +15,7 @@ export function useBase({ server, config: stored }: ServerDetail, changed: Confi
   const { slug } = server;
   const [store] = useState(() => createEditorStore({ initial: stored, changed }));
   const [version, setVersion] = useState(server.version);
-  const newest = async () => {
+  const fetchLatest = async () => {
     const queryFn = () => api('getMcpServer', { slug });
     const detail = await client.fetchQuery({ queryKey: queryKeys.server(slug), queryFn, staleTime: 0 });
     setVersion(detail.server.version);
@@ -25,12 +25,12 @@ export function useBase({ server, config: stored }: ServerDetail, changed: Confi
     store,
     version,
     /** Continues from the stored version. */
-    saved: async (sent: Config) => store.saved(sent, await newest()),
+    saved: async (sentConfig: Config) => store.saved(sentConfig, await fetchLatest()),
     /** Restarts from the latest version. The current edit is merged into it or discarded. */
-    rebase: async (isMineKept: boolean) => {
-      const theirs = await newest();
-      const { initial, config } = store.now();
-      store.restart(isMineKept ? (merge(initial, config, theirs) as Config) : theirs, theirs);
+    rebase: async (shouldKeepMine: boolean) => {
+      const theirs = await fetchLatest();
+      const { initial, config } = store.getState();
+      store.restart(shouldKeepMine ? (merge(initial, config, theirs) as Config) : theirs, theirs);
     },
   };
 }
@@ -40,8 +40,8 @@ export function useBase({ server, config: stored }: ServerDetail, changed: Confi
  * same path, `mine` wins. Lists are merged entry by entry if they have the same length.
  */
 function merge(base: unknown, mine: unknown, theirs: unknown): unknown {
-  if (isSame(mine, base)) return theirs;
-  if (isSame(theirs, base)) return mine;
+  if (isEqual(mine, base)) return theirs;
+  if (isEqual(theirs, base)) return mine;
   if (isObject(base) && isObject(mine) && isObject(theirs)) {
     const names = new Set([...Object.keys(theirs), ...Object.keys(mine)]);
     const merged = [...names].map((name) => [name, merge(base[name], mine[name], theirs[name])] as const);

@@ -1,7 +1,7 @@
 import { Box, Radio, Stack, Text } from '@mantine/core';
 import type { JsonObject } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
-import { type Config, isObject, namedCredentials, textOf } from '../../config.ts';
+import { asText, type Config, getCredentialNames, isObject } from '../../config.ts';
 import { useEditor, useValue } from '../model/editor-context.ts';
 import { CredentialList, isStoredCredential, withoutCredential } from './authentication-fields.tsx';
 import { OAuthFields } from './oauth-fields.tsx';
@@ -27,7 +27,7 @@ const kinds: { value: Kind; label: string; text: string }[] = [
   { value: 'login', label: 'Login (OAuth)', text: 'People log in at the provider when their agent connects.' },
 ];
 
-function kindOf({ oauth, authentication }: Config): Kind {
+function getKind({ oauth, authentication }: Config): Kind {
   if (oauth !== undefined) return 'login';
   if (Array.isArray(authentication)) return 'stored';
   if (!isObject(authentication)) return 'none';
@@ -39,16 +39,16 @@ export function AccessSection() {
   const { set, isReadOnly } = useEditor();
   const authentication = useValue(['authentication']);
   const credentials = useValue(['credentials']);
-  const kind = kindOf({ oauth: useValue(['oauth']), authentication });
-  const first = Array.isArray(authentication) ? authentication[0] : authentication;
-  const before: JsonObject = isObject(first) ? first : { type: 'Bearer' };
+  const kind = getKind({ oauth: useValue(['oauth']), authentication });
+  const firstCredential = Array.isArray(authentication) ? authentication[0] : authentication;
+  const current: JsonObject = isObject(firstCredential) ? firstCredential : { type: 'Bearer' };
   const change = (next: Kind) => {
     const emptyLogin = { authorization_url: '', token_url: '', client_id: '', scopes: [] };
     set(['oauth'], next === 'login' ? emptyLogin : undefined);
     if (next === 'none') set(['authentication'], undefined);
-    else if (next !== 'stored') set(['authentication'], withoutCredential(before));
-    else if (!isStoredCredential(before) || kind === 'login')
-      set(['authentication'], { ...before, token: textOf(before.token) || '{{SERVICE_KEY}}' });
+    else if (next !== 'stored') set(['authentication'], withoutCredential(current));
+    else if (!isStoredCredential(current) || kind === 'login')
+      set(['authentication'], { ...current, token: asText(current.token) || '{{SERVICE_KEY}}' });
   };
   return (
     <Section title="Access" text="The credential sent to the API. It also determines who can call the server.">
@@ -73,7 +73,7 @@ export function AccessSection() {
         </Radio.Group>
         {kind === 'login' && <OAuthFields />}
         {kind !== 'none' && <CredentialList at={['authentication']} isStored={kind === 'stored'} />}
-        {namedCredentials({ credentials }).map((name) => (
+        {getCredentialNames({ credentials }).map((name) => (
           <Box key={name}>
             <Text size="sm" fw={600} mb={4}>
               Credential {name}, for tools that use it

@@ -1,15 +1,15 @@
 import { Alert, Stack, Text } from '@mantine/core';
 import { IconInfoCircle } from '@tabler/icons-react';
 import { useSession } from '../../../frame/session.ts';
-import { Folded } from '../../../ui/folded.tsx';
+import { Collapsible } from '../../../ui/folded.tsx';
 import { SecretInput } from '../../../ui/secret-input.tsx';
 import { CodeBlock } from '../../../ui/text/code-block.tsx';
 import { TwoColumns } from '../../../ui/two-columns.tsx';
-import { slugFrom, textOf } from '../../config.ts';
+import { asText, toSlug } from '../../config.ts';
 import { mask } from '../../declared.ts';
 import { LoginCheck } from '../../login-check/login-check.tsx';
-import { errorText } from '../field-messages.tsx';
-import { declared, Fields } from '../fields.tsx';
+import { formatErrors } from '../field-messages.tsx';
+import { declareField, Fields } from '../fields.tsx';
 import { useEditor, useField, useIsChanged, useValue } from '../model/editor-context.ts';
 
 const clientAuths = [
@@ -24,22 +24,22 @@ const modes = [
 ];
 
 const required = { isRequired: true, isMono: true };
-const { text, list, choice, json, check } = declared;
+const { text, list, choice, json, check } = declareField;
 
-const provider = [
+const providerFields = [
   text('authorization_url', 'Authorization URL', '', required),
   text('token_url', 'Token URL', '', required),
   text('client_id', 'Client ID', '', required),
 ];
 const scopes = list('scopes', 'Scopes', 'Press Enter after each.');
-const added = 'Added to the authorization URL, for example {"access_type": "offline"}.';
-const holds = 'Location of the token in the token response, if not at the top level, for example authed_user.';
-const more = [
+const extraParamsHint = 'Added to the authorization URL, for example {"access_type": "offline"}.';
+const tokenPathHint = 'Location of the token in the token response, if not at the top level, for example authed_user.';
+const advancedFields = [
   choice('client_auth', 'Client authentication', '', clientAuths, { placeholder: 'Request body' }),
   choice('token_mode', 'Token for agents', '', modes, { placeholder: 'Toolhost token' }),
-  json('extra_params', 'Extra parameters', added),
+  json('extra_params', 'Extra parameters', extraParamsHint),
   json('token_params', 'Extra token parameters', 'Added to the token request.'),
-  text('token_path', 'Token path', holds, { isMono: true }),
+  text('token_path', 'Token path', tokenPathHint, { isMono: true }),
   check('pkce', 'Use PKCE with the provider', 'Leave on unless the provider does not support it.', true),
 ];
 
@@ -48,9 +48,9 @@ export function OAuthFields() {
   const { callbackUrl, isNew } = useEditor();
   const { base_url } = useSession();
   const isChanged = useIsChanged();
-  const slug = textOf(useValue(['slug']));
-  const name = textOf(useValue(['name']));
-  const callback = callbackUrl ?? `${base_url}/mcp/${slug || slugFrom(name) || 'SLUG'}/callback`;
+  const slug = asText(useValue(['slug']));
+  const name = asText(useValue(['name']));
+  const callback = callbackUrl ?? `${base_url}/mcp/${slug || toSlug(name) || 'SLUG'}/callback`;
   return (
     <Stack gap="sm">
       <Alert color="accent" icon={<IconInfoCircle size={18} />} title="Register this callback URL with the provider">
@@ -61,13 +61,13 @@ export function OAuthFields() {
         <CodeBlock code={callback} label="callback URL" />
       </Alert>
       <TwoColumns from="sm">
-        <Fields path={['oauth']} of={provider} />
+        <Fields path={['oauth']} fields={providerFields} />
         <ClientSecret />
       </TwoColumns>
-      <Fields path={['oauth']} of={[scopes]} />
-      <Folded label="Advanced login settings">
-        <Fields path={['oauth']} of={more} />
-      </Folded>
+      <Fields path={['oauth']} fields={[scopes]} />
+      <Collapsible label="Advanced login settings">
+        <Fields path={['oauth']} fields={advancedFields} />
+      </Collapsible>
       {!isNew && <LoginCheck slug={slug} url={`${base_url}/mcp/${slug}`} isUnsaved={isChanged} />}
     </Stack>
   );
@@ -75,18 +75,18 @@ export function OAuthFields() {
 
 function ClientSecret() {
   const field = useField(['oauth', 'client_secret']);
-  const isKept = field.value === mask;
+  const isStored = field.value === mask;
   return (
     <SecretInput
       id={field.id}
       label="Client secret"
       withAsterisk
-      description={isKept ? 'Stored. Enter a new value to replace it.' : 'Stored encrypted and never shown again.'}
-      value={isKept ? '' : textOf(field.value)}
-      placeholder={isKept ? mask : ''}
+      description={isStored ? 'Stored. Enter a new value to replace it.' : 'Stored encrypted and never shown again.'}
+      value={isStored ? '' : asText(field.value)}
+      placeholder={isStored ? mask : ''}
       onChange={({ currentTarget: { value } }) => field.set(value === '' ? undefined : value)}
       onBlur={field.touch}
-      error={errorText(field.errors)}
+      error={formatErrors(field.errors)}
       readOnly={field.isReadOnly}
       autoComplete="new-password"
     />

@@ -1,18 +1,18 @@
-import { Folded } from '../../../ui/folded.tsx';
+import { Collapsible } from '../../../ui/folded.tsx';
 import { Section } from '../../../ui/section.tsx';
 import { valueAt, withValue } from '../../config.ts';
 import { Field } from '../fields.tsx';
-import { useEdited } from '../model/editor-context.ts';
+import { useEditorState } from '../model/editor-context.ts';
 import { Cell, HeadersEditor, NamedRows } from '../named-rows.tsx';
 
 /** Settings shared by all tools. Collapsed while none is set. */
 export function ServerWideSection() {
-  const isUsed = useEdited(({ config }) =>
+  const isUsed = useEditorState(({ config }) =>
     ['base_url', 'headers', 'forward_headers', 'variables'].some((name) => name in config),
   );
   return (
     <Section title="For all tools" text="Base URL, headers, and variables that all tools share.">
-      <Folded label="Base URL, headers, and variables" isOpenAtFirst={isUsed}>
+      <Collapsible label="Base URL, headers, and variables" isInitiallyOpen={isUsed}>
         <Field
           kind="text"
           path={['base_url']}
@@ -30,7 +30,7 @@ export function ServerWideSection() {
           text="Forwarded from the MCP client to the API by every tool."
         />
         <VariablesEditor />
-      </Folded>
+      </Collapsible>
     </Section>
   );
 }

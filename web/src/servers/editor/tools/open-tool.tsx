@@ -1,8 +1,8 @@
 import { Box, Drawer, Group, Title } from '@mantine/core';
 import { IconArrowDown, IconArrowUp, IconCopyPlus, IconTrash } from '@tabler/icons-react';
 import type { Ref } from 'react';
-import { visible } from '../../../ui/text/visible.ts';
-import { textOf } from '../../config.ts';
+import { toVisible } from '../../../ui/text/visible.ts';
+import { asText } from '../../config.ts';
 import { IconButton } from '../edit-buttons.tsx';
 import { fieldId, useEditor, useValue } from '../model/editor-context.ts';
 import { ToolForm } from './tool-form.tsx';
@@ -20,12 +20,12 @@ type Props = {
 };
 
 /** Returns the display name of a tool. */
-export function shownName(name: unknown, index: number): string {
-  return visible(textOf(name)) || `Tool ${index + 1}`;
+export function getToolName(name: unknown, index: number): string {
+  return toVisible(asText(name)) || `Tool ${index + 1}`;
 }
 
 /** The tool being edited: in a drawer for a stored server, inline for a new one. */
-export function OpenTool({ index, count, bar, close, ...changes }: Props) {
+export function OpenTool({ index, count, bar, close, ...actions }: Props) {
   const { isNew } = useEditor();
   const isOpen = index !== undefined && index < count;
   if (isNew) {
@@ -34,7 +34,7 @@ export function OpenTool({ index, count, bar, close, ...changes }: Props) {
         <Box component="section" className="th-card" aria-label="Tool" p="md" key={index}>
           <Group gap="xs" mb="sm" justify="space-between">
             <Heading index={index} />
-            <Changes index={index} count={count} {...changes} />
+            <ToolActions index={index} count={count} {...actions} />
           </Group>
           <ToolForm index={index} />
         </Box>
@@ -52,7 +52,7 @@ export function OpenTool({ index, count, bar, close, ...changes }: Props) {
                 <Heading index={index} />
               </Drawer.Title>
               <Group gap={0} wrap="nowrap">
-                <Changes index={index} count={count} {...changes} />
+                <ToolActions index={index} count={count} {...actions} />
                 <Drawer.CloseButton aria-label="Close" />
               </Group>
             </Drawer.Header>
@@ -69,7 +69,7 @@ export function OpenTool({ index, count, bar, close, ...changes }: Props) {
 
 function Heading({ index }: { index: number }) {
   const { isNew } = useEditor();
-  const name = shownName(useValue(['tools', index, 'name']), index);
+  const name = getToolName(useValue(['tools', index, 'name']), index);
   return (
     <Title
       order={isNew ? 3 : 2}
@@ -85,10 +85,10 @@ function Heading({ index }: { index: number }) {
   );
 }
 
-type ChangesProps = Omit<Props, 'index' | 'bar' | 'close'> & { index: number };
+type ToolActionsProps = Omit<Props, 'index' | 'bar' | 'close'> & { index: number };
 
-function Changes({ index, count, move, duplicate, remove }: ChangesProps) {
-  const name = shownName(useValue(['tools', index, 'name']), index);
+function ToolActions({ index, count, move, duplicate, remove }: ToolActionsProps) {
+  const name = getToolName(useValue(['tools', index, 'name']), index);
   const [isFirst, isLast] = [index === 0, index === count - 1];
   return (
     <Group gap={0} wrap="nowrap" className="th-tool-changes">

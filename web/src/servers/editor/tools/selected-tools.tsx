@@ -2,33 +2,35 @@ import { Autocomplete, Button, Group, Popover, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useState } from 'react';
 import type { JsonObject } from '../../../answers.ts';
-import { visible } from '../../../ui/text/visible.ts';
-import { isObject, listOf, textOf, toolsOf, valueAt, viewsOf, withValue } from '../../config.ts';
+import { toVisible } from '../../../ui/text/visible.ts';
+import { asList, asText, getTools, getViews, isObject, valueAt, withValue } from '../../config.ts';
 import { useEditor } from '../model/editor-context.ts';
 
-type Props = { indexes: ReadonlySet<number>; onLeave: () => void };
+type Props = { indexes: ReadonlySet<number>; onClear: () => void };
 
-const small = { size: 'compact-sm', variant: 'default' } as const;
+const buttonProps = { size: 'compact-sm', variant: 'default' } as const;
 
 /** Actions for the selected tools. Nothing is stored until Save. */
-export function SelectedTools({ indexes, onLeave }: Props) {
+export function SelectedTools({ indexes, onClear }: Props) {
   const { store } = useEditor();
-  const now = () => toolsOf(store.now().config);
-  const each = (name: string, next: (tool: JsonObject) => unknown) => {
-    const changed = (tool: JsonObject) => withValue(tool, [name], next(tool));
-    const all = now().map((tool, index) => (indexes.has(index) ? changed(tool) : tool));
+  const getCurrentTools = () => getTools(store.getState().config);
+  const updateEach = (name: string, next: (tool: JsonObject) => unknown) => {
+    const update = (tool: JsonObject) => withValue(tool, [name], next(tool));
+    const all = getCurrentTools().map((tool, index) => (indexes.has(index) ? update(tool) : tool));
     store.set(['tools'], all);
   };
   const remove = () => {
-    const kept = now().filter((_, index) => !indexes.has(index));
-    store.set(['tools'], kept);
-    onLeave();
+    const remaining = getCurrentTools().filter((_, index) => !indexes.has(index));
+    store.set(['tools'], remaining);
+    onClear();
   };
   const addToView = (view: string) => {
     const path = ['views', view, 'tools'];
-    const before = listOf(valueAt(store.now().config, path));
-    const has = new Set(before.map((entry) => (isObject(entry) ? entry.name : entry)));
-    const names = now().flatMap(({ name }, index) => (indexes.has(index) && !has.has(name) ? [name] : []));
+    const before = asList(valueAt(store.getState().config, path));
+    const existing = new Set(before.map((entry) => (isObject(entry) ? entry.name : entry)));
+    const names = getCurrentTools().flatMap(({ name }, index) =>
+      indexes.has(index) && !existing.has(name) ? [name] : [],
+    );
     store.set(path, [...before, ...names]);
   };
   return (
@@ -36,44 +38,49 @@ export function SelectedTools({ indexes, onLeave }: Props) {
       <Text size="sm" fw={600} mr={4} role="status">
         {indexes.size} selected
       </Text>
-      <Button {...small} onClick={() => each('disabled', () => undefined)}>
+      <Button {...buttonProps} onClick={() => updateEach('disabled', () => undefined)}>
         Enable
       </Button>
-      <Button {...small} onClick={() => each('disabled', () => true)}>
+      <Button {...buttonProps} onClick={() => updateEach('disabled', () => true)}>
         Disable
       </Button>
-      <Ask
+      <NamePrompt
         label="Tag"
-        known={now().flatMap((tool) => listOf(tool.tags).map(textOf))}
+        suggestions={getCurrentTools().flatMap((tool) => asList(tool.tags).map(asText))}
         placeholder="Tag, such as billing"
-        onAnswer={(tag) => each('tags', (tool) => [...new Set([...listOf(tool.tags), tag])])}
+        onSubmit={(tag) => updateEach('tags', (tool) => [...new Set([...asList(tool.tags), tag])])}
       />
-      <Ask
+      <NamePrompt
         label="Add to view"
-        known={Object.keys(viewsOf(store.now().config))}
+        suggestions={Object.keys(getViews(store.getState().config))}
         placeholder="View, such as finance"
-        onAnswer={addToView}
+        onSubmit={addToView}
       />
-      <Button {...small} onClick={remove} c="var(--th-bad)">
+      <Button {...buttonProps} onClick={remove} c="var(--th-bad)">
         Delete
       </Button>
-      <Button {...small} variant="subtle" color="gray" onClick={onLeave}>
+      <Button {...buttonProps} variant="subtle" color="gray" onClick={onClear}>
         Clear
       </Button>
     </Group>
   );
 }
 
-type AskProps = { label: string; known: readonly string[]; placeholder: string; onAnswer: (text: string) => void };
+type NamePromptProps = {
+  label: string;
+  suggestions: readonly string[];
+  placeholder: string;
+  onSubmit: (text: string) => void;
+};
 
 /** Button that prompts for an existing or new name. */
-function Ask({ label, known, placeholder, onAnswer }: AskProps) {
+function NamePrompt({ label, suggestions, placeholder, onSubmit }: NamePromptProps) {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const [text, setText] = useState('');
   return (
     <Popover opened={isOpen} onChange={close} trapFocus withArrow>
       <Popover.Target>
-        <Button {...small} onClick={toggle} aria-expanded={isOpen}>
+        <Button {...buttonProps} onClick={toggle} aria-expanded={isOpen}>
           {label}…
         </Button>
       </Popover.Target>
@@ -82,7 +89,7 @@ function Ask({ label, known, placeholder, onAnswer }: AskProps) {
           onSubmit={(event) => {
             event.preventDefault();
             if (text.trim() === '') return;
-            onAnswer(text.trim());
+            onSubmit(text.trim());
             setText('');
             close();
           }}
@@ -91,7 +98,7 @@ function Ask({ label, known, placeholder, onAnswer }: AskProps) {
             <Autocomplete
               aria-label={label}
               placeholder={placeholder}
-              data={[...new Set(known)].filter((name) => name !== '' && visible(name) === name)}
+              data={[...new Set(suggestions)].filter((name) => name !== '' && toVisible(name) === name)}
               value={text}
               onChange={setText}
               comboboxProps={{ withinPortal: false }}

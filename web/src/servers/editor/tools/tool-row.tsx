@@ -2,11 +2,11 @@ import { Badge, Checkbox, Group, Switch, Text, UnstyledButton } from '@mantine/c
 import { IconAlertTriangle, IconGripVertical } from '@tabler/icons-react';
 import { type DragEvent, useState } from 'react';
 import type { FieldProblem, ToolFigures } from '../../../answers.ts';
-import { visible } from '../../../ui/text/visible.ts';
-import { isDisabled, isObject, listOf, textOf } from '../../config.ts';
-import { fieldId, useEdited, useEditor, useValue } from '../model/editor-context.ts';
+import { toVisible } from '../../../ui/text/visible.ts';
+import { asList, asText, isDisabled, isObject } from '../../config.ts';
+import { fieldId, useEditor, useEditorState, useValue } from '../model/editor-context.ts';
 import { goToField } from '../model/go-to-field.ts';
-import { shownName } from './open-tool.tsx';
+import { getToolName } from './open-tool.tsx';
 
 type Props = {
   index: number;
@@ -27,26 +27,26 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
   const { set, isReadOnly } = useEditor();
   const value = useValue(['tools', index]);
   const tool = isObject(value) ? value : {};
-  const isStored = useEdited(({ initial }) => listOf(initial.tools).includes(value));
-  const [isOver, setOver] = useState(false);
-  const name = shownName(tool.name, index);
-  const isOn = !isDisabled(tool);
-  const { tokens, calls, errors = 0 } = figures.get(textOf(tool.name)) ?? {};
-  const allow = (event: DragEvent, over: boolean) => {
+  const isStored = useEditorState(({ initial }) => asList(initial.tools).includes(value));
+  const [isDragOver, setDragOver] = useState(false);
+  const name = getToolName(tool.name, index);
+  const isEnabled = !isDisabled(tool);
+  const { tokens, calls, errors = 0 } = figures.get(asText(tool.name)) ?? {};
+  const handleDrag = (event: DragEvent, over: boolean) => {
     event.preventDefault();
-    setOver(over);
+    setDragOver(over);
   };
   return (
     <tr
       className="th-tool"
       aria-rowindex={row + 2}
-      data-over={isOver || undefined}
+      data-over={isDragOver || undefined}
       data-open={isOpen || isSelected || undefined}
-      data-off={!isOn || undefined}
-      onDragOver={(event) => allow(event, true)}
-      onDragLeave={() => setOver(false)}
+      data-off={!isEnabled || undefined}
+      onDragOver={(event) => handleDrag(event, true)}
+      onDragLeave={() => setDragOver(false)}
       onDrop={(event) => {
-        allow(event, false);
+        handleDrag(event, false);
         onDrop();
       }}
     >
@@ -75,19 +75,23 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
           >
             {name}
           </UnstyledButton>
-          {!isOn && (
+          {!isEnabled && (
             <Badge variant="default" c="dimmed" flex="none">
               Disabled
             </Badge>
           )}
         </Group>
-        <Text className="th-tool-path th-mono" c="dimmed" title={visible(textOf(tool.url))}>
-          {visible(textOf(tool.url).replace(/^\w+:\/\/[^/]*/, ''))}
+        <Text className="th-tool-path th-mono" c="dimmed" title={toVisible(asText(tool.url))}>
+          {toVisible(asText(tool.url).replace(/^\w+:\/\/[^/]*/, ''))}
         </Text>
       </td>
       <td>
-        <Badge color={isOn ? methodColor(textOf(tool.method)) : 'gray'} className="th-mono th-tool-method" miw={62}>
-          {textOf(tool.method) || '–'}
+        <Badge
+          color={isEnabled ? methodColor(asText(tool.method)) : 'gray'}
+          className="th-mono th-tool-method"
+          miw={62}
+        >
+          {asText(tool.method) || '–'}
         </Badge>
       </td>
       <td data-figure="tokens">{isStored && tokens?.toLocaleString('en')}</td>
@@ -96,15 +100,15 @@ export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onD
         {calls !== undefined && errors.toLocaleString('en')}
       </td>
       <td>
-        <Mark path={`tools[${index}]`} />
+        <ProblemCount path={`tools[${index}]`} />
       </td>
       <td>
         <Switch
           id={fieldId(`tools[${index}].disabled`)}
           aria-label={`Enable ${name}`}
-          title={isOn ? 'Available to agents' : 'Hidden from agents'}
-          checked={isOn}
-          onChange={() => set(['tools', index, 'disabled'], isOn ? true : undefined)}
+          title={isEnabled ? 'Available to agents' : 'Hidden from agents'}
+          checked={isEnabled}
+          onChange={() => set(['tools', index, 'disabled'], isEnabled ? true : undefined)}
           disabled={isReadOnly}
           size="sm"
         />
@@ -120,11 +124,11 @@ function methodColor(method: string): string {
 }
 
 /** Number of problems or warnings of a tool. */
-function Mark({ path }: { path: string }) {
-  const isIn = (one: FieldProblem) => one.path.startsWith(path);
-  const [problems, warnings] = useEdited((state) => [
-    state.isRevealed || state.touched.has(path) ? state.problems.filter(isIn).length : 0,
-    state.warnings.filter(isIn).length,
+function ProblemCount({ path }: { path: string }) {
+  const isWithin = (one: FieldProblem) => one.path.startsWith(path);
+  const [problems, warnings] = useEditorState((state) => [
+    state.isRevealed || state.touched.has(path) ? state.problems.filter(isWithin).length : 0,
+    state.warnings.filter(isWithin).length,
   ]) as [number, number];
   if (problems + warnings === 0) return null;
   const summary = problems > 0 ? `${problems} to fix` : `${warnings} to review`;

@@ -7,22 +7,22 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import type { ToolFigures } from '../../../answers.ts';
 import { api } from '../../../api.ts';
 import { queryKeys } from '../../../query-keys.ts';
-import { listOf, textOf, toolsOf } from '../../config.ts';
-import { useEdited, useEditor } from '../model/editor-context.ts';
+import { asList, asText, getTools } from '../../config.ts';
+import { useEditor, useEditorState } from '../model/editor-context.ts';
 import { SelectedTools } from './selected-tools.tsx';
 import { ToolRow } from './tool-row.tsx';
 
 /** Height of every row, in px. */
 const rowHeight = 46;
 /** Minimum number of tools for which the table has a filter. */
-const manyTools = 9;
+const minFilterCount = 9;
 
 type Figure = 'tokens' | 'calls' | 'errors';
 
-const figureHeads: readonly { by: Figure; label: string; about: string }[] = [
-  { by: 'tokens', label: 'Tokens', about: 'Estimated tokens of its definition in a conversation' },
-  { by: 'calls', label: 'Calls', about: 'Calls in the last 24 hours' },
-  { by: 'errors', label: 'Failed', about: 'Failed calls in the last 24 hours' },
+const figureColumns: readonly { by: Figure; label: string; tooltip: string }[] = [
+  { by: 'tokens', label: 'Tokens', tooltip: 'Estimated tokens of its definition in a conversation' },
+  { by: 'calls', label: 'Calls', tooltip: 'Calls in the last 24 hours' },
+  { by: 'errors', label: 'Failed', tooltip: 'Failed calls in the last 24 hours' },
 ];
 
 type Props = { count: number; open: number | undefined; onMove: (from: number, to: number) => void };
@@ -33,7 +33,7 @@ export function ToolTable({ count, open, onMove }: Props) {
   const [filter, setFilter] = useState('');
   const [sort, setSort] = useState<Figure>();
   const figures = useFigures();
-  const indexes = useShown(filter, sort, figures);
+  const indexes = useVisibleIndexes(filter, sort, figures);
   const [selected, select] = useSelection();
   const shown = indexes?.length ?? count;
   const scroll = useRef<HTMLDivElement>(null);
@@ -47,17 +47,17 @@ export function ToolTable({ count, open, onMove }: Props) {
     scrollPaddingEnd: rowHeight,
     useFlushSync: false,
   });
-  const place = open === undefined ? -1 : indexes ? indexes.indexOf(open) : open;
+  const openRow = open === undefined ? -1 : indexes ? indexes.indexOf(open) : open;
   useEffect(() => {
-    if (place >= 0) rows.scrollToIndex(place);
-  }, [rows, place]);
+    if (openRow >= 0) rows.scrollToIndex(openRow);
+  }, [rows, openRow]);
   const visibleRows = rows.getVirtualItems();
-  const toggle = (index: number, isOn: boolean) =>
+  const toggleSelected = (index: number, isOn: boolean) =>
     select([...selected].filter((one) => one !== index).concat(isOn ? index : []));
   return (
     <div>
-      {count >= manyTools && <Filter filter={filter} shown={shown} count={count} onChange={setFilter} />}
-      {selected.size > 0 && <SelectedTools indexes={selected} onLeave={() => select([])} />}
+      {count >= minFilterCount && <Filter filter={filter} shown={shown} count={count} onChange={setFilter} />}
+      {selected.size > 0 && <SelectedTools indexes={selected} onClear={() => select([])} />}
       <div ref={scroll} className="th-card th-tools">
         <table aria-label="Tools" aria-rowcount={shown + 1} data-selects={!isReadOnly || undefined}>
           <Head
@@ -68,7 +68,7 @@ export function ToolTable({ count, open, onMove }: Props) {
             onSort={setSort}
           />
           <tbody>
-            <Space height={visibleRows[0]?.start ?? 0} />
+            <Spacer height={visibleRows[0]?.start ?? 0} />
             {visibleRows.map(({ index: row }) => {
               const index = indexes?.[row] ?? row;
               const drag = () => {
@@ -82,13 +82,13 @@ export function ToolTable({ count, open, onMove }: Props) {
                   isOpen={index === open}
                   figures={figures}
                   isSelected={selected.has(index)}
-                  onSelect={(isOn) => toggle(index, isOn)}
+                  onSelect={(isOn) => toggleSelected(index, isOn)}
                   onDrag={sort === undefined ? drag : undefined}
                   onDrop={() => dragged.current !== undefined && onMove(dragged.current, index)}
                 />
               );
             })}
-            <Space height={rows.getTotalSize() - (visibleRows.at(-1)?.end ?? 0)} />
+            <Spacer height={rows.getTotalSize() - (visibleRows.at(-1)?.end ?? 0)} />
           </tbody>
         </table>
       </div>
@@ -97,7 +97,7 @@ export function ToolTable({ count, open, onMove }: Props) {
 }
 
 /** Spacer for rows that are not visible. Its cell spans no columns, because a column may be hidden. */
-function Space({ height }: { height: number }) {
+function Spacer({ height }: { height: number }) {
   if (height <= 0) return null;
   return (
     <tr aria-hidden style={{ height }}>
@@ -106,14 +106,14 @@ function Space({ height }: { height: number }) {
   );
 }
 
-const nobody: ReadonlySet<number> = new Set();
+const noSelection: ReadonlySet<number> = new Set();
 
 /** Returns the indexes of the selected tools. The selection is cleared when the list changes. */
 function useSelection() {
-  const listed = useEdited((state) => state.listed);
-  const [selection, setSelection] = useState({ listed, indexes: nobody });
+  const listed = useEditorState((state) => state.listRevision);
+  const [selection, setSelection] = useState({ listed, indexes: noSelection });
   const select = (next: readonly number[]) => setSelection({ listed, indexes: new Set(next) });
-  return [selection.listed === listed ? selection.indexes : nobody, select] as const;
+  return [selection.listed === listed ? selection.indexes : noSelection, select] as const;
 }
 
 type HeadProps = {
@@ -127,7 +127,7 @@ type HeadProps = {
 
 function Head({ all, selected, onSelect, sort, onSort }: HeadProps) {
   const { isReadOnly } = useEditor();
-  const isAll = all.length > 0 && all.every((index) => selected.has(index));
+  const isAllSelected = all.length > 0 && all.every((index) => selected.has(index));
   return (
     <thead>
       <tr aria-rowindex={1}>
@@ -136,9 +136,9 @@ function Head({ all, selected, onSelect, sort, onSort }: HeadProps) {
             <Checkbox
               size="xs"
               aria-label="Select all shown tools"
-              checked={isAll}
-              indeterminate={!isAll && selected.size > 0}
-              onChange={() => onSelect(isAll ? [] : all)}
+              checked={isAllSelected}
+              indeterminate={!isAllSelected && selected.size > 0}
+              onChange={() => onSelect(isAllSelected ? [] : all)}
             />
           </th>
         )}
@@ -146,8 +146,8 @@ function Head({ all, selected, onSelect, sort, onSort }: HeadProps) {
         <th scope="col" className="th-tools-method">
           Method
         </th>
-        {figureHeads.map(({ by, label, about }) => (
-          <th key={by} scope="col" data-figure={by} aria-sort={sort === by ? 'descending' : 'none'} title={about}>
+        {figureColumns.map(({ by, label, tooltip }) => (
+          <th key={by} scope="col" data-figure={by} aria-sort={sort === by ? 'descending' : 'none'} title={tooltip}>
             <UnstyledButton onClick={() => onSort(sort === by ? undefined : by)}>
               {label}
               {sort === by && ' ↓'}
@@ -194,16 +194,17 @@ function Filter({ filter, shown, count, onChange }: FilterProps) {
 type Figures = ReadonlyMap<string, ToolFigures>;
 
 const none: Figures = new Map();
-const byName = ({ tools }: { tools: readonly ToolFigures[] }): Figures => new Map(tools.map((one) => [one.tool, one]));
+const toFiguresByName = ({ tools }: { tools: readonly ToolFigures[] }): Figures =>
+  new Map(tools.map((one) => [one.tool, one]));
 
 /** Fetches tokens and the last 24 hours' calls of the stored tools. */
 function useFigures(): Figures {
   const { isNew } = useEditor();
-  const slug = useEdited(({ initial }) => textOf(initial.slug));
+  const slug = useEditorState(({ initial }) => asText(initial.slug));
   const { data = none } = useQuery({
     queryKey: [...queryKeys.server(slug), 'figures'],
     queryFn: ({ signal }) => api('getToolActivity', { slug }, { signal }),
-    select: byName,
+    select: toFiguresByName,
     enabled: !isNew,
     refetchInterval: 30_000,
   });
@@ -215,20 +216,20 @@ function useFigures(): Figures {
  * tools in their own order. A tool stays visible while it is edited, so the result changes only with the filter, the
  * sort order, or the list.
  */
-function useShown(filter: string, sort: Figure | undefined, figures: Figures): number[] | undefined {
+function useVisibleIndexes(filter: string, sort: Figure | undefined, figures: Figures): number[] | undefined {
   const { store } = useEditor();
-  const listed = useEdited((state) => state.listed);
+  const listed = useEditorState((state) => state.listRevision);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `listed` signals when to read the tools again
   return useMemo(() => {
-    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-    if (words.length === 0 && sort === undefined) return undefined;
-    const tools = toolsOf(store.now().config);
+    const terms = filter.toLowerCase().split(/\s+/).filter(Boolean);
+    if (terms.length === 0 && sort === undefined) return undefined;
+    const tools = getTools(store.getState().config);
     const matching = tools.flatMap(({ name, method, url, description, tags }, index) => {
-      const text = [name, method, url, description, ...listOf(tags)].map(textOf).join('\n').toLowerCase();
-      return words.every((word) => text.includes(word)) ? [index] : [];
+      const text = [name, method, url, description, ...asList(tags)].map(asText).join('\n').toLowerCase();
+      return terms.every((term) => text.includes(term)) ? [index] : [];
     });
     if (sort === undefined) return matching;
-    const figureOf = (index: number) => figures.get(textOf(tools[index]?.name))?.[sort] ?? -1;
-    return matching.sort((a, b) => figureOf(b) - figureOf(a) || a - b);
+    const getFigure = (index: number) => figures.get(asText(tools[index]?.name))?.[sort] ?? -1;
+    return matching.sort((a, b) => getFigure(b) - getFigure(a) || a - b);
   }, [filter, sort, figures, listed, store]);
 }

@@ -1,12 +1,12 @@
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
-import { newGuesses } from '../../../../../src/domain/problems.ts';
-import { viewNameProblem } from '../../../../../src/domain/view-name.ts';
+import { createSuggestionBudget } from '../../../../../src/domain/problems.ts';
+import { getViewNameProblem } from '../../../../../src/domain/view-name.ts';
 import type { JsonObject } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
-import { visible } from '../../../ui/text/visible.ts';
-import { viewsOf } from '../../config.ts';
+import { toVisible } from '../../../ui/text/visible.ts';
+import { getViews } from '../../config.ts';
 import { Errors, Warnings } from '../field-messages.tsx';
 import { useEditor, useField } from '../model/editor-context.ts';
 import { ViewItem } from './view-item.tsx';
@@ -15,7 +15,7 @@ import { ViewItem } from './view-item.tsx';
 export function ViewsSection() {
   const { set, isReadOnly } = useEditor();
   const field = useField(['views']);
-  const views = viewsOf({ views: field.value });
+  const views = getViews({ views: field.value });
   const [open, setOpen] = useState<string>();
   const store = (next: JsonObject) => set(['views'], Object.keys(next).length > 0 ? next : undefined);
   const add = (name: string) => {
@@ -23,8 +23,8 @@ export function ViewsSection() {
     setOpen(name);
   };
   const remove = (name: string) => {
-    const { [name]: _, ...rest } = views;
-    store(rest);
+    const { [name]: _, ...remaining } = views;
+    store(remaining);
     setOpen(undefined);
   };
   return (
@@ -47,7 +47,7 @@ export function ViewsSection() {
             onRemove={() => remove(name)}
           />
         ))}
-        {!isReadOnly && <NewView taken={Object.keys(views)} onAdd={add} />}
+        {!isReadOnly && <NewView existingNames={Object.keys(views)} onAdd={add} />}
         <Errors list={field.errors} />
         <Warnings list={field.warnings} />
       </Stack>
@@ -55,12 +55,14 @@ export function ViewsSection() {
   );
 }
 
-function NewView({ taken, onAdd }: { taken: readonly string[]; onAdd: (name: string) => void }) {
+function NewView({ existingNames, onAdd }: { existingNames: readonly string[]; onAdd: (name: string) => void }) {
   const [name, setName] = useState('');
-  const [isAsked, setAsked] = useState(false);
-  const problem = taken.includes(name) ? 'this view already exists' : viewNameProblem(name, newGuesses());
+  const [isSubmitted, setSubmitted] = useState(false);
+  const problem = existingNames.includes(name)
+    ? 'this view already exists'
+    : getViewNameProblem(name, createSuggestionBudget());
   const add = () => {
-    setAsked(problem !== undefined);
+    setSubmitted(problem !== undefined);
     if (problem !== undefined) return;
     onAdd(name);
     setName('');
@@ -79,7 +81,7 @@ function NewView({ taken, onAdd }: { taken: readonly string[]; onAdd: (name: str
           event.preventDefault();
           add();
         }}
-        error={isAsked && problem !== undefined && visible(problem)}
+        error={isSubmitted && problem !== undefined && toVisible(problem)}
         className="th-mono"
         flex="1 1 10rem"
         autoComplete="off"

@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import type { JsonObject } from '../../../answers.ts';
 import { parseJson } from '../../../exact-json.ts';
-import { isObject, listOf, textOf } from '../../config.ts';
+import { asList, asText, isObject } from '../../config.ts';
 
 /** Argument of a tool, prepared for the form. */
 export type Argument = {
@@ -15,7 +15,7 @@ export type Argument = {
 };
 
 /** Input text by argument. An argument without input is omitted from the call. */
-export type Typed = ReadonlyMap<string, string | string[] | undefined>;
+export type ArgumentInputs = ReadonlyMap<string, string | string[] | undefined>;
 
 /** Returns true for a complete JSON Schema, which has a `type`. A flat map of arguments contains only objects. */
 export function isJsonSchema(schema: JsonObject): boolean {
@@ -23,19 +23,19 @@ export function isJsonSchema(schema: JsonObject): boolean {
 }
 
 /** Returns the arguments that an `input_schema` of either form declares, without constants. */
-export function argumentsOf(schema: unknown): Argument[] {
+export function getArguments(schema: unknown): Argument[] {
   if (!isObject(schema)) return [];
-  const isWhole = isJsonSchema(schema);
-  const properties = isWhole ? schema.properties : schema;
+  const isSchema = isJsonSchema(schema);
+  const properties = isSchema ? schema.properties : schema;
   return Object.entries(isObject(properties) ? properties : {})
-    .map(([name, given]) => ({ name, field: isObject(given) ? given : {} }))
+    .map(([name, definition]) => ({ name, field: isObject(definition) ? definition : {} }))
     .filter(({ field }) => field.value === undefined)
     .map(({ name, field }) => ({
       name,
       type: typeof field.type === 'string' ? field.type : 'object',
-      text: textOf(field.description),
+      text: asText(field.description),
       isRequired:
-        (isWhole ? listOf(schema.required).includes(name) : field.optional !== true) && field.default === undefined,
+        (isSchema ? asList(schema.required).includes(name) : field.optional !== true) && field.default === undefined,
       options: Array.isArray(field.enum) ? field.enum : field.type === 'boolean' ? [true, false] : undefined,
       fallback: field.default,
       isTextList: field.type === 'array' && isObject(field.items) && field.items.type === 'string',
@@ -46,7 +46,7 @@ export function argumentsOf(schema: unknown): Argument[] {
  * Converts an input to a value. Undefined omits the argument. Text that does not parse stays text, and the service
  * reports why.
  */
-function typedValue({ type, options }: Argument, typed: string | string[] | undefined): unknown {
+function parseInput({ type, options }: Argument, typed: string | string[] | undefined): unknown {
   if (typed === undefined || typed.length === 0) return undefined;
   if (Array.isArray(typed)) return typed;
   if (type === 'string' && !options?.some((option) => typeof option !== 'string')) return typed;
@@ -58,12 +58,12 @@ function typedValue({ type, options }: Argument, typed: string | string[] | unde
 }
 
 /** Converts a recorded value to input text. */
-function typedOf({ isTextList }: Argument, value: unknown): string | string[] | undefined {
+function toInput({ isTextList }: Argument, value: unknown): string | string[] | undefined {
   const isList = isTextList && Array.isArray(value) && value.every((item) => typeof item === 'string');
   return isList ? value : typeof value === 'string' || value === undefined ? value : JSON.stringify(value);
 }
 
-const without = (names: readonly string[]) => (all: JsonObject) =>
+const omit = (names: readonly string[]) => (all: JsonObject) =>
   Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)));
 
 /**
@@ -71,22 +71,25 @@ const without = (names: readonly string[]) => (all: JsonObject) =>
  * values that input text cannot represent, such as an empty string or list.
  */
 export function useArguments(args: readonly Argument[], recorded: JsonObject = {}) {
-  const own = new Map(Object.entries(recorded));
-  const [typed, setTyped] = useState<Typed>(
-    () => new Map(args.map((one) => [one.name, typedOf(one, own.get(one.name))])),
+  const recordedValues = new Map(Object.entries(recorded));
+  const [typed, setTyped] = useState<ArgumentInputs>(
+    () => new Map(args.map((one) => [one.name, toInput(one, recordedValues.get(one.name))])),
   );
-  const [kept, setKept] = useState(recorded);
-  const values = args.map((one) => [one.name, typedValue(one, typed.get(one.name))] as const);
-  const hidden = Object.keys(kept).filter((name) => !args.some((one) => one.name === name));
+  const [recordedArguments, setRecordedArguments] = useState(recorded);
+  const values = args.map((one) => [one.name, parseInput(one, typed.get(one.name))] as const);
+  const hidden = Object.keys(recordedArguments).filter((name) => !args.some((one) => one.name === name));
   return {
     typed,
-    values: { ...Object.fromEntries(values.filter(([, value]) => value !== undefined)), ...kept } as JsonObject,
+    values: {
+      ...Object.fromEntries(values.filter(([, value]) => value !== undefined)),
+      ...recordedArguments,
+    } as JsonObject,
     /** Arguments of the recorded call that have no field. */
     hidden,
-    leaveOutHidden: () => setKept(without(hidden)),
+    removeHidden: () => setRecordedArguments(omit(hidden)),
     type(argument: string, value: string | string[] | undefined) {
       setTyped((before) => new Map(before).set(argument, value));
-      setKept(without([argument]));
+      setRecordedArguments(omit([argument]));
     },
   };
 }

@@ -7,21 +7,21 @@ import { SecretInput } from '../../../ui/secret-input.tsx';
 import { Section } from '../../../ui/section.tsx';
 import { ProblemAlert } from '../../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../../ui/states/viewer-note.tsx';
-import { visible } from '../../../ui/text/visible.ts';
-import { errorText } from '../../editor/field-messages.tsx';
+import { toVisible } from '../../../ui/text/visible.ts';
+import { formatErrors } from '../../editor/field-messages.tsx';
 import { Input } from '../../editor/fields.tsx';
 import { messagesAt } from '../../editor/model/editor-context.ts';
-import type { Argument, Typed } from './arguments.ts';
+import type { Argument, ArgumentInputs } from './arguments.ts';
 
 type Props = {
   description: string;
   args: readonly Argument[];
-  typed: Typed;
+  typed: ArgumentInputs;
   problems: readonly FieldProblem[];
   failure: Error | undefined;
   isCalling: boolean;
   /** True if Enter in an argument's field calls the tool. A tool that writes is called only by its button. */
-  isSentByEnter: boolean;
+  shouldSubmitOnEnter: boolean;
   /** Token for a server that forwards its caller's token; undefined if not needed. */
   token: string | undefined;
   onToken: (token: string) => void;
@@ -30,11 +30,22 @@ type Props = {
 };
 
 export function TryForm(props: Props) {
-  const { description, args, typed, problems, failure, isCalling, isSentByEnter, token, onToken, onType, onCall } =
-    props;
+  const {
+    description,
+    args,
+    typed,
+    problems,
+    failure,
+    isCalling,
+    shouldSubmitOnEnter,
+    token,
+    onToken,
+    onType,
+    onCall,
+  } = props;
   const canEdit = useCanEdit();
   const form = useRef<HTMLFormElement>(null);
-  const send = () => {
+  const submit = () => {
     onCall();
     requestAnimationFrame(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
   };
@@ -44,12 +55,12 @@ export function TryForm(props: Props) {
         ref={form}
         onSubmit={(event) => {
           event.preventDefault();
-          if (isSentByEnter) send();
+          if (shouldSubmitOnEnter) submit();
         }}
       >
         <Stack gap="sm">
           <Text size="sm" c="dimmed">
-            {visible(description)}
+            {toVisible(description)}
           </Text>
           {args.map((argument) => (
             <ArgumentInput
@@ -66,15 +77,15 @@ export function TryForm(props: Props) {
               description="This server forwards the caller's token to the API. It is used for this call and not stored."
               value={token}
               onChange={(event) => onToken(event.currentTarget.value)}
-              error={errorText(messagesAt(problems, 'token', false))}
+              error={formatErrors(messagesAt(problems, 'token', false))}
               autoComplete="off"
             />
           )}
           {failure && <ProblemAlert error={failure} title="Not called" />}
           <Group>
             <Button
-              type={isSentByEnter ? 'submit' : 'button'}
-              onClick={isSentByEnter ? undefined : send}
+              type={shouldSubmitOnEnter ? 'submit' : 'button'}
+              onClick={shouldSubmitOnEnter ? undefined : submit}
               loading={isCalling}
               disabled={!canEdit}
               leftSection={<IconPlayerPlay size={16} />}
@@ -96,25 +107,28 @@ type InputProps = {
   errors: readonly string[];
 };
 
-const optionText = (option: unknown) => (typeof option === 'string' ? option : JSON.stringify(option));
+const formatOption = (option: unknown) => (typeof option === 'string' ? option : JSON.stringify(option));
 
 /** Input for an argument, by its type. */
 function ArgumentInput({ argument, value, onChange, errors }: InputProps) {
   const { name, type, text, isRequired, options, fallback, isTextList } = argument;
   const isJson = type === 'object' || (type === 'array' && !isTextList);
   const texts = {
-    label: visible(name),
-    text: visible(text),
+    label: toVisible(name),
+    text: toVisible(text),
     isRequired,
     isMono: isJson,
-    placeholder: fallback !== undefined ? optionText(fallback) : isJson ? (type === 'array' ? '[ … ]' : '{ … }') : '',
+    placeholder: fallback !== undefined ? formatOption(fallback) : isJson ? (type === 'array' ? '[ … ]' : '{ … }') : '',
   };
   const edited = {
     ...{ path: name, id: undefined, value, errors, warnings: [], isReadOnly: false, touch: () => {} },
     set: (next: unknown) => onChange(next as string | string[] | undefined),
   };
   if (options) {
-    const choices = [...new Set(options.map(optionText))].map((option) => ({ value: option, label: visible(option) }));
+    const choices = [...new Set(options.map(formatOption))].map((option) => ({
+      value: option,
+      label: toVisible(option),
+    }));
     return <Input edited={edited} kind="choice" choices={choices} {...texts} />;
   }
   return <Input edited={edited} kind={isTextList ? 'list' : isJson ? 'long' : 'text'} {...texts} />;

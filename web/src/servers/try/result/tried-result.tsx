@@ -1,91 +1,96 @@
 import { Anchor, Badge, Group, Image, Progress, Stack, Text } from '@mantine/core';
-import { tokensOfLength } from '../../../../../src/domain/pieces/tokens.ts';
-import type { ContentBlock, JsonObject, Tried } from '../../../answers.ts';
-import { Sides } from '../../../explore/sides.tsx';
-import { Folded } from '../../../ui/folded.tsx';
+import { estimateTokenCount } from '../../../../../src/domain/pieces/tokens.ts';
+import type { ContentBlock, JsonObject, ToolCallResult } from '../../../answers.ts';
+import { ResponseAndResult } from '../../../explore/sides.tsx';
+import { Collapsible } from '../../../ui/folded.tsx';
 import { RequestView } from '../../../ui/request-view.tsx';
 import { Section } from '../../../ui/section.tsx';
 import { CodeBlock } from '../../../ui/text/code-block.tsx';
-import { indented } from '../../../ui/text/indented.ts';
-import { fileIn, fileText, textIn } from './file-in.ts';
+import { indentJson } from '../../../ui/text/indented.ts';
+import { formatFile, getFile, getText } from './file-in.ts';
 import { PickTransform } from './pick-transform.tsx';
 
 type Props = {
-  tried: Tried;
+  result: ToolCallResult;
   tool: JsonObject;
   slug: string;
   /** True if the arguments in the form have changed since. */
-  isOfOthers: boolean;
+  isStale: boolean;
 };
 
 /** Result of a call as the agent sees it. */
-export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
-  const answer = tried.is_error ? undefined : jsonOf(tried);
+export function ToolResult({ result, tool, slug, isStale }: Props) {
+  const json = result.is_error ? undefined : getJson(result);
   return (
     <Section
       title="Result"
       text={
-        isOfOthers
+        isStale
           ? 'From the previous call, which had other arguments.'
           : 'The API response, and the result that the agent gets.'
       }
-      actions={<Badge color={tried.is_error ? 'red' : 'green'}>{tried.is_error ? 'Error' : 'OK'}</Badge>}
+      actions={<Badge color={result.is_error ? 'red' : 'green'}>{result.is_error ? 'Error' : 'OK'}</Badge>}
     >
       <Stack gap="md">
-        {tried.timing && <Timing {...tried.timing} />}
-        <TriedSides tried={tried} />
-        {answer !== undefined && typeof answer === 'object' && answer !== null && (
-          <PickTransform answer={answer} tool={tool} slug={slug} />
+        {result.timing && <Timing {...result.timing} />}
+        <ToolResultSides result={result} />
+        {json !== undefined && typeof json === 'object' && json !== null && (
+          <PickTransform response={json} tool={tool} slug={slug} />
         )}
-        <TriedRequest tried={tried} />
+        <SentRequest result={result} />
       </Stack>
     </Section>
   );
 }
 
 /** API response next to the tool result. */
-export function TriedSides({ tried, isNarrow = false }: { tried: Tried; isNarrow?: boolean }) {
+export function ToolResultSides({ result, isNarrow = false }: { result: ToolCallResult; isNarrow?: boolean }) {
   return (
-    <Sides answer={tried.response} tokens={tokensOf(tried)} files={filesText(tried)} isNarrow={isNarrow}>
-      {tried.content.map((block, index) => (
+    <ResponseAndResult
+      response={result.response}
+      tokens={estimateTokens(result)}
+      files={formatFiles(result)}
+      isNarrow={isNarrow}
+    >
+      {result.content.map((block, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a block has no identity but its index
-        <ContentView key={index} block={block} isError={tried.is_error} />
+        <ContentView key={index} block={block} isError={result.is_error} />
       ))}
-      {tried.left_out !== undefined && (
+      {result.left_out !== undefined && (
         <Text size="sm" c="dimmed">
-          {tried.left_out}
+          {result.left_out}
         </Text>
       )}
-    </Sides>
+    </ResponseAndResult>
   );
 }
 
-export function TriedRequest({ tried: { request, curl } }: { tried: Tried }) {
+export function SentRequest({ result: { request, curl } }: { result: ToolCallResult }) {
   if (!request) return null;
   return (
-    <Folded label="Sent request">
+    <Collapsible label="Sent request">
       <RequestView request={request} curl={curl} />
-    </Folded>
+    </Collapsible>
   );
 }
 
 /** Returns the estimated tokens of the result's text. Undefined if it has only files, whose tokens are unknown. */
-function tokensOf({ content, estimated_tokens }: Tried): number | undefined {
-  const length = content.reduce((sum, block) => sum + textIn(block).length, 0);
-  const tokens = estimated_tokens ?? tokensOfLength(length);
-  return tokens === 0 && content.some(fileIn) ? undefined : tokens;
+function estimateTokens({ content, estimated_tokens }: ToolCallResult): number | undefined {
+  const length = content.reduce((sum, block) => sum + getText(block).length, 0);
+  const tokens = estimated_tokens ?? estimateTokenCount(length);
+  return tokens === 0 && content.some(getFile) ? undefined : tokens;
 }
 
-function filesText({ content }: Tried): string {
-  const files = content.flatMap((block) => fileIn(block) ?? []);
-  return files.map(fileText).join(' and ');
+function formatFiles({ content }: ToolCallResult): string {
+  const files = content.flatMap((block) => getFile(block) ?? []);
+  return files.map(formatFile).join(' and ');
 }
 
 /** Returns the value of the first JSON block. Header lines may precede it. */
-function jsonOf({ content }: Tried): unknown {
+function getJson({ content }: ToolCallResult): unknown {
   for (const block of content) {
     try {
-      return JSON.parse(textIn(block));
+      return JSON.parse(getText(block));
     } catch {
       // Not JSON.
     }
@@ -94,15 +99,15 @@ function jsonOf({ content }: Tried): unknown {
 }
 
 /** Duration of a call, split into the API's time and Toolhost's. */
-function Timing({ total_ms: total, upstream_ms: upstream }: NonNullable<Tried['timing']>) {
-  const own = Math.max(0, total - (upstream ?? 0));
+function Timing({ total_ms: total, upstream_ms: upstream }: NonNullable<ToolCallResult['timing']>) {
+  const overheadMs = Math.max(0, total - (upstream ?? 0));
   return (
     <Group gap="sm" wrap="nowrap">
       <Progress w={90} value={total > 0 ? ((upstream ?? 0) / total) * 100 : 0} aria-hidden />
       <Text size="sm">
         {total} ms
         <Text span size="sm" c="dimmed">
-          {upstream === undefined ? ' · no request sent' : ` · API ${upstream} ms, Toolhost ${own} ms`}
+          {upstream === undefined ? ' · no request sent' : ` · API ${upstream} ms, Toolhost ${overheadMs} ms`}
         </Text>
       </Text>
     </Group>
@@ -111,8 +116,8 @@ function Timing({ total_ms: total, upstream_ms: upstream }: NonNullable<Tried['t
 
 /** Block of a result. */
 function ContentView({ block, isError }: { block: ContentBlock; isError: boolean }) {
-  const file = fileIn(block);
-  if (!file) return <CodeBlock code={indented(textIn(block))} label={isError ? 'error' : 'content'} />;
+  const file = getFile(block);
+  if (!file) return <CodeBlock code={indentJson(getText(block))} label={isError ? 'error' : 'content'} />;
   if (block.type === 'image' && /^image\/(png|jpeg|gif|webp)$/.test(file.type)) {
     return (
       <Image
@@ -127,10 +132,10 @@ function ContentView({ block, isError }: { block: ContentBlock; isError: boolean
     return (
       <Text size="sm">
         <Anchor href={block.uri} download>
-          Download {fileText(file)}
+          Download {formatFile(file)}
         </Anchor>
       </Text>
     );
   }
-  return <Text size="sm">File ({fileText(file)}). Agents get it unchanged. It is not shown here.</Text>;
+  return <Text size="sm">File ({formatFile(file)}). Agents get it unchanged. It is not shown here.</Text>;
 }

@@ -1,14 +1,14 @@
 import { Badge, Button, Checkbox, Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
-import { tokensOfLength } from '../../../../../src/domain/pieces/tokens.ts';
+import { estimateTokenCount } from '../../../../../src/domain/pieces/tokens.ts';
 import type { Proposal } from '../../../answers.ts';
-import { visible } from '../../../ui/text/visible.ts';
-import { type FieldChoice, largestFirst, stateOf } from './field-choice.ts';
+import { toVisible } from '../../../ui/text/visible.ts';
+import { type FieldChoice, getFieldState, sortBySize } from './field-choice.ts';
 
-type Props = { choice: FieldChoice; whole: number; onToggle: (path: string) => void };
+type Props = { choice: FieldChoice; totalTokens: number; onToggle: (path: string) => void };
 type Field = Proposal['fields'][number];
 
-const shownAtFirst = 30;
+const initialCount = 30;
 
 const reasons: { [reason in NonNullable<Field['useless']>]: string } = {
   empty: 'always empty',
@@ -19,15 +19,15 @@ const reasons: { [reason in NonNullable<Field['useless']>]: string } = {
 };
 
 /** Tree of response fields with their share of the tokens. */
-export function FieldRows({ choice, whole, onToggle }: Props) {
-  const fields = largestFirst(choice.fields);
-  const [isAll, setAll] = useState(fields.length <= shownAtFirst + 5);
-  const shown = isAll ? fields : fields.slice(0, shownAtFirst);
+export function FieldRows({ choice, totalTokens, onToggle }: Props) {
+  const fields = sortBySize(choice.fields);
+  const [isAll, setAll] = useState(fields.length <= initialCount + 5);
+  const shownFields = isAll ? fields : fields.slice(0, initialCount);
   return (
     <Stack gap={4} component="ul" p={0} m={0} aria-label="Response fields" style={{ listStyle: 'none' }}>
-      {shown.map((field) => (
+      {shownFields.map((field) => (
         <li key={field.path}>
-          <FieldRow field={field} choice={choice} whole={whole} onToggle={onToggle} />
+          <FieldRow field={field} choice={choice} totalTokens={totalTokens} onToggle={onToggle} />
         </li>
       ))}
       {!isAll && (
@@ -41,31 +41,32 @@ export function FieldRows({ choice, whole, onToggle }: Props) {
   );
 }
 
-function FieldRow({ field, choice, whole, onToggle }: Props & { field: Field }) {
+function FieldRow({ field, choice, totalTokens, onToggle }: Props & { field: Field }) {
   const { path, bytes, useless, always } = field;
   const names = path.split('.');
-  const state = stateOf(choice, path);
-  const tokens = tokensOfLength(bytes);
+  const state = getFieldState(choice, path);
+  const tokens = estimateTokenCount(bytes);
   return (
     <Group gap="sm" wrap="wrap" pl={`${Math.min(names.length - 1, 6) * 1.25}rem`}>
       <Checkbox
         label={
           <Text span className="th-mono">
-            {visible(names.at(-1) ?? '')}
+            {toVisible(names.at(-1) ?? '')}
           </Text>
         }
-        aria-label={visible(path)}
+        aria-label={toVisible(path)}
         checked={state === 'kept'}
         indeterminate={state === 'partly'}
         onChange={() => onToggle(path)}
       />
       <Text size="sm" c="dimmed">
-        {tokens.toLocaleString('en')} tokens, {whole === 0 ? 0 : Math.min(100, Math.round((tokens / whole) * 100))}%
+        {tokens.toLocaleString('en')} tokens,{' '}
+        {totalTokens === 0 ? 0 : Math.min(100, Math.round((tokens / totalTokens) * 100))}%
       </Text>
       {useless && <Badge color="yellow">{reasons[useless]}</Badge>}
       {always !== undefined && useless !== 'empty' && (
         <Text size="xs" c="dimmed" className="th-mono">
-          {visible(always)}
+          {toVisible(always)}
         </Text>
       )}
     </Group>

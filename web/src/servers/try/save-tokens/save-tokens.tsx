@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { Link } from 'react-router';
 import type { Proposal } from '../../../answers.ts';
 import { api } from '../../../api.ts';
-import { tokenText } from '../../../explore/sides.tsx';
+import { formatTokens } from '../../../explore/sides.tsx';
 import { useCanEdit } from '../../../frame/session.ts';
 import { queryKeys } from '../../../query-keys.ts';
 import { useAction } from '../../../ui/actions/use-action.ts';
@@ -12,16 +12,16 @@ import { Section } from '../../../ui/section.tsx';
 import { Loaded } from '../../../ui/states/loaded.tsx';
 import { ProblemAlert } from '../../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../../ui/states/viewer-note.tsx';
-import { useShownServer } from '../../server-page.tsx';
-import { choiceBy, pathsOf, toggled, tokensLeft } from './field-choice.ts';
+import { useCurrentServer } from '../../server-page.tsx';
+import { createChoice, estimateTokensLeft, toggleField, toResponseFields } from './field-choice.ts';
 import { FieldRows } from './field-rows.tsx';
 
 /** Maximum paths in `response_fields`. */
-const mostPaths = 100;
+const maxPaths = 100;
 
 /** Section to choose a tool's response fields, based on captured responses. */
 export function SaveTokens({ tool }: { tool: string }) {
-  const { server } = useShownServer();
+  const { server } = useCurrentServer();
   const [isOpen, setOpen] = useState(false);
   const query = useQuery({
     queryKey: queryKeys.responseFields(server.slug, server.version, tool),
@@ -38,7 +38,7 @@ export function SaveTokens({ tool }: { tool: string }) {
         <Loaded query={query}>
           {(proposal) =>
             proposal.fields.length === 0 ? (
-              <NothingYet slug={server.slug} answers={proposal.answers} onAgain={() => void query.refetch()} />
+              <NoFields slug={server.slug} responseCount={proposal.answers} onRetry={() => void query.refetch()} />
             ) : (
               <Choice key={server.version} proposal={proposal} tool={tool} />
             )
@@ -53,11 +53,11 @@ export function SaveTokens({ tool }: { tool: string }) {
   );
 }
 
-function NothingYet({ slug, answers, onAgain }: { slug: string; answers: number; onAgain: () => void }) {
+function NoFields({ slug, responseCount, onRetry }: { slug: string; responseCount: number; onRetry: () => void }) {
   return (
     <Stack gap="sm" align="flex-start">
       <Text size="sm">
-        {answers > 0
+        {responseCount > 0
           ? 'The captured responses have no fields to choose from.'
           : 'No JSON response of this tool has been captured yet. Turn on capture, then call the tool here or from an agent.'}{' '}
         <Anchor component={Link} to={`/servers/${slug}/options`} size="sm" underline="always">
@@ -65,7 +65,7 @@ function NothingYet({ slug, answers, onAgain }: { slug: string; answers: number;
         </Anchor>
         .
       </Text>
-      <Button variant="default" onClick={onAgain}>
+      <Button variant="default" onClick={onRetry}>
         Measure again
       </Button>
     </Stack>
@@ -73,48 +73,52 @@ function NothingYet({ slug, answers, onAgain }: { slug: string; answers: number;
 }
 
 function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
-  const { server } = useShownServer();
+  const { server } = useCurrentServer();
   const canEdit = useCanEdit();
   const { fields, tokens, current, proposed } = proposal;
-  const [choice, choose] = useState(() => choiceBy(fields, current ?? proposed));
-  const paths = pathsOf(choice);
-  const left = tokensLeft(choice, tokens.whole);
+  const [choice, choose] = useState(() => createChoice(fields, current ?? proposed));
+  const paths = toResponseFields(choice);
+  const remainingTokens = estimateTokensLeft(choice, tokens.whole);
   const save = useAction({
     run: (changed: { response_fields: string[] | null }) =>
       api('updateTool', { slug: server.slug, tool, expected_version: server.version, ...(changed as object) }),
     done: () => `Saved the fields of ${tool}`,
     refresh: [queryKeys.servers],
   });
-  const isNothing = paths?.length === 0;
-  const isTooMany = (paths?.length ?? 0) > mostPaths;
+  const isEmpty = paths?.length === 0;
+  const hasTooManyPaths = (paths?.length ?? 0) > maxPaths;
   return (
     <Stack gap="sm">
       <Text size="sm" role="status">
-        {`${answersText(proposal.answers)} of ${tokenText(tokens.whole)} would be ${tokenText(left)}${shareText(left, tokens.whole)}.`}
-        {current && ` With the current fields they are ${tokenText(tokens.now)}.`}
+        {`${formatResponseCount(proposal.answers)} of ${formatTokens(tokens.whole)} would be ${formatTokens(remainingTokens)}${formatReduction(remainingTokens, tokens.whole)}.`}
+        {current && ` With the current fields they are ${formatTokens(tokens.now)}.`}
       </Text>
       <Group gap="xs">
-        <Button size="compact-sm" variant="default" onClick={() => choose(choiceBy(fields, undefined))}>
+        <Button size="compact-sm" variant="default" onClick={() => choose(createChoice(fields, undefined))}>
           Keep all
         </Button>
         {proposed && (
-          <Button size="compact-sm" variant="default" onClick={() => choose(choiceBy(fields, proposed))}>
+          <Button size="compact-sm" variant="default" onClick={() => choose(createChoice(fields, proposed))}>
             Apply suggestion
           </Button>
         )}
       </Group>
-      <FieldRows choice={choice} whole={tokens.whole} onToggle={(path) => choose((before) => toggled(before, path))} />
+      <FieldRows
+        choice={choice}
+        totalTokens={tokens.whole}
+        onToggle={(path) => choose((before) => toggleField(before, path))}
+      />
       {save.error && <ProblemAlert error={save.error} title="Not saved" />}
-      {isTooMany && (
+      {hasTooManyPaths && (
         <Text size="sm" c="error">
-          {paths?.length} paths are selected, but at most {mostPaths} can be saved. Keep some fields whole.
+          {paths?.length} paths are selected, but at most {maxPaths} can be saved. Keep some fields whole.
         </Text>
       )}
       <Group gap="sm">
         <Button
           onClick={() => save.mutate({ response_fields: paths ?? null })}
           loading={save.isPending}
-          disabled={!canEdit || isNothing || isTooMany}
+          disabled={!canEdit || isEmpty || hasTooManyPaths}
         >
           Save fields
         </Button>
@@ -124,11 +128,11 @@ function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
   );
 }
 
-function answersText(answers: number): string {
-  return answers === 1 ? 'One captured response' : `${answers} captured responses`;
+function formatResponseCount(responseCount: number): string {
+  return responseCount === 1 ? 'One captured response' : `${responseCount} captured responses`;
 }
 
-function shareText(left: number, whole: number): string {
-  const less = whole === 0 ? 0 : Math.round((1 - left / whole) * 100);
-  return less > 0 ? `, ${less}% less` : '';
+function formatReduction(remainingTokens: number, totalTokens: number): string {
+  const reduction = totalTokens === 0 ? 0 : Math.round((1 - remainingTokens / totalTokens) * 100);
+  return reduction > 0 ? `, ${reduction}% less` : '';
 }
